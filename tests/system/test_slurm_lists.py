@@ -53,7 +53,7 @@ def test_sinfo_knows_every_letter_and_name(cluster):
     for name in SINFO_NAMES:
         assert cluster.out('sinfo', '-h', '-O', name).count('\n') == 1, name
     assert cluster.out('sinfo', '-h', '-o', '%A|%F').strip() == '0/1|0/1/0/1'
-    assert cluster.out('sinfo', '-h', '-O', 'GresUsed:7').strip() == 'gpu:0'
+    assert cluster.out('sinfo', '-h', '-O', 'GresUsed').strip() == 'gpu:0(IDX:N/A)'
 
 
 def test_sacct_knows_the_fields_of_its_help(cluster):

@@ -20,6 +20,7 @@ slurm_text_fn slurm_text_state, slurm_text_compact_state, slurm_text_account_sta
 slurm_text_fn slurm_text_reason, slurm_text_nodes_or_reason, slurm_text_nodes, slurm_text_batch_host;
 slurm_text_fn slurm_text_node_count, slurm_text_cpus, slurm_text_tasks, slurm_text_step_tasks,
     slurm_text_memory, slurm_text_gres;
+slurm_text_fn slurm_text_tres_by_number; // "cpu=1,mem=1G,node=1,billing=1" of scontrol
 slurm_text_fn slurm_text_tres, slurm_text_priority, slurm_text_nice, slurm_text_dependency, slurm_text_exit;
 slurm_text_fn slurm_text_limit, slurm_text_used, slurm_text_left, slurm_text_elapsed, slurm_text_elapsed_raw,
     slurm_text_cpu_time, slurm_text_cpu_time_raw;
@@ -38,7 +39,6 @@ slurm_text_fn slurm_text_oversubscribe, slurm_text_requeue, slurm_text_batch, sl
 /* "2026-11-22T10:00:00" in local time, `otherwise` for 0. The caller frees it. */
 char *slurm_time_text(int64_t wall_ms, const char *otherwise);
 
-/* "5:02", "1:05:02", "1-01:05:02" of squeue; with `is_full` "00:05:02" of sacct. The caller frees it. */
 /* The same in the format of SLURM_TIME_FORMAT, if that is "relative" or one of strftime(3): for people. */
 char *slurm_time_shown(int64_t wall_ms, const char *otherwise);
 
@@ -48,10 +48,16 @@ int64_t slurm_midnight_ms(void);
 /* "Sun Nov 22 23:43:02 2026", as above lists of -l and -i. */
 void slurm_print_date(void);
 
+/* "5:02", "1:05:02", "1-01:05:02" of squeue; with `is_full` "00:05:02" of sacct. The caller frees it. */
 char *slurm_duration_text(int64_t seconds, int is_full);
 
-/* "gpu:2,gpu:1g.18gb:7": what a node has; NULL: no GPU. The caller frees it. */
-char *slurm_node_gres(const json_t *node);
+/* How many nodes a job has or asks for, and how many CPUs on all of them: one for each task unless it asks
+ * for CPUs. */
+int64_t slurm_job_nodes(const json_t *job);
+int64_t slurm_job_cpus(const json_t *job);
+
+/* "4G", "100M", "0" for less than a MiB. The caller frees it. */
+char *slurm_memory_text(int64_t bytes);
 
 /* Prints text cut or padded to a width: right-aligned if it is negative; 0: unchanged. */
 void slurm_print_cell(const char *text, int width);

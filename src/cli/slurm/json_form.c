@@ -227,7 +227,9 @@ json_t *slurm_json_node(const json_t *node, const json_t *partitions)
     const char *name = field_text(node, "name"), *state = slurm_node_state(node);
     bool is_drained = strncmp(state, "drain", 5) == 0;
     _cleanup_free_ char *gres = slurm_node_gres(node);
-    _cleanup_free_ char *used = xasprintf("gpu:%lld", (long long)field_integer(node, "gpus_used", 0));
+    _cleanup_free_ char *used = slurm_node_gres_used(node, false);
+    _cleanup_free_ char *tres = slurm_node_tres(node, false), *tres_used = slurm_node_tres(node, true);
+    int64_t cpus = field_integer(node, "cpus", 0), cpus_used = field_integer(node, SLURM_NODE_CPUS, 0);
     json_array_foreach(partitions, index, partition) if (slurm_partition_has(partition, name))(void)
         json_array_append(names, json_object_get(partition, "name"));
     set_text(object, "name", name);
@@ -240,8 +242,14 @@ json_t *slurm_json_node(const json_t *node, const json_t *partitions)
     (void)json_object_set_new(object, "state_flags", is_drained ? json_pack("[s]", "DRAIN") : json_array());
     set_text(object, "reason", field_text(node, "reason"));
     set_text(object, "gres", gres != NULL ? gres : "");
-    set_text(object, "gres_used", used);
-    (void)json_object_set_new(object, "cpus", json_integer(field_integer(node, "cpus", 0)));
+    set_text(object, "gres_used", used != NULL ? used : "");
+    set_text(object, "tres", tres);
+    set_text(object, "tres_used", tres_used);
+    (void)json_object_set_new(object, "cpus", json_integer(cpus));
+    (void)json_object_set_new(object, "alloc_cpus", json_integer(cpus_used));
+    (void)json_object_set_new(object, "idle_cpus", json_integer(cpus - cpus_used));
+    (void)json_object_set_new(
+        object, "alloc_memory", json_integer(field_integer(node, SLURM_NODE_MEMORY, 0) >> MIB_SHIFT));
     (void)json_object_set_new(
         object, "real_memory", json_integer(field_integer(node, "memory_bytes", 0) >> MIB_SHIFT));
     (void)json_object_set_new(object, "partitions", names);

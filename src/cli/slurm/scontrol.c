@@ -26,14 +26,16 @@
 #define THROTTLE_MAX 1000000
 
 struct scontrol {
-    bool is_one_line, is_quiet;
+    struct scontrol_form form;
+    bool is_quiet;
 };
 
 static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct scontrol *scontrol = target;
     (void)value, (void)err;
-    scontrol->is_one_line |= option->letter == 'o';
+    scontrol->form.is_one_line |= option->letter == 'o';
+    scontrol->form.has_details |= option->letter == 'd';
     scontrol->is_quiet |= option->letter == 'Q';
     return 0;
 }
@@ -41,7 +43,8 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
 const struct slurm_option slurm_scontrol_options[] = {
     SLURM_NO_EFFECT(SLURM_SCONTROL, "all", 'a', NULL, NULL, "hidden partitions, too"),
     SLURM_ROW(SLURM_SCONTROL, "clusters", 'M', "list", slurm_set_clusters, NULL, "clusters: mgpu or all"),
-    SLURM_NO_EFFECT(SLURM_SCONTROL, "details", 'd', NULL, NULL, "more details"),
+    SLURM_ROW(SLURM_SCONTROL, "details", 'd', NULL, set_flag, NULL,
+        "the GPUs of jobs by their numbers, and those of nodes that jobs have"),
     SLURM_NO_EFFECT(SLURM_SCONTROL, "federation", 0, NULL, NULL, "of the federation"),
     SLURM_NO_EFFECT(SLURM_SCONTROL, "future", 'F', NULL, NULL, "nodes of the future"),
     SLURM_NO_EFFECT(SLURM_SCONTROL, "hide", 0, NULL, NULL, "no hidden partitions"),
@@ -397,7 +400,7 @@ static int run(
     if (action != NULL)
         return act(client, argv[0], action, argc - 1, argv + 1);
     if (strcasecmp(argv[0], "show") == 0 && argc > 1)
-        return scontrol_show(client, argv[1], argc > 2 ? argv[2] : NULL, scontrol->is_one_line, err);
+        return scontrol_show(client, argv[1], argc > 2 ? argv[2] : NULL, &scontrol->form, err);
     bool is_node = argc > 1 && strncasecmp(argv[1], "NodeName=", strlen("NodeName=")) == 0;
     if (strcasecmp(argv[0], "update") == 0 && is_node)
         return update_nodes(client, argc - 1, argv + 1, err);

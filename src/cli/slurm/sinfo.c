@@ -6,9 +6,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/hostlist.h"
 #include "base/memory.h"
 #include "base/parse.h"
@@ -18,6 +18,7 @@
 #include "cli/slurm/nodes.h"
 #include "cli/slurm/partitions.h"
 #include "cli/slurm/programs.h"
+#include "cli/slurm/sinfo_columns.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/table.h"
 #include "cli/term/field.h"
@@ -29,279 +30,6 @@
 #define NODE_WIDTH_MIN    9 // of the names with -N; longer ones widen the column
 #define FORMAT_LONG       "%9P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N"
 #define FORMAT_REASONS    "%20E %9u %19H %N"
-
-#define TEXT(name) static char *text_##name(const json_t *group, int64_t now_ms)
-
-/* A line: {"partition": one of the API, "nodes": [nodes of the API]}, all in one state. */
-static const json_t *first_of(const json_t *group)
-{
-    return json_array_get(json_object_get(group, "nodes"), 0);
-}
-
-static int64_t count_of(const json_t *group)
-{
-    return (int64_t)json_array_size(json_object_get(group, "nodes"));
-}
-
-static const json_t *partition_of(const json_t *group)
-{
-    return json_object_get(group, "partition");
-}
-
-TEXT(partition)
-{
-    bool is_default = json_is_true(json_object_get(partition_of(group), "default"));
-    (void)now_ms;
-    return xasprintf("%s%s", field_text(partition_of(group), "name"), is_default ? "*" : "");
-}
-
-TEXT(partition_name)
-{
-    (void)now_ms;
-    return xstrdup(field_text(partition_of(group), "name"));
-}
-
-TEXT(available)
-{
-    (void)group, (void)now_ms;
-    return xstrdup("up");
-}
-
-TEXT(limit)
-{
-    (void)now_ms;
-    return slurm_partition_time(partition_of(group), "max_time", "infinite");
-}
-
-TEXT(usual_limit)
-{
-    (void)now_ms;
-    return slurm_partition_time(partition_of(group), "default_time", "n/a");
-}
-
-TEXT(priority)
-{
-    (void)now_ms;
-    return xasprintf("%" PRId64, field_integer(partition_of(group), "priority", 0));
-}
-
-TEXT(users)
-{
-    const char *users = field_text(partition_of(group), "users");
-    (void)now_ms;
-    return users != NULL ? text_escape(users, 256) : xstrdup("all");
-}
-
-TEXT(count)
-{
-    (void)now_ms;
-    return xasprintf("%" PRId64, count_of(group));
-}
-
-TEXT(state)
-{
-    (void)now_ms;
-    return xstrdup(slurm_node_state(first_of(group)));
-}
-
-TEXT(compact_state)
-{
-    (void)now_ms;
-    return xstrdup(slurm_node_state_compact(first_of(group)));
-}
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-TEXT(nodes)
-{
-    _cleanup_strings_ struct strings names = { 0 };
-    size_t index = 0;
-    json_t *node = NULL;
-    (void)now_ms;
-    json_array_foreach(json_object_get(group, "nodes"), index, node)
-        strings_add(&names, field_text(node, "name"));
-    qsort(names.items, names.count, sizeof(*names.items), by_name);
-    return hostlist_compress(&names);
-}
-
-TEXT(cpus)
-{
-    (void)now_ms;
-    return xasprintf("%" PRId64, field_integer(first_of(group), "cpus", 1));
-}
-
-TEXT(memory)
-{
-    (void)now_ms;
-    return xasprintf("%" PRId64, field_integer(first_of(group), "memory_bytes", 0) >> 20);
-}
-
-TEXT(gres)
-{
-    char *gres = slurm_node_gres(first_of(group));
-    (void)now_ms;
-    return gres != NULL ? gres : xstrdup("(null)");
-}
-
-TEXT(features)
-{
-    const char *features = field_text(first_of(group), SLURM_NODE_FEATURES);
-    (void)now_ms;
-    return xstrdup(features != NULL ? features : "(null)");
-}
-
-TEXT(reason)
-{
-    const char *reason = field_text(first_of(group), "reason");
-    (void)now_ms;
-    return reason != NULL ? text_escape(reason, 256) : xstrdup("none");
-}
-
-/* Allocated, idle, other, all. */
-TEXT(summary)
-{
-    size_t index = 0;
-    json_t *node = NULL;
-    int64_t counts[3] = { 0 };
-    (void)now_ms;
-    json_array_foreach(json_object_get(group, "nodes"), index, node)
-    {
-        const char *state = slurm_node_state(node);
-        counts[strcmp(state, "idle") == 0                                       ? 1
-               : strcmp(state, "mixed") == 0 || strcmp(state, "allocated") == 0 ? 0
-                                                                                : 2]++;
-    }
-    return xasprintf(
-        "%" PRId64 "/%" PRId64 "/%" PRId64 "/%" PRId64, counts[0], counts[1], counts[2], count_of(group));
-}
-
-/* The same for CPUs, of which mgpu counts only requested ones. */
-TEXT(cpu_summary)
-{
-    int64_t cpus = field_integer(first_of(group), "cpus", 1) * count_of(group);
-    const char *state = slurm_node_state(first_of(group));
-    (void)now_ms;
-    bool is_idle = strcmp(state, "idle") == 0,
-         is_used = strcmp(state, "mixed") == 0 || strcmp(state, "allocated") == 0;
-    return xasprintf("%" PRId64 "/%" PRId64 "/%" PRId64 "/%" PRId64, is_used ? cpus : 0, is_idle ? cpus : 0,
-        is_idle || is_used ? 0 : cpus, cpus);
-}
-
-TEXT(word_no)
-{
-    (void)group, (void)now_ms;
-    return xstrdup("no");
-}
-
-TEXT(size)
-{
-    (void)group, (void)now_ms;
-    return xstrdup("1-infinite");
-}
-
-TEXT(root)
-{
-    (void)group, (void)now_ms;
-    return xstrdup("root");
-}
-
-TEXT(unknown)
-{
-    (void)group, (void)now_ms;
-    return xstrdup("Unknown");
-}
-
-TEXT(short_summary)
-{
-    char *text = text_summary(group, now_ms), *slash = strchr(text, '/');
-    if (slash != NULL && (slash = strchr(slash + 1, '/')) != NULL)
-        *slash = '\0';
-    return text;
-}
-
-TEXT(gres_used)
-{
-    int64_t gpus = field_integer(first_of(group), "gpus", 0);
-    (void)now_ms;
-    return gpus > 0 ? xasprintf("gpu:%" PRId64, field_integer(first_of(group), "gpus_used", 0))
-                    : xstrdup("(null)");
-}
-
-TEXT(sockets)
-{
-    (void)now_ms;
-    return xasprintf("1:%" PRId64 ":1", field_integer(first_of(group), "cpus", 1));
-}
-
-#define CONSTANT(name, value)                                                                                \
-    TEXT(name)                                                                                               \
-    {                                                                                                        \
-        (void)group, (void)now_ms;                                                                           \
-        return xstrdup(value);                                                                               \
-    }
-
-CONSTANT(unlimited, "UNLIMITED")
-CONSTANT(one, "1")
-CONSTANT(preemption, "REQUEUE")
-CONSTANT(all, "all")
-CONSTANT(version, SLURM_VERSION)
-CONSTANT(port, "6818")
-
-static const struct slurm_column columns[] = {
-    { 'a', "Available", "AVAIL", text_available, 0 },
-    { 'A', "NodeAI", "NODES(A/I)", text_short_summary, 0 },
-    { 'b', "features_act", "ACTIVE_FEATURES", text_features, 0 },
-    { 'B', "MaxCPUsPerNode", "MAX_CPUS_PER_NODE", text_unlimited, 0 },
-    { 'c', "CPUs", "CPUS", text_cpus, 0 },
-    { 'C', "CPUsState", "CPUS(A/I/O/T)", text_cpu_summary, 0 },
-    { 'd', "Disk", "TMP_DISK", slurm_text_zero, 0 },
-    { 'D', "Nodes", "NODES", text_count, 0 },
-    { 'e', "FreeMem", "FREE_MEM", slurm_text_unavailable, 0 },
-    { 'E', "Reason", "REASON", text_reason, 0 },
-    { 'f', "Features", "AVAIL_FEATURES", text_features, 0 },
-    { 'F', "NodeAIOT", "NODES(A/I/O/T)", text_summary, 0 },
-    { 'g', "Groups", "GROUPS", text_users, 0 },
-    { 'G', "Gres", "GRES", text_gres, 0 },
-    { 'h', "OverSubscribe", "OVERSUBSCRIBE", text_word_no, 0 },
-    { 'H', "Timestamp", "TIMESTAMP", text_unknown, 0 },
-    { 'i', "Reservation", "RESERVATION", slurm_text_none, 0 },
-    { 'I', "PriorityJobFactor", "PRIO_JOB_FACTOR", text_one, 0 },
-    { 'l', "Time", "TIMELIMIT", text_limit, 0 },
-    { 'L', "DefaultTime", "DEFAULTTIME", text_usual_limit, 0 },
-    { 'm', "Memory", "MEMORY", text_memory, 0 },
-    { 'M', "PreemptMode", "PREEMPT_MODE", text_preemption, 0 },
-    { 'n', "NodeHost", "HOSTNAMES", text_nodes, 0 },
-    { 'N', "NodeList", "NODELIST", text_nodes, 0 },
-    { 'o', "NodeAddr", "NODE_ADDR", text_nodes, 0 },
-    { 'O', "CPUsLoad", "CPU_LOAD", slurm_text_unavailable, 0 },
-    { 'p', "PriorityTier", "PRIO_TIER", text_priority, 0 },
-    { 'P', "Partition", "PARTITION", text_partition, 0 },
-    { 'r', "Root", "ROOT", text_word_no, 0 },
-    { 'R', "PartitionName", "PARTITION", text_partition_name, 0 },
-    { 's', "Size", "JOB_SIZE", text_size, 0 },
-    { 'S', "AllocNodes", "ALLOCNODES", text_all, 0 },
-    { 't', "StateCompact", "STATE", text_compact_state, 0 },
-    { 'T', "StateLong", "STATE", text_state, 0 },
-    { 'u', "User", "USER", text_root, 0 },
-    { 'U', "UserLong", "USER", text_root, 0 },
-    { 'v', "Version", "VERSION", text_version, 0 },
-    { 'w', "Weight", "WEIGHT", text_one, 0 },
-    { 'X', "Sockets", "SOCKETS", text_one, 0 },
-    { 'Y', "Cores", "CORES", text_cpus, 0 },
-    { 'z', "SocketCoreThread", "S:C:T", text_sockets, 0 },
-    { 'Z', "Threads", "THREADS", text_one, 0 },
-    { 0, "AllocMem", "ALLOCMEM", slurm_text_zero, 0 },
-    { 0, "Cluster", "CLUSTER", slurm_text_cluster, 0 },
-    { 0, "Comment", "COMMENT", slurm_text_null, 0 },
-    { 0, "Extra", "EXTRA", slurm_text_null, 0 },
-    { 0, "GresUsed", "GRES_USED", text_gres_used, 0 },
-    { 0, "Port", "PORT", text_port, 0 },
-    { 0, "StateComplete", "STATE", text_state, 0 },
-    { 0 },
-};
 
 struct sinfo {
     const char *format, *long_format, *nodes, *partitions, *states, *sort;
@@ -416,23 +144,6 @@ static bool is_wanted(const struct sinfo *sinfo, const json_t *node)
     return is_state && is_reason && is_node;
 }
 
-/* Nodes that share a line: all, unless the line shows something in which they differ. */
-static bool is_alike(const struct slurm_table *table, const json_t *group, const json_t *node)
-{
-    static slurm_text_fn *const of_nodes[] = { text_state, text_compact_state, text_cpus, text_memory,
-        text_gres, text_reason, text_features };
-    _cleanup_json_ json_t *alone = json_pack("{s:[O]}", "nodes", node);
-    for (size_t i = 0; i < table->count; i++)
-        for (size_t k = 0; k < sizeof(of_nodes) / sizeof(of_nodes[0]); k++) {
-            if (table->cells[i].column == NULL || table->cells[i].column->text != of_nodes[k])
-                continue;
-            _cleanup_free_ char *first = of_nodes[k](group, 0), *second = of_nodes[k](alone, 0);
-            if (strcmp(first, second) != 0)
-                return false;
-        }
-    return true;
-}
-
 static json_t *add_group(json_t *groups, json_t *partition)
 {
     json_t *group = json_object();
@@ -442,41 +153,81 @@ static json_t *add_group(json_t *groups, json_t *partition)
     return group;
 }
 
-static void group_partition(const struct sinfo *sinfo, const struct slurm_table *table, json_t *partition,
-    const json_t *nodes, json_t *groups)
+/* Puts a node into a line with nodes like it, or into a new one. */
+static void place_node(const struct sinfo *sinfo, const struct slurm_table *table, json_t *partition,
+    json_t *node, json_t *groups)
 {
-    size_t first = json_array_size(groups), index = 0;
-    json_t *node = NULL;
-    json_array_foreach(nodes, index, node)
-    {
-        json_t *into = NULL;
-        if (!slurm_partition_has(partition, field_text(node, "name")) || !is_wanted(sinfo, node))
+    json_t *into = NULL;
+    for (size_t k = 0; k < json_array_size(groups) && into == NULL; k++) {
+        json_t *group = json_array_get(groups, k);
+        const json_t *first = json_array_get(json_object_get(group, "nodes"), 0);
+        if (sinfo->is_each_node && !field_is(first, "name", field_text(node, "name")))
             continue;
-        for (size_t k = first; k < json_array_size(groups) && into == NULL; k++)
-            if (!sinfo->is_each_node && is_alike(table, json_array_get(groups, k), node))
-                into = json_array_get(groups, k);
-        if (into == NULL)
-            into = add_group(groups, partition);
-        (void)json_array_append(json_object_get(into, "nodes"), node);
+        if (sinfo_is_alike(table, group, partition, node))
+            into = group;
     }
+    if (into == NULL)
+        into = add_group(groups, partition);
+    size_t index = 0;
+    json_t *other = NULL, *nodes = json_object_get(into, "nodes");
+    json_array_foreach(nodes, index, other) if (other == node) return;
+    (void)json_array_append(nodes, node);
 }
 
+/* The order of lines without --sort, that of Slurm: what is out of service, then by what is free. */
+static int state_rank(const json_t *node)
+{
+    static const char *const order[] = { "down", "drained", "draining", "mixed", "allocated", "idle" };
+    int rank = 0;
+    while (rank < (int)(sizeof(order) / sizeof(order[0])) && strcmp(slurm_node_state(node), order[rank]) != 0)
+        rank++;
+    return rank;
+}
+
+static int by_state(const void *a, const void *b)
+{
+    const json_t *first = *(json_t *const *)a, *second = *(json_t *const *)b;
+    int difference = state_rank(first) - state_rank(second);
+    return difference != 0 ? difference : strverscmp(field_text(first, "name"), field_text(second, "name"));
+}
+
+/* The caller releases the array. */
+static json_t *sort_nodes(const json_t *nodes)
+{
+    size_t count = json_array_size(nodes);
+    _cleanup_free_ json_t **sorted = xcalloc(count + 1, sizeof(json_t *));
+    json_t *ret = json_array();
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = json_array_get(nodes, i);
+    qsort(sorted, count, sizeof(json_t *), by_state);
+    for (size_t i = 0; i < count; i++)
+        (void)json_array_append(ret, sorted[i]);
+    return ret;
+}
+
+/* Nodes that are in several partitions are counted once, unless the lines show something of partitions. */
 static json_t *group_nodes(
     const struct sinfo *sinfo, const struct slurm_table *table, const json_t *partitions, const json_t *nodes)
 {
-    json_t *groups = json_array(), *partition = NULL;
-    size_t index = 0;
-    json_array_foreach(
-        partitions, index, partition) if (sinfo->partitions == NULL ||
-                                          slurm_list_has(sinfo->partitions, field_text(partition, "name")))
-        group_partition(sinfo, table, partition, nodes, groups);
+    json_t *groups = json_array(), *partition = NULL, *node = NULL;
+    _cleanup_json_ json_t *sorted = sort_nodes(nodes);
+    size_t index = 0, place = 0;
+    json_array_foreach(partitions, index, partition)
+    {
+        if (sinfo->partitions != NULL && !slurm_list_has(sinfo->partitions, field_text(partition, "name")))
+            continue;
+        json_array_foreach(sorted, place,
+            node) if (slurm_partition_has(partition, field_text(node, "name")) && is_wanted(sinfo, node))
+            place_node(sinfo, table, partition, node, groups);
+    }
     return groups;
 }
 
 static int read_format(const struct sinfo *sinfo, struct slurm_table *table, struct error *err)
 {
-    const char *format = sinfo->format != NULL ? sinfo->format
-                         : sinfo->is_reasons   ? FORMAT_REASONS
+    const char *format = sinfo->format != NULL && strcasecmp(sinfo->format, "%all") == 0 ? sinfo_format_all
+                         : sinfo->format != NULL                                         ? sinfo->format
+                         : sinfo->is_reasons                                             ? FORMAT_REASONS
                          : sinfo->is_each_node ? (sinfo->is_long ? FORMAT_NODES_LONG : FORMAT_NODES)
                          : sinfo->is_summary   ? FORMAT_SUMMARY
                          : sinfo->is_long      ? FORMAT_LONG
@@ -517,7 +268,11 @@ static void print_json(const struct sinfo *sinfo, const json_t *partitions, cons
 static int print(const struct sinfo *sinfo, struct error *err)
 {
     struct client client;
-    struct slurm_table table = { .columns = columns, .is_headless = sinfo->is_headless, .sort = sinfo->sort };
+    struct slurm_table table = { .columns = sinfo_columns,
+        .is_headless = sinfo->is_headless,
+        .sort = sinfo->sort != NULL   ? sinfo->sort
+                : sinfo->is_each_node ? "N"
+                                      : NULL };
     _cleanup_json_ json_t *nodes = NULL, *partitions = NULL, *groups = NULL;
     client_init(&client, NULL, NULL);
     int r = slurm_nodes_get(&client, &nodes, err);

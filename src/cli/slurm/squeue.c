@@ -27,6 +27,11 @@
 #include "cli/term/time_text.h"
 #include "job/array.h"
 
+/* "%all" of -o. */
+#define FORMAT_ALL                                                                                           \
+    "%a|%b|%c|%d|%e|%f|%g|%h|%i|%j|%k|%l|%m|%n|%o|%p|%q|%r|%s|%t|%u|%v|%w|%x|%y|%z|"                         \
+    "%A|%B|%C|%D|%E|%F|%G|%H|%I|%J|%K|%L|%M|%N|%O|%P|%Q|%R|%S|%T|%U|%V|%W|%X|%Y|%Z"
+
 #define FORMAT_USUAL "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 #define FORMAT_LONG  "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
 #define FORMAT_STEPS "%.15i %.8j %.9P %.8u %.9M %N"
@@ -484,11 +489,13 @@ static int print(struct squeue *squeue, struct error *err)
     struct slurm_table table = {
         .columns = columns, .is_headless = squeue->is_headless, .sort = squeue->sort
     };
-    const char *format = squeue->format != NULL ? squeue->format
-                         : squeue->is_steps     ? FORMAT_STEPS
-                         : squeue->is_long      ? FORMAT_LONG
-                         : squeue->is_start     ? "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %R"
-                                                : FORMAT_USUAL;
+    bool is_all = squeue->format != NULL && strcasecmp(squeue->format, "%all") == 0;
+    const char *format = is_all                   ? FORMAT_ALL
+                         : squeue->format != NULL ? squeue->format
+                         : squeue->is_steps       ? FORMAT_STEPS
+                         : squeue->is_long        ? FORMAT_LONG
+                         : squeue->is_start       ? "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %R"
+                                                  : FORMAT_USUAL;
     r = squeue->long_format != NULL ? slurm_table_read_names(&table, squeue->long_format, err)
                                     : slurm_table_read_letters(&table, format, err);
     if (r == 0 && slurm_table_has(&table, "WorkDir"))
