@@ -19,8 +19,8 @@
 
 #include "base/crc32c.h"
 #include "base/memory.h"
-#include "cli/slurm/labels.h"
-#include "cli/slurm/step_peer.h"
+#include "cli/step/labels.h"
+#include "cli/step/step_peer.h"
 #include "cli/stepd/stepd.h"
 #include "cli/stepd/stepd_private.h"
 #include "input.h"

@@ -151,7 +151,7 @@ def test_options_are_shown_to_the_job_as_variables(cluster):
     assert cluster.finish(job)['state'] == 'done'
     env = variables(cluster.read('env'))
     expected = {'JOB_DEPENDENCY': f'afterany:{first}', 'DISTRIBUTION': 'block', 'GPU_BIND': 'none', 'GPUS': 'simulated:1',
-                'EXPORT_ENV': 'ALL', 'PROFILE': 'none', 'OVERCOMMIT': '1', 'THREADS_PER_CORE': '1', 'UMASK': '0027', 'PRIO_PROCESS': '0',
+                'EXPORT_ENV': 'ALL', 'PROFILE': 'none', 'OVERCOMMIT': '1', 'THREADS_PER_CORE': '1', 'UMASK': '0027', 'PRIO_PROCESS': str(os.nice(0)),
                 'JOB_NODES': '1', 'TOPOLOGY_ADDR_PATTERN': 'node', 'LAUNCH_NODE_IPADDR': '127.0.0.1', 'TASK_PID': env['PID']}
     assert {name: env.get(f'SLURM_{name}') for name in expected} == expected
     assert (env['FROM_FILE'], env['OTHER']) == ('two words', 'x')

@@ -332,6 +332,11 @@ bool client_is_loss(int code)
     return code == -EHOSTDOWN || code == -ECONNRESET || code == -EPIPE || code == -EAGAIN;
 }
 
+bool client_is_away(const struct error *err)
+{
+    return client_is_loss(err->code);
+}
+
 /* Values of the API's `code` with an exit status of their own. */
 static int problem_error(const char *code, unsigned status)
 {

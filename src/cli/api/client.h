@@ -124,6 +124,9 @@ int client_problem(const struct http_answer *answer, struct error *err);
 /* True for failures that a restart of mgpud can explain. */
 bool client_is_loss(int code);
 
+/* True if the error means that mgpud does not answer. */
+bool client_is_away(const struct error *err);
+
 /* Sleeps before the next try: 20 ms at first, doubling up to a second. */
 void client_back_off(int *delay_ms);
 

@@ -36,10 +36,8 @@ slurm_text_fn slurm_text_excluded, slurm_text_requested_nodes, slurm_text_gid, s
 slurm_text_fn slurm_text_oversubscribe, slurm_text_requeue, slurm_text_batch, slurm_text_pending_time,
     slurm_text_task_cpus, slurm_text_tasks_per_node, slurm_text_deadline, slurm_text_begin;
 
-/* "2026-11-22T10:00:00" in local time, `otherwise` for 0. The caller frees it. */
-char *slurm_time_text(int64_t wall_ms, const char *otherwise);
-
-/* The same in the format of SLURM_TIME_FORMAT, if that is "relative" or one of strftime(3): for people. */
+/* As slurm_time_text(), in the format of SLURM_TIME_FORMAT, if that is "relative" or one of strftime(3): for
+ * people. */
 char *slurm_time_shown(int64_t wall_ms, const char *otherwise);
 
 /* When this day began, wall clock. */

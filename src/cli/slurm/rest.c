@@ -64,7 +64,7 @@ static int fail(json_t **ret, int status, int number, const char *error, const c
 
 static int fail_client(json_t **ret, const struct error *err)
 {
-    bool is_away = slurm_is_away(err);
+    bool is_away = client_is_away(err);
     return fail(ret, FAILED, is_away ? CONTROLLER_LOST : SLURM_ERROR,
         is_away ? "Unable to contact slurm controller (connect failure)" : "Unspecified error", err->message);
 }

@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "cli/slurm/fields.h"
 #include "cli/slurm/slurm.h"
+#include "cli/submit/slurm_moment.h"
 
 #define EXIT_NO_EXEC 126
 #define OUTPUT_MAX   65536U

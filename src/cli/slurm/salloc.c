@@ -113,7 +113,7 @@ static pid_t watch_job(int64_t id)
         int r = client_get(&client, path, &ended, &err);
         if (r == 0)
             break;
-        if (!slurm_is_away(&err))
+        if (!client_is_away(&err))
             _exit(0);
         client_back_off(&delay_ms);
     }

@@ -19,6 +19,7 @@
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/steps.h"
+#include "cli/submit/slurm_moment.h"
 #include "cli/term/field.h"
 
 /* --- steps --- */

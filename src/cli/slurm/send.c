@@ -14,6 +14,7 @@
 #include "cli/slurm/nodes.h"
 #include "cli/slurm/partitions.h"
 #include "cli/slurm/slurm.h"
+#include "cli/submit/slurm_moment.h"
 #include "cli/term/field.h"
 #include "cli/term/time_text.h"
 #include "job/slurm.h"

@@ -20,16 +20,11 @@ const struct slurm_program *slurm_program_find(const char *name)
     return NULL;
 }
 
-bool slurm_is_away(const struct error *err)
-{
-    return err->code == -EHOSTDOWN || client_is_loss(err->code);
-}
-
 const char *slurm_away_words(const struct error *err)
 {
     if (err->code == -ETIMEDOUT)
         return "Socket timed out on send/recv operation";
-    return slurm_is_away(err) ? "Unable to contact slurm controller (connect failure)" : NULL;
+    return client_is_away(err) ? "Unable to contact slurm controller (connect failure)" : NULL;
 }
 
 void slurm_umask(void)

@@ -33,9 +33,6 @@ int slurm_fail_load(const char *what, const struct error *err);
 /* Takes SLURM_UMASK over, if it is set: files of the job are created with it. */
 void slurm_umask(void);
 
-/* True if the error means that mgpud does not answer. */
-bool slurm_is_away(const struct error *err);
-
 /* Slurm's words for a controller that is away, or did not answer in time; NULL: the error is another one. */
 const char *slurm_away_words(const struct error *err);
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/slurm/fields.h"
+#include "cli/submit/slurm_moment.h"
 
 #define TIME_SIZE 256 // of a text in a format of the user
 #define MINUTE_S  60
@@ -19,17 +20,6 @@
 #define DAYS_OF_WEEK 6
 #define DAYS_OF_YEAR 365
 #define YEAR_STEP    1000 // as Slurm counts days: another year is farther than any day of this one
-
-char *slurm_time_text(int64_t wall_ms, const char *otherwise)
-{
-    char text[32] = "";
-    struct tm date;
-    time_t when = (time_t)(wall_ms / MILLI);
-    if (wall_ms == 0 || localtime_r(&when, &date) == NULL ||
-        strftime(text, sizeof(text), ISO_FORMAT, &date) == 0)
-        return xstrdup(otherwise);
-    return xstrdup(text);
-}
 
 /* Slurm's "relative": the nearer the day, the less of the date. */
 static const char *relative_format(const struct tm *date)

@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
+
+#include "base/memory.h"
 
 #define MILLI      1000
 #define CENTURY    100 // of two digits, since 1900
@@ -296,4 +299,15 @@ int slurm_parse_moment(const char *what, const char *text, enum slurm_tense tens
     bool is_number = text[count_digits(text)] == '\0'; // a date that does not exist, and no age of seconds
     return tense == SLURM_PAST && !is_number ? when_parse_past(text, what, now_ms, zone, ret_ms, err)
                                              : when_parse(text, what, now_ms, zone, ret_ms, err);
+}
+
+char *slurm_time_text(int64_t wall_ms, const char *otherwise)
+{
+    char text[32] = "";
+    struct tm date;
+    time_t when = (time_t)(wall_ms / MILLI);
+    if (wall_ms == 0 || localtime_r(&when, &date) == NULL ||
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &date) == 0)
+        return xstrdup(otherwise);
+    return xstrdup(text);
 }

@@ -22,3 +22,6 @@ enum slurm_tense {
  */
 int slurm_parse_moment(const char *what, const char *text, enum slurm_tense tense, int64_t now_ms,
     const struct when_zone *zone, int64_t *ret_ms, struct error *err);
+
+/* "2026-11-22T10:00:00" in local time, `otherwise` for 0. The caller frees it. */
+char *slurm_time_text(int64_t wall_ms, const char *otherwise);

@@ -4,7 +4,7 @@
 
 #include <signal.h>
 
-#include "cli/slurm/step.h"
+#include "cli/step/step.h"
 
 /* Starts it; `mask`: the signals that are blocked in it. With --pty on another node, it is represented by the
  * child. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/slurm/step_peer.h"
+#include "cli/step/step_peer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "cli/term/field.h"
 #include "cli/follow/session.h"
-#include "cli/slurm/step_input.h"
+#include "cli/step/step_input.h"
 #include "cli/stepd/stepd.h"
 
 #define READ_SIZE   65536

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cli/api/stream.h"
-#include "cli/slurm/step.h"
+#include "cli/step/step.h"
 
 struct step_record {
     struct client client;

@@ -4,7 +4,7 @@
  * with --gpus-per-task its own, or those that --gpu-bind selects by their places among them. Other steps see
  * all GPUs of the job.
  */
-#include "cli/slurm/step_gpus.h"
+#include "cli/step/step_gpus.h"
 
 #include <errno.h>
 #include <inttypes.h>

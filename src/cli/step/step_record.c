@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/slurm/step_record.h"
+#include "cli/step/step_record.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/slurm/slurm.h"
+
 #include "cli/term/field.h"
 #include "job/step.h"
 
@@ -172,7 +172,7 @@ int step_record_begin(struct step_record *record, const struct step *step, struc
     if (r < 0)
         return r;
     r = begin_once(record, step, err);
-    while (slurm_is_away(err) && r < 0 && clock_boot_ms() < until_ms) {
+    while (client_is_away(err) && r < 0 && clock_boot_ms() < until_ms) {
         client_back_off(&delay_ms);
         stream_clear(&record->stream);
         r = begin_once(record, step, err);
@@ -182,7 +182,7 @@ int step_record_begin(struct step_record *record, const struct step *step, struc
         return 0;
     }
     stream_clear(&record->stream);
-    if (!slurm_is_away(err))
+    if (!client_is_away(err))
         return refuse(step, err);
     if (!is_all_here(step))
         return error_set(err, r,

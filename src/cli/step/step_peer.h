@@ -5,8 +5,8 @@
 #include <poll.h>
 #include <signal.h>
 
-#include "cli/slurm/labels.h"
-#include "cli/slurm/step.h"
+#include "cli/step/labels.h"
+#include "cli/step/step.h"
 
 struct step_peer {
     uint32_t node;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/slurm/step_input.h"
+#include "cli/step/step_input.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/slurm/step_peer.h"
+#include "cli/step/step_peer.h"
 
 #define READ_SIZE   65536
 #define BACKLOG_MAX (1U << 20) // bytes of a task above which no more is read

@@ -2,7 +2,7 @@
 /* The file of srun --multi-prog: which task runs which program. */
 #pragma once
 
-#include "cli/slurm/step.h"
+#include "cli/step/step.h"
 
 struct multi_prog {
     struct multi_prog_line *lines;

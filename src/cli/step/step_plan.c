@@ -10,8 +10,8 @@
 #include "base/buffer.h"
 #include "base/hostlist.h"
 #include "base/memory.h"
-#include "cli/slurm/step.h"
-#include "cli/slurm/step_gpus.h"
+#include "cli/step/step.h"
+#include "cli/step/step_gpus.h"
 #include "cli/term/field.h"
 
 #define TASKS_MAX 4096U

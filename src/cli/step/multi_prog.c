@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The last line that names a task counts, as a later assignment would. */
-#include "cli/slurm/multi_prog.h"
+#include "cli/step/multi_prog.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/slurm/step_start.h"
+#include "cli/step/step_start.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 
 #include "base/memory.h"
 #include "cli/follow/session.h"
-#include "cli/slurm/labels.h"
-#include "cli/slurm/step_input.h"
+#include "cli/step/labels.h"
+#include "cli/step/step_input.h"
 
 #define NOT_FOUND 2 // as slurmstepd ends a task whose program does not exist
 

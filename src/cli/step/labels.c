@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/slurm/labels.h"
+#include "cli/step/labels.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/buffer.h"
-#include "cli/slurm/step.h"
+#include "cli/step/step.h"
 
 #define LABEL_STREAMS 2 // standard output and standard error of a task
 

@@ -2,7 +2,7 @@
 /* Which GPUs of the step a task sees: --gpus-per-task and --gpu-bind. */
 #pragma once
 
-#include "cli/slurm/step.h"
+#include "cli/step/step.h"
 
 /* -EINVAL: --gpu-bind is malformed, or names a GPU that a node of the step does not have. */
 int step_check_gpus(const struct step *step, struct error *err);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/slurm/step_peer.h"
+#include "cli/step/step_peer.h"
 
 #define NODE_SHIFT 48U // of the node that asks, in the number of a request
 

@@ -4,7 +4,7 @@
 
 #include <poll.h>
 
-#include "cli/slurm/step.h"
+#include "cli/step/step.h"
 
 struct step_input {
     bool is_open;           // more may come
