@@ -43,7 +43,10 @@ char *slurm_time_shown(int64_t wall_ms, const char *otherwise);
 /* When this day began, wall clock. */
 int64_t slurm_midnight_ms(void);
 
-/* "Sun Nov 22 23:43:02 2026", as above lists of -l and -i. */
+/* "Sun Nov 22 23:43:02 2026"; "Unknown" for 0. The caller frees it. */
+char *slurm_date_text(int64_t wall_ms);
+
+/* The same for now, as above lists of -l and -i. */
 void slurm_print_date(void);
 
 /* "5:02", "1:05:02", "1-01:05:02" of squeue; with `is_full` "00:05:02" of sacct. The caller frees it. */

@@ -1,31 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* scontrol: displays objects and changes jobs. */
+/* scontrol: the table of its commands, which are arguments or lines of standard input. What they do is in
+ * files of their own. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
-#include "base/clock.h"
-#include "base/hostlist.h"
 #include "base/memory.h"
-#include "base/parse.h"
-#include "base/utc.h"
-#include "cli/options/ask.h"
-#include "cli/slurm/jobs.h"
+#include "base/strings.h"
 #include "cli/slurm/programs.h"
+#include "cli/slurm/scontrol_jobs.h"
+#include "cli/slurm/scontrol_pids.h"
 #include "cli/slurm/scontrol_show.h"
+#include "cli/slurm/scontrol_update.h"
 #include "cli/slurm/slurm.h"
-#include "cli/submit/slurm_job.h"
-#include "cli/submit/slurm_moment.h"
-#include "cli/submit/slurm_values.h"
 #include "cli/term/field.h"
-
-#define ADDED_LIMIT  "added_limit" // seconds, in a change before it is sent
-#define THROTTLE     "throttle"
-#define THROTTLE_MAX 1000000
+#include "cli/term/words.h"
 
 struct scontrol {
+    struct client client;
     struct scontrol_form form;
     bool is_quiet;
 };
@@ -57,299 +52,6 @@ const struct slurm_option slurm_scontrol_options[] = {
     { 0 },
 };
 
-/* --- jobs --- */
-
-/* Actions on jobs: what they are here. */
-static const struct {
-    const char *word, *action;
-} actions[] = {
-    { "hold", "hold" },
-    { "uhold", "hold" },
-    { "release", "release" },
-    { "requeue", "requeue" },
-    { "requeuehold", "requeue" },
-    { "suspend", "suspend" },
-    { "resume", "continue" },
-};
-
-static const char *find_action(const char *word)
-{
-    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
-        if (strcasecmp(word, actions[i].word) == 0)
-            return actions[i].action;
-    return NULL;
-}
-
-/* What is possible for waiting jobs alone has another sentence while the job runs than when it has ended. */
-static const char *tell_late(struct client *client, const char *path)
-{
-    _cleanup_json_ json_t *job = NULL;
-    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
-    bool is_running =
-        client_get(client, request, &job, NULL) == 0 && text_equal(field_text(job, "state"), "running");
-    return is_running ? "Job is no longer pending execution" : "Job/step already completing or completed";
-}
-
-/* In the words that clients look for. */
-static int complain(struct client *client, const char *what, const char *path, const struct error *err)
-{
-    const char *away = slurm_away_words(err);
-    const char *why = away != NULL                                  ? away
-                      : err->code == -ENOENT                        ? "Invalid job id specified"
-                      : err->code == -EPERM || err->code == -EACCES ? "Access/permission denied"
-                      : err->code == -EALREADY                      ? tell_late(client, path)
-                                                                    : err->message;
-    bool is_ours = why == err->message; // a sentence of its own
-    if (what[0] == '\0')
-        (void)fprintf(stderr, "%s\n", why);
-    else
-        (void)fprintf(stderr, is_ours ? "%s (job %s)\n" : "%s for job %s\n", why, path);
-    return 1;
-}
-
-static int act(struct client *client, const char *word, const char *action, int argc, char **argv)
-{
-    _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
-    struct error err = { 0 };
-    int status = 0;
-    for (int i = 0; i < argc; i++) {
-        const char *text = strncasecmp(argv[i], "jobid=", 6) == 0 ? argv[i] + 6 : argv[i];
-        if (slurm_ids_parse(text, &ids, &err) < 0) {
-            (void)fprintf(stderr, "Invalid job id specified for job %s\n", text);
-            return 1;
-        }
-    }
-    for (size_t i = 0; i < ids.count; i++) {
-        _cleanup_json_ json_t *body = json_object();
-        _cleanup_free_ char *path = slurm_id_path(&ids.items[i]);
-        _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/%s", path, action);
-        if (strcasecmp(word, "requeuehold") == 0)
-            (void)json_object_set_new(body, "hold", json_true());
-        if (client_call(client, "POST", request, body, NULL, &err) < 0)
-            status = complain(client, "job", path, &err);
-    }
-    return status;
-}
-
-/* --- update --- */
-
-/* "+30" is added to what the job has. */
-static int change_limit(json_t *body, const char *value, struct error *err)
-{
-    int64_t number = 0;
-    if (value[0] == '+' || value[0] == '-') {
-        int r = slurm_parse_time("TimeLimit", value + 1, &number, err);
-        (void)json_object_set_new(body, ADDED_LIMIT, json_integer(value[0] == '-' ? -number : number));
-        return r;
-    }
-    int r = slurm_parse_time("TimeLimit", value, &number, err);
-    bool is_unlimited = number == SLURM_NO_LIMIT;
-    if (r == 0)
-        (void)json_object_set_new(body, "time_limit", is_unlimited ? json_null() : json_integer(number));
-    if (r == 0 && is_unlimited)
-        (void)json_object_set_new(body, "no_time_limit", json_true());
-    return r;
-}
-
-/* Changes of options that are only kept go to `notes`. */
-static int add_change(json_t *body, struct client *client, const char *key, const char *value,
-    struct strings *notes, struct error *err)
-{
-    static const struct {
-        const char *slurm, *key;
-    } texts[] = { { "NumNodes", "nodes" }, { "Partition", "partition" }, { "ReqNodeList", "nodelist" },
-        { "NodeList", "nodelist" }, { "ExcNodeList", "exclude" } };
-    static const char *const kept[] = { "account", "qos", "comment", "wckey", "licenses" };
-    int64_t number = 0;
-    if (strcasecmp(key, "timelimit") == 0)
-        return change_limit(body, value, err);
-    if (strcasecmp(key, "name") == 0 || strcasecmp(key, "jobname") == 0)
-        return ask_set(body, client, "name", "JobName", value, err);
-    if (strcasecmp(key, "nice") == 0) {
-        int r = parse_integer(value, "Nice", -1000, 1000, &number, err);
-        (void)json_object_set_new(body, "priority", json_integer(-number));
-        return r;
-    }
-    if (strcasecmp(key, "priority") == 0)
-        return ask_set(body, client, "priority", "Priority", value, err);
-    if (strcasecmp(key, "starttime") == 0 || strcasecmp(key, "deadline") == 0) {
-        char utc[32];
-        int64_t ms = 0;
-        int r = slurm_parse_moment(key, value, SLURM_AHEAD, clock_wall_ms(), &when_local, &ms, err);
-        utc_format(ms, utc, sizeof(utc));
-        return r < 0 ? r
-                     : ask_set(body, client, strcasecmp(key, "deadline") == 0 ? "deadline" : "begin", key,
-                           utc, err);
-    }
-    if (strcasecmp(key, "dependency") == 0) {
-        _cleanup_free_ char *after = NULL;
-        int r = slurm_parse_dependency(value, &after, err);
-        if (r == 0)
-            (void)json_object_set_new(body, "after", after != NULL ? json_string(after) : json_null());
-        return r;
-    }
-    if (strcasecmp(key, "arraytaskthrottle") == 0) {
-        int r = parse_integer(value, "ArrayTaskThrottle", 0, THROTTLE_MAX, &number, err);
-        (void)json_object_set_new(body, THROTTLE, json_integer(number));
-        return r;
-    }
-    if (strcasecmp(key, "requeue") == 0) {
-        (void)json_object_set_new(body, "requeue_on_node_lost", json_boolean(strcmp(value, "0") != 0));
-        return 0;
-    }
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        if (strcasecmp(key, texts[i].slurm) == 0)
-            return ask_set(body, client, texts[i].key, texts[i].slurm, value, err);
-    for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-        if (strcasecmp(key, kept[i]) == 0) {
-            strings_set_env(notes, kept[i], value);
-            return 0;
-        }
-    return error_set(err, -EINVAL, "Update of this parameter is not supported: %.60s=%.60s", key, value);
-}
-
-/* "TimeLimit=+30": the limit that results for this job. */
-static int settle_limit(struct client *client, const char *path, json_t *body, struct error *err)
-{
-    _cleanup_json_ json_t *job = NULL;
-    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
-    const json_t *added = json_object_get(body, ADDED_LIMIT);
-    if (added == NULL)
-        return 0;
-    int r = client_get(client, request, &job, err);
-    int64_t limit = (int64_t)field_number(job, "time_limit", 0);
-    if (r == 0 && (limit == 0 || limit + json_integer_value(added) <= 0))
-        return error_set(err, -EINVAL, "Invalid time limit specification");
-    (void)json_object_set_new(body, "time_limit", json_integer(limit + json_integer_value(added)));
-    (void)json_object_del(body, ADDED_LIMIT);
-    return r;
-}
-
-/* "ArrayTaskThrottle=2": the array that results, of the same indexes. 0: all of its tasks at a time. */
-static int settle_throttle(struct client *client, const char *path, json_t *body, struct error *err)
-{
-    _cleanup_json_ json_t *job = NULL;
-    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
-    int64_t wanted = field_integer(body, THROTTLE, -1);
-    if (json_object_del(body, THROTTLE) < 0)
-        return 0;
-    int r = client_get(client, request, &job, err);
-    const char *array = field_text(job, "array");
-    if (r == 0 && array == NULL)
-        return error_set(err, -EINVAL, "Job %s is not an array", path);
-    if (r < 0)
-        return r;
-    int length = (int)strcspn(array, "%");
-    _cleanup_free_ char *text =
-        wanted > 0 ? xasprintf("%.*s%%%" PRId64, length, array, wanted) : xstrndup(array, (size_t)length);
-    (void)json_object_set_new(body, "array", json_string(text));
-    return 0;
-}
-
-/* The options kept with the job, with these in place of those of the same names. */
-static int add_notes(
-    struct client *client, const char *path, const struct strings *notes, json_t *body, struct error *err)
-{
-    _cleanup_json_ json_t *job = NULL;
-    _cleanup_strings_ struct strings all = { 0 };
-    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
-    json_t *list = json_array(), *note = NULL;
-    size_t index = 0;
-    int r = notes->count > 0 ? client_get(client, request, &job, err) : 0;
-    json_array_foreach(json_object_get(job, "slurm"), index, note) strings_add(&all, json_string_value(note));
-    for (size_t i = 0; i < notes->count; i++) {
-        const char *equals = strchr(notes->items[i], '=');
-        _cleanup_free_ char *name = xstrndup(notes->items[i], (size_t)(equals - notes->items[i]));
-        strings_set_env(&all, name, equals + 1);
-    }
-    for (size_t i = 0; i < all.count; i++)
-        (void)json_array_append_new(list, json_string(all.items[i]));
-    if (notes->count > 0 && r == 0)
-        (void)json_object_set(body, "slurm", list);
-    json_decref(list);
-    return r;
-}
-
-/* "NodeName=n1 State=DRAIN Reason=disk". */
-static int update_nodes(struct client *client, int argc, char **argv, struct error *err)
-{
-    const char *nodes = NULL, *state = "", *reason = NULL;
-    for (int i = 0; i < argc; i++) {
-        const struct {
-            const char *name, **value;
-        } keys[] = { { "NodeName=", &nodes }, { "State=", &state }, { "Reason=", &reason } };
-        size_t k = 0;
-        while (k < sizeof(keys) / sizeof(keys[0]) &&
-               strncasecmp(argv[i], keys[k].name, strlen(keys[k].name)) != 0)
-            k++;
-        if (k == sizeof(keys) / sizeof(keys[0]))
-            return error_set(err, -EINVAL, "Update of this parameter is not supported: %.120s", argv[i]);
-        *keys[k].value = argv[i] + strlen(keys[k].name);
-    }
-    bool is_drain = strcasecmp(state, "drain") == 0 || strcasecmp(state, "down") == 0;
-    if (!is_drain && strcasecmp(state, "resume") != 0 && strcasecmp(state, "undrain") != 0 &&
-        strcasecmp(state, "idle") != 0)
-        return error_set(err, -EINVAL, "Invalid node state specified: %.60s", state);
-    if (is_drain && reason == NULL)
-        return error_set(err, -EINVAL, "You must specify a reason when DRAINING a node.");
-    _cleanup_strings_ struct strings names = { 0 };
-    int r = hostlist_expand(nodes, &names, err);
-    for (size_t i = 0; r >= 0 && i < names.count; i++) {
-        _cleanup_json_ json_t *body = json_object();
-        _cleanup_free_ char *path =
-            xasprintf(API_PATH "/nodes/%s/%s", names.items[i], is_drain ? "drain" : "resume");
-        if (is_drain)
-            (void)json_object_set_new(body, "reason", json_string(reason));
-        r = client_call(client, "POST", path, body, NULL, err);
-    }
-    if (r < 0)
-        (void)fprintf(
-            stderr, "slurm_update error: %s\n", r == -ENOENT ? "Invalid node name specified" : err->message);
-    return r < 0 ? 1 : 0;
-}
-
-static int update(struct client *client, int argc, char **argv, struct error *err)
-{
-    _cleanup_json_ json_t *body = json_object();
-    _cleanup_strings_ struct strings notes = { 0 };
-    const char *job = NULL;
-    int r = 0;
-    for (int i = 0; r == 0 && i < argc; i++) {
-        char *equals = strchr(argv[i], '=');
-        if (equals == NULL)
-            return error_set(err, -EINVAL, "Invalid input: %.60s", argv[i]);
-        _cleanup_free_ char *key =
-            xstrndup(argv[i], (size_t)(equals - argv[i]) - (equals > argv[i] && equals[-1] == '+'));
-        if (strcasecmp(key, "jobid") == 0)
-            job = equals + 1;
-        else
-            r = add_change(body, client, key, equals + 1, &notes, err);
-    }
-    if (r < 0)
-        return r;
-    if (job == NULL)
-        return error_set(err, -EINVAL, "No valid entity in update command; jobs are changed here: JobId=12");
-    _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
-    r = slurm_ids_parse(job, &ids, err);
-    for (size_t i = 0; r == 0 && i < ids.count; i++) {
-        _cleanup_free_ char *path = slurm_id_path(&ids.items[i]);
-        _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/edit", path);
-        _cleanup_json_ json_t *changes = json_copy(body);
-        r = settle_limit(client, path, changes, err);
-        if (r == 0)
-            r = settle_throttle(client, path, changes, err);
-        if (r == 0)
-            r = add_notes(client, path, &notes, changes, err);
-        if (r == 0)
-            r = client_call(client, "POST", request, changes, NULL, err);
-        if (r < 0)
-            return complain(client, "job", path, err);
-    }
-    return r;
-}
-
-/* --- the rest --- */
-
 static int ping(struct client *client)
 {
     struct error err = { 0 };
@@ -372,7 +74,7 @@ static int write_script(struct client *client, int argc, char **argv, struct err
     const char *name = argc > 2 ? argv[2] : usual;
     int r = client_get(client, path, &job, err);
     if (r < 0)
-        return complain(client, "job", argv[1], err);
+        return scontrol_complain(client, "job", argv[1], err);
     if (field_text(job, "script") == NULL)
         return error_set(err, -ENOENT, "job script retrieval failed: Invalid job id specified");
     FILE *file = strcmp(name, "-") == 0 ? stdout : fopen(name, "we");
@@ -389,30 +91,233 @@ static int write_script(struct client *client, int argc, char **argv, struct err
     return 0;
 }
 
-static int run(
-    const struct scontrol *scontrol, struct client *client, int argc, char **argv, struct error *err)
+/* --- the commands --- */
+
+struct scontrol_command {
+    const char *name;
+    size_t least;       // as many letters of it suffice
+    const char *action; // on jobs: that of the API; NULL: `run`
+    int (*run)(struct scontrol *scontrol, int argc, char **argv, struct error *err); // NULL: refused
+    const char *usage, *help; // of one that is refused: why
+};
+
+static const struct scontrol_command *all_commands(void);
+
+static int run_show(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
-    if (argc == 0)
-        return error_set(err, -EINVAL, "too few arguments; a command is required, such as show job");
-    const char *action = find_action(argv[0]);
-    if (action != NULL && argc < 2)
+    if (argc < 1)
+        return error_set(err, -EINVAL, "too few arguments for keyword:show");
+    return scontrol_show(&scontrol->client, argv[0], argc > 1 ? argv[1] : NULL, &scontrol->form, err);
+}
+
+static int run_update(struct scontrol *scontrol, int argc, char **argv, struct error *err)
+{
+    return scontrol_update(&scontrol->client, argc, argv, err);
+}
+
+static int run_top(struct scontrol *scontrol, int argc, char **argv, struct error *err)
+{
+    return argc > 0 ? scontrol_top(&scontrol->client, argc, argv, err)
+                    : error_set(err, -EINVAL, "too few arguments for keyword:top");
+}
+
+static int run_wait(struct scontrol *scontrol, int argc, char **argv, struct error *err)
+{
+    return scontrol_wait(&scontrol->client, argc, argv, err);
+}
+
+static int run_completing(struct scontrol *scontrol, int argc, char **argv, struct error *err)
+{
+    (void)argc, (void)argv;
+    return scontrol_completing(&scontrol->client, err);
+}
+
+static int run_listpids(struct scontrol *scontrol, int argc, char **argv, struct error *err)
+{
+    (void)scontrol;
+    return scontrol_list_pids(argc, argv, err);
+}
+
+static int run_pidinfo(struct scontrol *scontrol, int argc, char **argv, struct error *err)
+{
+    return argc == 1
+               ? scontrol_pid_info(&scontrol->client, argv[0], err)
+               : error_set(err, -EINVAL, "too %s arguments for keyword:pidinfo", argc < 1 ? "few" : "many");
+}
+
+static int run_write(struct scontrol *scontrol, int argc, char **argv, struct error *err)
+{
+    return write_script(&scontrol->client, argc, argv, err);
+}
+
+static int run_ping(struct scontrol *scontrol, int argc, char **argv, struct error *err)
+{
+    (void)argc, (void)argv, (void)err;
+    return ping(&scontrol->client);
+}
+
+static int run_version(struct scontrol *scontrol, int argc, char **argv, struct error *err)
+{
+    (void)scontrol, (void)argc, (void)argv, (void)err;
+    return puts("slurm " SLURM_VERSION) < 0;
+}
+
+static int run_help(struct scontrol *scontrol, int argc, char **argv, struct error *err)
+{
+    (void)scontrol, (void)argc, (void)argv, (void)err;
+    (void)puts(
+        "scontrol [OPTION...] [COMMAND [ARGUMENT...]]\nCommands, which may be abbreviated; without one "
+        "they are read from standard input:");
+    for (const struct scontrol_command *row = all_commands(); row->name != NULL; row++) {
+        _cleanup_free_ char *form = xasprintf("%s %s", row->name, row->usage != NULL ? row->usage : "");
+        if (row->usage != NULL)
+            (void)printf("  %-40s %s\n", form, row->help);
+    }
+    (void)puts("  exit, quit                               end scontrol\n"
+               "  !!                                       the last command again\n"
+               "Options: scontrol --help");
+    return 0;
+}
+
+/* What -o, -d and -Q are as commands, for those that follow. */
+static int run_oneliner(struct scontrol *scontrol, int argc, char **argv, struct error *err)
+{
+    (void)argc, (void)argv, (void)err;
+    scontrol->form.is_one_line = true;
+    return 0;
+}
+
+static int run_details(struct scontrol *scontrol, int argc, char **argv, struct error *err)
+{
+    (void)argc, (void)argv, (void)err;
+    scontrol->form.has_details = true;
+    return 0;
+}
+
+static int run_quiet(struct scontrol *scontrol, int argc, char **argv, struct error *err)
+{
+    (void)argc, (void)argv, (void)err;
+    scontrol->is_quiet = true;
+    return 0;
+}
+
+static int run_nothing(struct scontrol *scontrol, int argc, char **argv, struct error *err)
+{
+    (void)scontrol, (void)argc, (void)argv, (void)err;
+    return 0;
+}
+
+#define JOBS "JOB[,JOB...]|jobname=NAME"
+
+static const struct scontrol_command commands[] = {
+    { "all", 3, NULL, run_nothing, "", "show all partitions, as always" },
+    { "completing", 2, NULL, run_completing, "", "jobs that are ending, and their nodes" },
+    { "details", 3, NULL, run_details, "", "show the GPUs of jobs and nodes by their numbers" },
+    { "help", 2, NULL, run_help, "", "this list" },
+    { "hide", 2, NULL, run_nothing, "", "hide nothing: no partition is hidden" },
+    { "hold", 4, "hold", NULL, JOBS, "do not start these jobs" },
+    { "holdu", 5, "hold", NULL, JOBS, "the same" },
+    { "listpids", 1, NULL, run_listpids, "[JOB[.STEP]]", "processes of jobs on this machine" },
+    { "oneliner", 1, NULL, run_oneliner, "", "show each thing on one line" },
+    { "pidinfo", 3, NULL, run_pidinfo, "PID", "the job of a process, and its end" },
+    { "ping", 3, NULL, run_ping, "", "whether mgpud answers" },
+    { "quiet", 4, NULL, run_quiet, "", "print no errors" },
+    { "release", 3, "release", NULL, JOBS, "start jobs that are held" },
+    { "requeue", 3, "requeue", NULL, JOBS, "put jobs back into the queue" },
+    { "requeuehold", 8, "requeue", NULL, JOBS, "the same, and hold them" },
+    { "resume", 3, "continue", NULL, JOBS, "continue jobs that are suspended" },
+    { "show", 2, NULL, run_show, "ENTITY [NAME]",
+        "config, hostlist, hostnames, job, licenses, node, partition, reservation, step" },
+    { "suspend", 2, "suspend", NULL, JOBS, "stop jobs, which keep their GPUs" },
+    { "top", 3, NULL, run_top, "JOB[,JOB...]", "consider these jobs before your others" },
+    { "uhold", 2, "hold", NULL, JOBS, "do not start these jobs" },
+    { "update", 1, NULL, run_update, "KEY=VALUE...", "change a job (JobId=12) or a node (NodeName=n1)" },
+    { "verbose", 4, NULL, run_nothing, "", "show more, of which there is nothing" },
+    { "version", 4, NULL, run_version, "", "the version" },
+    { "wait_job", 2, NULL, run_wait, "JOB", "until the job has its nodes" },
+    { "write", 5, NULL, run_write, "batch_script JOB [FILE|-]", "the script of a job" },
+    { "abort", 5, NULL, NULL, NULL, "mgpud is a unit of systemd: systemctl stop mgpud" },
+    { "create", 2, NULL, NULL, NULL,
+        "partitions are in mgpud's configuration (mgpud(8)); mgpu reserve reserves" },
+    { "delete", 2, NULL, NULL, NULL,
+        "partitions are in mgpud's configuration (mgpud(8)); mgpu reserve reserves" },
+    { "notify", 1, NULL, NULL, NULL, "jobs get no messages; mgpu exec runs a command in a job" },
+    { "reboot", 3, NULL, NULL, NULL, "nodes are not rebooted from here" },
+    { "reconfigure", 3, NULL, NULL, NULL,
+        "mgpud reads its configuration again on SIGHUP: systemctl reload mgpud" },
+    { "setdebug", 4, NULL, NULL, NULL, "logs are the journal's: journalctl -u mgpud" },
+    { "shutdown", 8, NULL, NULL, NULL, "mgpud is a unit of systemd: systemctl stop mgpud" },
+    { "takeover", 8, NULL, NULL, NULL, "controllers elect their leader (docs/controllers.md)" },
+    { 0 },
+};
+
+static const struct scontrol_command *all_commands(void)
+{
+    return commands;
+}
+
+static int run(struct scontrol *scontrol, int argc, char **argv, struct error *err)
+{
+    const struct scontrol_command *row = commands;
+    while (row->name != NULL && !scontrol_is_word(argv[0], row->name, row->least))
+        row++;
+    if (row->name == NULL)
+        return error_set(err, -EINVAL, "invalid keyword: %.60s", argv[0]);
+    if (row->action != NULL && argc < 2)
         return error_set(err, -EINVAL, "too few arguments for keyword:%s", argv[0]);
-    if (action != NULL)
-        return act(client, argv[0], action, argc - 1, argv + 1);
-    if (strcasecmp(argv[0], "show") == 0 && argc > 1)
-        return scontrol_show(client, argv[1], argc > 2 ? argv[2] : NULL, &scontrol->form, err);
-    bool is_node = argc > 1 && strncasecmp(argv[1], "NodeName=", strlen("NodeName=")) == 0;
-    if (strcasecmp(argv[0], "update") == 0 && is_node)
-        return update_nodes(client, argc - 1, argv + 1, err);
-    if (strcasecmp(argv[0], "update") == 0)
-        return update(client, argc - 1, argv + 1, err);
-    if (strcasecmp(argv[0], "write") == 0)
-        return write_script(client, argc - 1, argv + 1, err);
-    if (strcasecmp(argv[0], "ping") == 0)
-        return ping(client);
-    if (strcasecmp(argv[0], "version") == 0)
-        return puts("slurm " SLURM_VERSION) < 0;
-    return error_set(err, -EINVAL, "invalid keyword: %.60s", argv[0]);
+    if (row->action != NULL)
+        return scontrol_act(&scontrol->client, row->name, row->action, argc - 1, argv + 1, err);
+    if (row->run == NULL)
+        return error_set(err, -ENOTSUP, "%s: %s", row->name, row->help);
+    return row->run(scontrol, argc - 1, argv + 1, err);
+}
+
+static int tell(
+    const struct slurm_program *program, const struct scontrol *scontrol, int r, struct error *err)
+{
+    bool is_load = err->code == -ENOENT || slurm_away_words(err) != NULL;
+    if (r >= 0)
+        return r;
+    if (scontrol->is_quiet)
+        return 1;
+    return is_load ? slurm_fail_load("slurm_load_jobs", err) : slurm_fail(program, err);
+}
+
+static bool is_end(const char *word)
+{
+    return scontrol_is_word(word, "exit", 1) || scontrol_is_word(word, "quit", 4) || strcmp(word, "q") == 0;
+}
+
+/* Commands from standard input, a line each; the status is that of the worst. */
+static int converse(const struct slurm_program *program, struct scontrol *scontrol)
+{
+    _cleanup_free_ char *line = NULL, *last = NULL;
+    size_t size = 0;
+    int worst = 0;
+    for (;;) {
+        _cleanup_strings_ struct strings words = { 0 };
+        struct error err = { 0 };
+        if (isatty(STDIN_FILENO))
+            (void)fputs("scontrol: ", stdout);
+        (void)fflush(stdout);
+        if (getline(&line, &size, stdin) < 0)
+            return worst;
+        line[strcspn(line, "\n")] = '\0';
+        bool is_again = strncmp(line, "!!", 2) == 0 && last != NULL;
+        int r = words_split_all(is_again ? last : line, &words, &err);
+        if (r == 0 && words.count == 0)
+            continue;
+        if (r == 0 && is_end(words.items[0]))
+            return worst;
+        if (r == 0)
+            r = run(scontrol, (int)words.count, words.items, &err);
+        int status = tell(program, scontrol, r, &err);
+        worst = status > worst ? status : worst;
+        if (!is_again) {
+            free(last);
+            last = xstrdup(line);
+        }
+    }
 }
 
 int slurm_run_scontrol(const struct slurm_program *program, int argc, char **argv)
@@ -420,7 +325,6 @@ int slurm_run_scontrol(const struct slurm_program *program, int argc, char **arg
     struct scontrol scontrol = { 0 };
     const struct slurm_reading reading = { .program = program, .target = &scontrol };
     struct error err = { 0 };
-    struct client client;
     int first = 0;
     if (slurm_options_answer(program, argc, argv))
         return 0;
@@ -429,11 +333,13 @@ int slurm_run_scontrol(const struct slurm_program *program, int argc, char **arg
         r = slurm_options_read(&reading, argc, argv, false, &first, &err);
     if (r < 0)
         return slurm_fail(program, &err);
-    client_init(&client, NULL, NULL);
-    r = run(&scontrol, &client, argc - first, argv + first, &err);
-    client_clear(&client);
-    if (r >= 0)
-        return r;
-    bool is_load = err.code == -ENOENT || slurm_away_words(&err) != NULL;
-    return is_load ? slurm_fail_load("slurm_load_jobs", &err) : slurm_fail(program, &err);
+    client_init(&scontrol.client, NULL, NULL);
+    if (first == argc) {
+        r = converse(program, &scontrol);
+    } else {
+        r = run(&scontrol, argc - first, argv + first, &err);
+        r = tell(program, &scontrol, r, &err);
+    }
+    client_clear(&scontrol.client);
+    return r;
 }

@@ -58,13 +58,20 @@ char *slurm_time_shown(int64_t wall_ms, const char *otherwise)
 }
 #pragma GCC diagnostic pop
 
+char *slurm_date_text(int64_t wall_ms)
+{
+    char text[64] = "Unknown";
+    struct tm date;
+    time_t when = (time_t)(wall_ms / MILLI);
+    if (wall_ms != 0 && localtime_r(&when, &date) != NULL)
+        (void)strftime(text, sizeof(text), "%a %b %d %H:%M:%S %Y", &date);
+    return xstrdup(text);
+}
+
 void slurm_print_date(void)
 {
-    char text[64] = "";
-    struct tm date;
-    time_t now = (time_t)(clock_wall_ms() / MILLI);
-    if (localtime_r(&now, &date) != NULL && strftime(text, sizeof(text), "%a %b %d %T %Y", &date) > 0)
-        (void)puts(text);
+    _cleanup_free_ char *text = slurm_date_text(clock_wall_ms());
+    (void)puts(text);
 }
 
 int64_t slurm_midnight_ms(void)
