@@ -47,7 +47,7 @@ void daemon_spare_from_oom(void)
         (void)!pwrite(fd, OOM_SCORE_TEXT, strlen(OOM_SCORE_TEXT), 0);
 }
 
-void daemon_notify_ready(const char *status)
+void daemon_notify(const char *assignments)
 {
     const char *path = getenv("NOTIFY_SOCKET");
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -57,8 +57,13 @@ void daemon_notify_ready(const char *status)
     if (path[0] == '@')
         address.sun_path[0] = '\0';
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    char text[256];
-    int n = snprintf(text, sizeof(text), "READY=1\nSTATUS=%s", status);
     socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(path));
-    (void)sendto(fd, text, (size_t)n, MSG_NOSIGNAL, (struct sockaddr *)&address, length);
+    (void)sendto(fd, assignments, strlen(assignments), MSG_NOSIGNAL, (struct sockaddr *)&address, length);
+}
+
+void daemon_notify_ready(const char *status)
+{
+    char text[256];
+    (void)snprintf(text, sizeof(text), "READY=1\nSTATUS=%s", status);
+    daemon_notify(text);
 }

@@ -11,4 +11,7 @@ void daemon_spare_from_oom(void);
 
 /* Notifies the service manager as sd_notify(3) does: one datagram to NOTIFY_SOCKET. Does nothing if that is
  * not set. */
+void daemon_notify(const char *assignments);
+
+/* The same: it has started, with this status. */
 void daemon_notify_ready(const char *status);

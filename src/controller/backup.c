@@ -17,9 +17,11 @@
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "controller/slow_work.h"
 #include "base/strings.h"
 #include "controller/privileges.h"
 #include "store/store_backup.h"
+#include "store/store_progress.h"
 
 #define DATABASE   "mgpu.db"
 #define TLS        "tls"
@@ -103,14 +105,25 @@ static void become_again(uid_t uid, gid_t gid)
         abort(); // root may
 }
 
-static int copy_bytes(int from, int to)
+static void tell(void *work, const char *what, uint64_t done, uint64_t total)
+{
+    slow_work_step(work, what, done, total);
+}
+
+static int copy_bytes(int from, int to, struct slow_work *work, const char *what)
 {
     _cleanup_free_ char *bytes = xcalloc(1, COPY_BYTES);
+    struct stat st = { 0 };
+    uint64_t done = 0;
     ssize_t n;
+    if (fstat(from, &st) < 0)
+        return -errno;
     while ((n = read(from, bytes, COPY_BYTES)) > 0) {
         int r = write_all(to, bytes, (size_t)n);
         if (r < 0)
             return r;
+        done += (uint64_t)n;
+        slow_work_step(work, what, done, (uint64_t)st.st_size);
     }
     return n < 0 || fsync(to) < 0 ? -errno : 0;
 }
@@ -124,6 +137,8 @@ static int make_passing(const char *path, struct error *err)
 
 static int write_as_owner(const char *dir, struct collected *collected, int out, struct error *err)
 {
+    struct slow_work work;
+    const struct store_progress progress = { tell, &work };
     _cleanup_free_ char *passing = xasprintf("%s/" PASSING, dir);
     _cleanup_close_ int fd = -1;
     int r = collect_keys(dir, collected, err);
@@ -131,12 +146,14 @@ static int write_as_owner(const char *dir, struct collected *collected, int out,
         r = fd = make_passing(passing, err);
     if (r < 0)
         return r;
-    r = store_backup_write(dir, passing, collected->files, collected->count, err);
+    slow_work_begin(&work, SLOW_WORK_PERSON, NULL);
+    r = store_backup_write(dir, passing, collected->files, collected->count, &progress, err);
     if (r == 0) {
-        r = copy_bytes(fd, out);
+        r = copy_bytes(fd, out, &work, "writing the backup");
         if (r < 0)
             (void)error_set_errno(err, r, "cannot write the backup");
     }
+    slow_work_end(&work);
     (void)unlink(passing);
     return r;
 }
@@ -280,13 +297,17 @@ static int restore_as_owner(struct restoring *restoring, int in, uint64_t *ret_j
 {
     _cleanup_free_ char *passing = xasprintf("%s/" PASSING, restoring->dir);
     _cleanup_close_ int fd = make_passing(passing, err);
+    struct slow_work work;
+    const struct store_progress progress = { tell, &work };
     if (fd < 0)
         return fd;
-    int r = copy_bytes(in, fd);
+    slow_work_begin(&work, SLOW_WORK_PERSON, NULL);
+    int r = copy_bytes(in, fd, &work, "reading the backup");
     if (r < 0)
         (void)error_set_errno(err, r, "cannot copy the backup to %s", passing);
     if (r == 0)
-        r = store_backup_unpack(passing, take_file, restoring, ret_jobs, err);
+        r = store_backup_unpack(passing, take_file, restoring, &progress, ret_jobs, err);
+    slow_work_end(&work);
     if (r == 0)
         return put_in_place(restoring, err);
     (void)unlink(passing);

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "controller/slow_work.h"
 #include "base/version.h"
 #include "base/wording.h"
 #include "controller/nodes/agent_process.h"
@@ -50,6 +51,7 @@
 #include "controller/ready.h"
 #include "controller/run_watch.h"
 #include "controller/standby.h"
+#include "controller/store_report.h"
 #include "controller/nodes/streams.h"
 #include "controller/tcp.h"
 #include "controller/turns.h"
@@ -70,6 +72,7 @@ struct program {
     struct results *results;
     struct event *leadership; // ends
     struct history_keeper *history;
+    struct slow_work slow_work;
     int64_t newest_ms; // the latest time of a job at the start
     bool is_ready, is_failed;
     int argc;
@@ -120,9 +123,24 @@ static void on_verified(void *arg, const struct store_verification *verification
         log_info("the store is sound again");
 }
 
+/* At the start, and of snapshots on a thread of theirs: there is none before the start has ended. */
+static void on_progress(void *arg, const char *what, uint64_t done, uint64_t total)
+{
+    struct slow_work *work = &((struct program *)arg)->slow_work;
+    if (what == NULL) {
+        slow_work_end(work);
+        return;
+    }
+    if (work->since_ms == 0)
+        slow_work_begin(work, SLOW_WORK_LOG, "ready");
+    slow_work_step(work, what, done, total);
+}
+
 static void load_job(void *arg, struct job *job)
 {
-    core_load_job(arg, job);
+    struct program *program = arg;
+    slow_work_step(&program->slow_work, "reading the jobs of the store", 0, 0);
+    core_load_job(program->controller.core, job);
 }
 
 static void load_key(void *arg, uint64_t key_hash, uint64_t job, uint64_t spec_hash)
@@ -148,7 +166,7 @@ static void load_state(void *arg, const char *kind, const char *key, const uint8
         loading->result = core_load_state(controller->core, kind, key, bytes, length, loading->err);
 }
 
-static int load(struct program *program, struct error *err)
+static int load_store(struct program *program, struct error *err)
 {
     struct controller *controller = &program->controller;
     struct store_observer observer = {
@@ -157,6 +175,7 @@ static int load(struct program *program, struct error *err)
         .on_failed = on_failed,
         .on_warning = on_warning,
         .on_verified = on_verified,
+        .progress = { on_progress, program },
     };
     int r = store_open_leading(program->prepared.store_dir, &observer, cluster_writer(controller->cluster),
         &controller->store, &controller->summary, err);
@@ -178,7 +197,7 @@ static int load(struct program *program, struct error *err)
     if (r == 0)
         r = loading.result;
     if (r == 0)
-        r = store_load_jobs(controller->store, options.recent_done_max, load_job, controller->core, err);
+        r = store_load_jobs(controller->store, options.recent_done_max, load_job, program, err);
     if (r == 0)
         r = store_load_keys(controller->store, load_key, controller->core, err);
     program->newest_ms = core_newest_ms(controller->core);
@@ -187,6 +206,14 @@ static int load(struct program *program, struct error *err)
     if (r == 0 && controller->summary.is_old_copy)
         log_warning("the store is an older copy: all nodes are drained; cancel jobs that have already run, "
                     "then 'mgpu node resume NAME'");
+    return r;
+}
+
+static int load(struct program *program, struct error *err)
+{
+    slow_work_begin(&program->slow_work, SLOW_WORK_LOG, NULL);
+    int r = load_store(program, err);
+    slow_work_end(&program->slow_work);
     return r;
 }
 
@@ -481,20 +508,6 @@ static int start(struct program *program, struct error *err)
     return watch(program, err);
 }
 
-static void print_finding(void *arg, const char *sentence)
-{
-    (void)printf("%s\n", sentence);
-}
-
-static int fsck(const struct controller_options *options, struct error *err)
-{
-    _cleanup_free_ char *dir = xasprintf("%s/store", options->state_dir);
-    int findings = store_fsck(dir, print_finding, NULL, err);
-    if (findings == 0)
-        (void)printf("%s: the tables match the events\n", dir);
-    return findings;
-}
-
 /* With the names of the command that started mgpud (cli/personalities). */
 static int fail(const struct wording *wording, const struct error *err)
 {
@@ -545,7 +558,7 @@ static int do_wish(
             : wish->reload          ? running_reload(options->run_dir, &err)
             : wish->backup != NULL  ? backup_write(options, wish->backup, &err)
             : wish->restore != NULL ? backup_restore(options, geteuid() == 0, wish->restore, &err)
-                                    : fsck(options, &err);
+                                    : store_report(options, &err);
     return r < 0 ? fail(wording, &err) : r > 0;
 }
 

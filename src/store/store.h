@@ -16,6 +16,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "job/job.h"
+#include "store/store_progress.h"
 
 /* The result of the latest whole check since this start (store_snapshot). */
 struct store_verification {
@@ -37,6 +38,8 @@ struct store_observer {
     void (*on_warning)(void *arg, const struct error *err);
     /* A whole check has ended. May be NULL. */
     void (*on_verified)(void *arg, const struct store_verification *verification);
+    /* Migration and snapshots: on the caller's thread in store_open, later on one that makes a snapshot. */
+    struct store_progress progress;
 };
 
 /* The state found at a start. */
@@ -221,7 +224,7 @@ void store_snapshot(struct store *store);
 /*
  * mgpud --fsck: checks integrity, then folds every event through job_apply and compares the results with the
  * tables. Opens read-only. Passes each finding to `report` as one sentence. Returns the number of findings or
- * a negative errno.
+ * a negative errno. `progress` may be NULL.
  */
-int store_fsck(
-    const char *dir, void (*report)(void *arg, const char *sentence), void *arg, struct error *err);
+int store_fsck(const char *dir, void (*report)(void *arg, const char *sentence), void *arg,
+    const struct store_progress *progress, struct error *err);

@@ -38,7 +38,7 @@ static int sync_path(const char *path, struct error *err)
 }
 
 int store_backup_write(const char *dir, const char *path, const struct store_backup_file *files,
-    size_t n_files, struct error *err)
+    size_t n_files, const struct store_progress *progress, struct error *err)
 {
     _cleanup_free_ char *source = xasprintf("%s/%s", dir, STORE_DATABASE);
     _cleanup_free_ char *mark = xasprintf(
@@ -53,7 +53,7 @@ int store_backup_write(const char *dir, const char *path, const struct store_bac
     if (r == 0) // the one sync is at the end
         r = store_sql_run(to, "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF", err);
     if (r == 0)
-        r = store_sql_copy(from, to, "backup", err);
+        r = store_sql_copy(from, to, "backup", progress, NULL, err);
     if (r == 0)
         r = store_sql_run(to, mark, err);
     if (r == 0)
@@ -113,11 +113,14 @@ static int visit_files(sqlite3 *db,
 
 int store_backup_unpack(const char *path,
     int (*visit)(void *arg, const struct store_backup_file *file, struct error *err), void *arg,
-    uint64_t *ret_jobs, struct error *err)
+    const struct store_progress *progress, uint64_t *ret_jobs, struct error *err)
 {
+    struct store_progress_statements checks = { progress, "checking the backup" };
     _cleanup_database_ sqlite3 *db = NULL;
     int64_t jobs = 0;
     int r = store_sql_open(path, STORE_WRITE, &db, err);
+    if (r == 0)
+        store_progress_watch(db, &checks);
     if (r == 0)
         r = check(db, path, err);
     if (r == 0)

@@ -11,6 +11,8 @@
 
 #include "base/error.h"
 
+struct store_progress;
+
 struct store_backup_file {
     const char *name;
     const void *bytes;
@@ -20,10 +22,10 @@ struct store_backup_file {
 /*
  * Writes a backup of the store in DIR to PATH, an existing empty file. Uses one read transaction, so the
  * backup is consistent and a running mgpud is not affected. Synced. On failure the contents of PATH are
- * unusable.
+ * unusable. `progress` may be NULL.
  */
 int store_backup_write(const char *dir, const char *path, const struct store_backup_file *files,
-    size_t n_files, struct error *err);
+    size_t n_files, const struct store_progress *progress, struct error *err);
 
 /*
  * Converts the backup PATH into a store in place: checks it (-EBADMSG: no backup, -EUCLEAN: damaged,
@@ -32,4 +34,4 @@ int store_backup_write(const char *dir, const char *path, const struct store_bac
  */
 int store_backup_unpack(const char *path,
     int (*visit)(void *arg, const struct store_backup_file *file, struct error *err), void *arg,
-    uint64_t *ret_jobs, struct error *err);
+    const struct store_progress *progress, uint64_t *ret_jobs, struct error *err);

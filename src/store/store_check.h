@@ -9,6 +9,7 @@
 #include "base/error.h"
 
 struct store;
+struct store_progress;
 struct store_verification;
 
 struct store_found {
@@ -30,5 +31,5 @@ int store_fsck_open_jobs(sqlite3 *db, struct error *err);
 
 /* All of it, on a file that nobody writes: 0 with *ret, whatever was found. -ECANCELED once `is_stopping` is
  * set; other failures say nothing about the store. */
-int store_fsck_copy(
-    const char *path, const atomic_bool *is_stopping, struct store_verification *ret, struct error *err);
+int store_fsck_copy(const char *path, const atomic_bool *is_stopping, const struct store_progress *progress,
+    struct store_verification *ret, struct error *err);

@@ -412,18 +412,26 @@ int store_fsck_open_jobs(sqlite3 *db, struct error *err)
     return r;
 }
 
+/* Whoever waits for a check, or ends it; both may be NULL. */
+struct fsck_watcher {
+    const atomic_bool *is_stopping;
+    const struct store_progress *progress;
+};
+
 static int is_stopped(void *arg)
 {
-    return atomic_load((const atomic_bool *)arg);
+    const struct fsck_watcher *watcher = arg;
+    store_progress_tell(watcher->progress, "checking the store", 0, 0);
+    return watcher->is_stopping != NULL && atomic_load(watcher->is_stopping);
 }
 
-/* `is_stopping` NULL: to the end. */
-static int check_all(struct fsck *fsck, const char *path, const atomic_bool *is_stopping, struct error *err)
+/* `watcher` lives as long as the connection. */
+static int check_all(struct fsck *fsck, const char *path, struct fsck_watcher *watcher, struct error *err)
 {
     int version = 0;
     int r = store_sql_open(path, STORE_READ, &fsck->db, err);
-    if (r == 0 && is_stopping != NULL)
-        sqlite3_progress_handler(fsck->db, STEPS_BETWEEN_LOOKS, is_stopped, (void *)(uintptr_t)is_stopping);
+    if (r == 0)
+        sqlite3_progress_handler(fsck->db, STEPS_BETWEEN_LOOKS, is_stopped, watcher);
     if (r == 0)
         r = store_schema_check(fsck->db, path, &version, err);
     if (r == 0 && version < store_schema_version())
@@ -449,8 +457,10 @@ static int check_log(int dirfd, const char *dir, struct error *err)
     return lockfd >= 0 && is_file_locked(lockfd) ? 0 : store_log_check(dirfd, dir, &log, err);
 }
 
-int store_fsck(const char *dir, void (*report)(void *arg, const char *sentence), void *arg, struct error *err)
+int store_fsck(const char *dir, void (*report)(void *arg, const char *sentence), void *arg,
+    const struct store_progress *progress, struct error *err)
 {
+    struct fsck_watcher watcher = { .progress = progress };
     _cleanup_free_ char *real = realpath(dir, NULL);
     if (real == NULL)
         return error_set_errno(err, -errno, "cannot find the state directory %s", dir);
@@ -459,7 +469,7 @@ int store_fsck(const char *dir, void (*report)(void *arg, const char *sentence),
     _cleanup_close_ int dirfd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int r = check_log(dirfd, real, err);
     if (r == 0)
-        r = check_all(&fsck, path, NULL, err);
+        r = check_all(&fsck, path, &watcher, err);
     if (r == -EUCLEAN && err != NULL && err->hint[0] == '\0')
         (void)store_snapshot_hint(dirfd, real, err);
     return r < 0 ? r : fsck.findings;
@@ -473,13 +483,14 @@ static void note_first(void *arg, const char *sentence)
             result->finding, sizeof(result->finding), "%.*s", (int)sizeof(result->finding) - 1, sentence);
 }
 
-int store_fsck_copy(
-    const char *path, const atomic_bool *is_stopping, struct store_verification *ret, struct error *err)
+int store_fsck_copy(const char *path, const atomic_bool *is_stopping, const struct store_progress *progress,
+    struct store_verification *ret, struct error *err)
 {
+    struct fsck_watcher watcher = { is_stopping, progress };
     struct store_verification result = { 0 };
     struct error here = { 0 };
     _cleanup_(clear) struct fsck fsck = { .report = note_first, .arg = &result };
-    int r = check_all(&fsck, path, is_stopping, &here);
+    int r = check_all(&fsck, path, &watcher, &here);
     if (atomic_load(is_stopping))
         return error_set(err, -ECANCELED, "the check was stopped");
     if (r < 0 && r != -EUCLEAN)

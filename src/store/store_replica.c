@@ -411,7 +411,7 @@ int store_replica_copy(const char *dir, const char *path, struct store_position 
         return r;
     r = store_sql_run(to, "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF", err);
     if (r == 0)
-        r = store_sql_copy(from, to, "copy", err);
+        r = store_sql_copy(from, to, "copy", NULL, NULL, err);
     if (r == 0)
         r = store_sql_run(to, "PRAGMA journal_mode = DELETE", err);
     if (r == 0)

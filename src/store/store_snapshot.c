@@ -27,7 +27,6 @@
 #define SNAPSHOT_PREFIX      "mgpu-"
 #define SNAPSHOT_FORMAT      SNAPSHOT_PREFIX "%08" PRIu64 ".db"
 #define SNAPSHOT_UNFINISHED  "unfinished.db"
-#define SNAPSHOT_STEP_PAGES  128  // between two looks at whether the store closes
 #define SNAPSHOT_NUMBERS_MAX 4096 // directory entries examined
 
 struct numbers {
@@ -132,28 +131,6 @@ static int make_file(const struct store *store, struct error *err)
     return 0;
 }
 
-/* A transaction around all steps keeps SQLite from beginning anew after each commit of others. */
-static int copy_pages(struct store *store, sqlite3 *from, sqlite3 *to, struct error *err)
-{
-    int64_t tables = 0;
-    int r = store_sql_run(from, "BEGIN", err);
-    if (r == 0)
-        r = store_sql_number(from, "SELECT count(*) FROM sqlite_schema", &tables, err);
-    if (r < 0)
-        return r;
-    sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
-    int rc = backup != NULL ? SQLITE_OK : sqlite3_errcode(to);
-    while (rc == SQLITE_OK && !atomic_load(&store->verifier.is_stopping))
-        rc = sqlite3_backup_step(backup, SNAPSHOT_STEP_PAGES);
-    int end = sqlite3_backup_finish(backup);
-    (void)store_sql_run(from, "ROLLBACK", NULL);
-    if (rc == SQLITE_OK)
-        return error_set(err, -ECANCELED, "the store closes");
-    return rc == SQLITE_DONE && end == SQLITE_OK
-               ? 0
-               : store_sql_fail(err, to, rc != SQLITE_DONE ? rc : end, "snapshot");
-}
-
 /* The copy's own journal would be a write-ahead log beside it, so it becomes a plain file first. */
 static int mark(sqlite3 *copy, struct error *err)
 {
@@ -173,7 +150,8 @@ static int copy(struct store *store, sqlite3 *from, struct error *err)
     if (r == 0) // the one sync is at the end; a snapshot cut short is thrown away
         r = store_sql_run(to, "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF", err);
     if (r == 0)
-        r = copy_pages(store, from, to, err);
+        r = store_sql_copy(
+            from, to, "snapshot", &store->observer.progress, &store->verifier.is_stopping, err);
     if (r == 0)
         r = mark(to, err);
     if (r < 0)

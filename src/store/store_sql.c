@@ -12,6 +12,8 @@
 
 #include "store/store_functions.h"
 
+#define COPY_PAGES 128 // between two looks at who waits or ends it
+
 #define TEXT(number)  #number
 #define VALUE(number) TEXT(number)
 
@@ -123,12 +125,28 @@ void store_sql_closep(sqlite3 **db)
     errno = saved;
 }
 
-int store_sql_copy(sqlite3 *from, sqlite3 *to, const char *what, struct error *err)
+/* A transaction around all steps keeps SQLite from beginning anew after each commit of others. */
+int store_sql_copy(sqlite3 *from, sqlite3 *to, const char *what, const struct store_progress *progress,
+    const atomic_bool *is_stopping, struct error *err)
 {
+    int64_t tables = 0;
+    int r = store_sql_run(from, "BEGIN", err);
+    if (r == 0)
+        r = store_sql_number(from, "SELECT count(*) FROM sqlite_schema", &tables, err);
+    if (r < 0)
+        return r;
     sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
-    if (backup == NULL)
-        return store_sql_fail(err, to, sqlite3_errcode(to), what);
-    int rc = sqlite3_backup_step(backup, -1), end = sqlite3_backup_finish(backup);
+    int rc = backup != NULL ? SQLITE_OK : sqlite3_errcode(to);
+    while (rc == SQLITE_OK && (is_stopping == NULL || !atomic_load(is_stopping))) {
+        rc = sqlite3_backup_step(backup, COPY_PAGES);
+        int pages = sqlite3_backup_pagecount(backup);
+        store_progress_tell(progress, "copying the store",
+            (uint64_t)(pages - sqlite3_backup_remaining(backup)), (uint64_t)pages);
+    }
+    int end = sqlite3_backup_finish(backup);
+    (void)store_sql_run(from, "ROLLBACK", NULL);
+    if (rc == SQLITE_OK)
+        return error_set(err, -ECANCELED, "the store closes");
     if (rc == SQLITE_DONE && end == SQLITE_OK)
         return 0;
     return store_sql_fail(err, to, rc != SQLITE_DONE ? rc : end, what);

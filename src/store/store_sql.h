@@ -3,10 +3,12 @@
 #pragma once
 
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "store/store_progress.h"
 
 #define STORE_CACHE_KIB      8192     // page cache of one connection
 #define STORE_BUSY_MS        10000    // timeout for locks held by another process (fsck, sqlite3)
@@ -20,9 +22,10 @@ int store_sql_open(const char *path, enum store_access access, sqlite3 **ret, st
 int store_sql_open_plain(const char *path, sqlite3 **ret, struct error *err);
 void store_sql_closep(sqlite3 **db);
 
-/* Copies all pages in one step, and so in one read transaction: commits of a running mgpud do not disturb it.
- * Errors begin with `what`. */
-int store_sql_copy(sqlite3 *from, sqlite3 *to, const char *what, struct error *err);
+/* Copies all pages in one read transaction: commits of a running mgpud do not disturb it. Errors begin with
+ * `what`. `progress` may be NULL; -ECANCELED once `is_stopping` is set, which may be NULL. */
+int store_sql_copy(sqlite3 *from, sqlite3 *to, const char *what, const struct store_progress *progress,
+    const atomic_bool *is_stopping, struct error *err);
 
 /* For a store whose changes are durable elsewhere before they are committed here: COMMIT no longer waits for
  * the disk. After a power failure the latest commits may be missing, or store_check() finds the log damaged.

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -122,9 +123,14 @@ static int migrate(struct store *store, const struct store_found *found, struct 
 {
     if (found->is_new || found->schema_version == store_schema_version())
         return 0;
+    char what[60];
+    struct store_progress_statements upgrade = { &store->observer.progress, what };
+    (void)snprintf(what, sizeof(what), "upgrading the store to schema %d", store_schema_version());
     int r = store_snapshot_take(store, err);
+    store_progress_watch(store->db, &upgrade);
     if (r == 0)
         r = store_schema_upgrade(store->db, store_schema_steps, store_schema_n_steps, err);
+    store_progress_unwatch(store->db);
     return r < 0 ? error_wrap(err, "cannot upgrade %s/%s", store->dir, STORE_DATABASE) : 0;
 }
 

@@ -57,7 +57,7 @@ static int copy_and_check(struct store *store, struct store_verification *ret, s
     int r = store_snapshot_write(store, err);
     if (r < 0)
         return r;
-    r = store_fsck_copy(path, &store->verifier.is_stopping, ret, err);
+    r = store_fsck_copy(path, &store->verifier.is_stopping, &store->observer.progress, ret, err);
     if (r == 0 && ret->findings == 0)
         return store_snapshot_keep(store, err);
     store_snapshot_discard(store);
@@ -72,6 +72,7 @@ static void *run(void *arg)
     struct error err = { 0 };
     (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS);
     int r = copy_and_check(store, &result, &err);
+    store_progress_tell(&store->observer.progress, NULL, 0, 0);
     int64_t now_ms = clock_boot_ms(), took_ms = now_ms - verifier->began_ms;
     verifier->next_ms = took_ms < REST_MS ? 0 : now_ms + (SHARE - 1) * took_ms;
     /* Whoever has the result may ask for the next snapshot. */

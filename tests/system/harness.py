@@ -287,10 +287,11 @@ class Instance:
     def start(self, extra=(), timeout_s=DEADLINE_S):
         ready = self.spawn(extra)
         pidfd = os.pidfd_open(self.process.pid)
+        deadline = time.monotonic() + timeout_s
         try:
-            seen = select.select([ready, pidfd], [], [], timeout_s)[0]
-            if ready in seen:
-                return self
+            while ready in select.select([ready, pidfd], [], [], max(0, deadline - time.monotonic()))[0]:
+                if b'READY=1' in ready.recv(4096):  # a slow start reports its progress before
+                    return self
         finally:
             os.close(pidfd)
             ready.close()

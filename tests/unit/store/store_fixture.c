@@ -54,13 +54,24 @@ static void on_verified(void *arg, const struct store_verification *verification
     fixture->verification = *verification;
 }
 
+static void on_progress(void *arg, const char *what, uint64_t done, uint64_t total)
+{
+    struct fixture *fixture = arg;
+    assert_true(total == 0 || done <= total);
+    if (what == NULL)
+        fixture->ends++;
+    else
+        fixture->reports++;
+}
+
 int fixture_try_open(struct fixture *fixture)
 {
     const struct store_observer observer = { .arg = fixture,
         .on_durable = on_durable,
         .on_failed = on_failed,
         .on_warning = on_warning,
-        .on_verified = on_verified };
+        .on_verified = on_verified,
+        .progress = { on_progress, fixture } };
     memset(&fixture->err, 0, sizeof(fixture->err));
     int r = store_open(fixture->dir, &observer, &fixture->store, &fixture->summary, &fixture->err);
     if (r < 0)
@@ -251,7 +262,7 @@ static void keep_finding(void *arg, const char *sentence)
 int fixture_fsck(struct fixture *fixture)
 {
     fixture->finding[0] = '\0';
-    int r = store_fsck(fixture->dir, keep_finding, fixture, &fixture->err);
+    int r = store_fsck(fixture->dir, keep_finding, fixture, NULL, &fixture->err);
     if (r < 0)
         fail_msg("fsck: %s", fixture->err.message);
     return r;

@@ -25,6 +25,7 @@ struct fixture {
     struct error failure;
     struct store_verification verification; // once is_verified
     bool is_verified;
+    _Atomic unsigned reports, ends; // of progress: on other threads too
     unsigned warnings;
     struct error warning;
     /* What fsck reported last. */

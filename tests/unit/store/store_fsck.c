@@ -75,7 +75,7 @@ static void every_kind_of_damage_is_found(void **state)
         struct search said = { .word = damages[i].word };
         fill(fixture);
         assert_int_equal(fixture_sql(fixture, damages[i].sql), SQLITE_OK);
-        assert_true(store_fsck(fixture->dir, listen, &said, &fixture->err) > 0);
+        assert_true(store_fsck(fixture->dir, listen, &said, NULL, &fixture->err) > 0);
         if (!said.was_said)
             fail_msg("%s: nothing was said of '%s'", damages[i].sql, damages[i].word);
         (void)fixture_teardown(state);

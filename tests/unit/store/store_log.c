@@ -174,7 +174,7 @@ static void fsck_says_that_the_log_is_damaged(void **state)
     make_wreck(fixture, &wreck);
     wreck.log.bytes[wreck.log.length / 2] ^= 1;
     fixture_put(fixture, STORE_LOG, wreck.log.bytes, wreck.log.length);
-    assert_int_equal(store_fsck(fixture->dir, NULL, NULL, &fixture->err), -EUCLEAN);
+    assert_int_equal(store_fsck(fixture->dir, NULL, NULL, NULL, &fixture->err), -EUCLEAN);
     assert_non_null(strstr(fixture->err.message, STORE_LOG));
 }
 

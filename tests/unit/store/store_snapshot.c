@@ -131,6 +131,18 @@ static void commits_made_while_a_snapshot_is_made_keep_it_whole(void **state)
         fail_msg("%s", fixture->finding);
 }
 
+static void a_snapshot_reports_its_progress_and_its_end(void **state)
+{
+    struct fixture *fixture = *state;
+    for (uint32_t i = 0; i < MANY; i++)
+        fixture_run_job(fixture, 0);
+    fixture_commit_all(fixture);
+    fixture->reports = fixture->ends = 0;
+    fixture_snapshot(fixture);
+    assert_true(fixture->reports >= 3); // of pages, and of the check
+    assert_int_equal(fixture->ends, 1);
+}
+
 static void a_snapshot_that_cannot_be_made_is_a_warning(void **state)
 {
     struct fixture *fixture = *state;
@@ -174,6 +186,7 @@ int main(void)
         TEST(a_restored_snapshot_has_its_jobs_and_gives_no_number_out_again),
         TEST(numbers_that_are_skipped_stay_skipped),
         TEST(commits_made_while_a_snapshot_is_made_keep_it_whole),
+        TEST(a_snapshot_reports_its_progress_and_its_end),
         TEST(a_snapshot_that_cannot_be_made_is_a_warning),
         TEST(a_missing_database_beside_a_snapshot_is_refused_with_the_way_back),
         TEST(damage_is_refused_with_the_way_back),
