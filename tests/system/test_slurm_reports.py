@@ -113,3 +113,13 @@ def test_all_columns_are_shown_at_once(commands, job):
     assert header.count('|') == first.count('|') == 41
     header, first = commands.out('squeue', '-o', '%all').splitlines()
     assert header.startswith('ACCOUNT|TRES_PER_NODE|MIN_CPUS|MIN_TMP_DISK|END_TIME|') and header.count('|') == first.count('|') == 51, header
+
+
+@pytest.mark.parametrize('outside', [False, True])
+def test_each_node_numbers_the_gpus_of_a_task_in_its_own_way(commands, outside):
+    tasks = "-l --gpus-per-task=1 sh -c 'echo $CUDA_VISIBLE_DEVICES $SLURM_STEP_GPUS $MGPU_STEP_GPU_PLACES'"
+    if outside:
+        text = commands.out('salloc', '-Q', '-N', 2, '--ntasks-per-node=2', '--gres=gpu:2', 'sh', '-c', f'srun {tasks}')
+    else:
+        text = commands.shell(f'srun -N2 --ntasks-per-node=2 --gres=gpu:2 {tasks}').out
+    assert sorted(text.splitlines()) == ['0: 0 0,1', '1: 1 0,1', '2: 0 0,1', '3: 1 0,1'], text

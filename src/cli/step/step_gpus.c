@@ -13,6 +13,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "cli/stepd/gpu_places.h"
 #include "cli/term/field.h"
 #include "job/spec.h"
 
@@ -132,24 +133,17 @@ int step_check_gpus(const struct step *step, struct error *err)
 
 /* --- variables --- */
 
-/* Those of the list "a,b,c", which has all GPUs of the job. */
-static char *choose(const char *list, const json_t *gpus, const struct picks *picks)
+/* Their places among the GPUs that the job has on the node: "0,2". */
+static char *list_places(const json_t *gpus, const struct picks *picks)
 {
-    _cleanup_strings_ struct strings words = { 0 };
     _cleanup_buffer_ struct buffer out = { 0 };
-    _cleanup_free_ char *copy = xstrdup(list);
-    char *rest = copy;
-    for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;)
-        strings_add(&words, word);
-    for (size_t i = 0; i < picks->count; i++) {
-        size_t place = (size_t)field_integer(json_array_get(gpus, picks->places[i]), "place", 0);
-        if (place < words.count)
-            buffer_printf(&out, "%s%s", out.length > 0 ? "," : "", words.items[place]);
-    }
+    for (size_t i = 0; i < picks->count; i++)
+        buffer_printf(&out, "%s%" PRId64, i > 0 ? "," : "",
+            field_integer(json_array_get(gpus, picks->places[i]), "place", 0));
     return buffer_take(&out);
 }
 
-/* Those of another node by their ids, which need no list. */
+/* By their ids, which need no list: of another node, if its slurmstepd is older than STEPD_GPU_PLACES. */
 static char *name_gpus(const json_t *gpus, const char *key, const struct picks *picks)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
@@ -189,16 +183,18 @@ void step_set_gpus(const struct step *step, const struct step_task *task, struct
     pick_range(&all, 0, json_array_size(gpus), json_array_size(gpus));
     (void)bind(step, task->local, json_array_size(gpus), &own); // checked before the step began
     _cleanup_free_ char *indexes = name_gpus(gpus, "index", &all);
-    _cleanup_free_ char *ordinals = count_up(own.count);
+    _cleanup_free_ char *ordinals = count_up(own.count), *places = list_places(gpus, &own);
     strings_set_env(env, "SLURM_STEP_GPUS", indexes);
+    if (!is_here && own.count > 0)
+        strings_set_env(env, STEPD_GPU_PLACES, places);
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         const char *list = getenv(lists[i]);
         bool is_set = list != NULL || step->here == STEP_OUTSIDE;
         _cleanup_free_ char *chosen = !is_set   ? NULL
-                                      : is_here ? choose(list, gpus, &own)
+                                      : is_here ? stepd_gpus_at(list, places)
                                                 : name_gpus(gpus, "uuid", &own);
-        if (chosen != NULL)
-            strings_set_env(env, lists[i], chosen);
+        if (is_set)
+            strings_set_env(env, lists[i], chosen != NULL ? chosen : "");
     }
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         if (getenv(counts[i]) != NULL)

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cli/stepd/gpu_places.h"
 #include "cli/stepd/oom.h"
 #include "cli/stepd/stepd_private.h"
 
@@ -38,6 +39,19 @@ static void set_environment(const struct strings *variables, bool is_all)
     }
 }
 
+/* The lists of GPUs are the node's, of which the task gets its places. */
+static void pick_gpus(const struct strings *variables, struct strings *ret)
+{
+    static const char *const lists[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES" };
+    const char *places = strings_get_env(variables, STEPD_GPU_PLACES);
+    for (size_t i = 0; places != NULL && i < sizeof(lists) / sizeof(lists[0]); i++) {
+        const char *list = getenv(lists[i]);
+        _cleanup_free_ char *own = list != NULL ? stepd_gpus_at(list, places) : NULL;
+        if (own != NULL)
+            strings_set_env(ret, lists[i], own);
+    }
+}
+
 static _Noreturn void give_up(const char *what, const char *name)
 {
     (void)fprintf(stderr, "slurmstepd: error: %s %s: %s\n", what, name, strerror(errno));
@@ -55,12 +69,16 @@ static _Noreturn void run(
     const struct stepd *stepd, const struct stepd_task *task, const struct strings *mpi_env, int mpi_fd)
 {
     char pid[16];
+    _cleanup_strings_ struct strings gpus = { 0 };
+    pick_gpus(&task->variables, &gpus);
     (void)sigprocmask(SIG_SETMASK, &stepd->mask, NULL);
     (void)signal(SIGPIPE, SIG_DFL);
     (void)setpgid(0, 0);
     set_environment(&stepd->environment, false);
     set_environment(&task->variables, true);
+    set_environment(&gpus, true);
     set_environment(mpi_env, true);
+    (void)unsetenv(STEPD_GPU_PLACES);
     (void)snprintf(pid, sizeof(pid), "%d", (int)getpid());
     (void)setenv("SLURM_TASK_PID", pid, 1);
     if (mpi_fd >= 0)

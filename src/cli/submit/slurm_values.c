@@ -74,16 +74,53 @@ int slurm_parse_gpus(
     return 0;
 }
 
+/* Adds GPUs to those of the list before. There is one model for all of them. */
+static int add_gpus(const char *item, int64_t *count, char **model, struct error *err)
+{
+    _cleanup_free_ char *one = NULL;
+    int64_t number = 0;
+    int r = slurm_parse_gpus("--gres", item[3] == '\0' ? "1" : item + 4, &number, &one, err);
+    if (r < 0)
+        return r;
+    if (one != NULL && *model != NULL && strcasecmp(one, *model) != 0)
+        return error_set(err, -ENOTSUP, "--gres: a job has GPUs of one type, and not of both %.60s and %.60s",
+            *model, one);
+    *count += number;
+    if (*model == NULL)
+        *model = take_ptr(one);
+    return 0;
+}
+
+/* "lscratch:10" is refused, and "craynetwork:0" asks for nothing. */
+static int skip_other(const char *item, struct error *err)
+{
+    const char *colon = strrchr(item, ':');
+    if (colon != NULL && colon > item && colon[1] != '\0' && strspn(colon + 1, "0") == strlen(colon + 1))
+        return 0;
+    return error_set(err, -EINVAL,
+        "--gres: '%.60s' is not gpu, gpu:NUMBER or gpu:TYPE:NUMBER; there is no other generic resource",
+        item);
+}
+
 int slurm_parse_gres(const char *value, int64_t *ret_count, char **ret_model, struct error *err)
 {
+    _cleanup_free_ char *copy = xstrdup(value), *model = NULL;
+    char *rest = copy;
+    int64_t count = 0;
+    int r = 0;
     if (strcasecmp(value, "none") == 0)
         return slurm_parse_gpus("--gres", "0", ret_count, ret_model, err);
-    if (strncmp(value, "gres:", 5) == 0 || strncmp(value, "gres/", 5) == 0)
-        value += 5;
-    bool is_gpu = strncmp(value, "gpu", 3) == 0 && (value[3] == '\0' || value[3] == ':' || value[3] == '=');
-    if (strchr(value, ',') != NULL || !is_gpu)
-        return error_set(err, -EINVAL, "--gres: '%.60s' is not gpu, gpu:NUMBER or gpu:TYPE:NUMBER", value);
-    return slurm_parse_gpus("--gres", value[3] == '\0' ? "1" : value + 4, ret_count, ret_model, err);
+    for (char *item = NULL; r == 0 && (item = strsep(&rest, ",")) != NULL;) {
+        if (strncmp(item, "gres:", 5) == 0 || strncmp(item, "gres/", 5) == 0)
+            item += 5;
+        bool is_gpu = strncmp(item, "gpu", 3) == 0 && (item[3] == '\0' || item[3] == ':' || item[3] == '=');
+        r = is_gpu ? add_gpus(item, &count, &model, err) : skip_other(item, err);
+    }
+    if (r < 0)
+        return r;
+    *ret_count = count;
+    *ret_model = take_ptr(model);
+    return 0;
 }
 
 int slurm_parse_memory(const char *what, const char *value, uint64_t *ret_bytes, struct error *err)

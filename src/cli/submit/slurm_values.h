@@ -16,7 +16,8 @@ int slurm_parse_time(const char *what, const char *value, int64_t *ret_seconds, 
 int slurm_parse_gpus(
     const char *what, const char *value, int64_t *ret_count, char **ret_model, struct error *err);
 
-/* The same for "gpu:2", "gres:gpu:h200:2", "none". */
+/* The same for "gpu:2", "gres:gpu:h200:2", "none", and a list of these; other resources are refused unless
+ * their number is 0. */
 int slurm_parse_gres(const char *value, int64_t *ret_count, char **ret_model, struct error *err);
 
 /* Parses "4G", "500", "500M", "1T" or "64K" into bytes: a bare number is MiB. 0 is all memory of a node. */

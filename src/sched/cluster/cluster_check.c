@@ -30,6 +30,18 @@ static bool is_word(const char *word, const char *pattern, size_t length)
     return strlen(word) == length && strncasecmp(word, pattern, length) == 0;
 }
 
+/* True if `name` begins with the pattern. A "_" of the pattern is a blank of the name, too: Slurm's types of
+ * GPUs have no blanks. */
+static bool begins(const char *name, const char *pattern, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        bool is_blank = pattern[i] == '_' && name[i] == ' ';
+        if (!is_blank && strncasecmp(name + i, pattern + i, 1) != 0)
+            return false;
+    }
+    return true;
+}
+
 /* A MIG instance is requested by its whole profile, because that of another may contain it: 1g.10gb is in
  * 1g.10gb+me. */
 static bool word_meets(const char *name, const char *pattern, size_t length)
@@ -38,7 +50,7 @@ static bool word_meets(const char *name, const char *pattern, size_t length)
     if (profile != NULL)
         return is_word(profile, pattern, length) || is_word(ANY_INSTANCE, pattern, length);
     for (const char *at = name; length > 0 && *at != '\0'; at++)
-        if (strncasecmp(at, pattern, length) == 0)
+        if (begins(at, pattern, length))
             return true;
     return false;
 }

@@ -76,6 +76,10 @@ static void options_of_slurm_become_ours(void **state)
         { "--gres=gpu:h200", "{\"gpus\":\"1:h200\"}" },
         { "--gres=gpu:0", "{\"gpus\":0}" },
         { "--gres=none", "{\"gpus\":0}" },
+        { "--gres=gpu:2,craynetwork:0", "{\"gpus\":2}" },
+        { "--gres=lscratch:0", "{\"gpus\":0}" },
+        { "--gres=gpu:h200:1,gpu:H200:2", "{\"gpus\":\"3:h200\"}" },
+        { "--gres=gpu:nvidia_h200:1", "{\"gpus\":\"1:nvidia_h200\"}" },
         { "-G 3", "{\"gpus\":3}" },
         { "--gpus=a100:3", "{\"gpus\":\"3:a100\"}" },
         { "--gpus-per-node=4 -N 2", "{\"gpus\":8,\"gpus_per_node\":4,\"nodes\":2}" },
@@ -136,8 +140,9 @@ static void what_is_no_member_of_the_request(void **state)
 
 static void what_cannot_be_said_here_is_refused(void **state)
 {
-    static const char *const lines[] = { "word", "-J", "--gres=fpga:1", "--gres=gpu:2,shard:1", "--gpus=x:y",
-        "--time=1:2:3:4", "--time=x", "--nodes=4-1", "--dependency=afterok", "--dependency=afterok:x",
+    static const char *const lines[] = { "word", "-J", "--gres=fpga:1", "--gres=gpu:2,shard:1",
+        "--gres=gpu:a100:1,gpu:v100:1", "--gres=:0", "--gres=lscratch:", "--gpus=x:y", "--time=1:2:3:4",
+        "--time=x", "--nodes=4-1", "--dependency=afterok", "--dependency=afterok:x",
         "--dependency=afterok:1?after:2,after:3", "--begin=lunchtime", "--mem=8Q", "--array=x", "-J 'x",
         "--nosuch", "-C a100", "--test-only" };
     struct fixture *fixture = *state;

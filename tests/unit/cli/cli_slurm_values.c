@@ -48,7 +48,9 @@ static void gpus_have_a_number_and_perhaps_a_type(void **state)
         int64_t count;
         const char *model;
     } rows[] = { { "gpu", 1, NULL }, { "gpu:2", 2, NULL }, { "gpu:h200:3", 3, "h200" },
-        { "gres:gpu:1", 1, NULL }, { "none", 0, NULL }, { "gpu:a100", 1, "a100" } };
+        { "gres:gpu:1", 1, NULL }, { "none", 0, NULL }, { "gpu:a100", 1, "a100" },
+        { "gpu:2,craynetwork:0", 2, NULL }, { "lscratch:00", 0, NULL },
+        { "gpu:a100:1,gpu:A100:2", 3, "a100" }, { "gpu:1,gpu:a100:2", 3, "a100" } };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         int64_t count = -1;
         _cleanup_free_ char *model = NULL;
@@ -64,7 +66,8 @@ static void what_is_no_value_is_refused(void **state)
 {
     static const char *const times[] = { "", "x", "1:2:3:4", "-2", "1-", "99999999999999999999" };
     static const char *const sizes[] = { "", "x", "4Q", "-1", "4GX", "1.5G", "99999999999999999999" };
-    static const char *const gres[] = { "fpga:1", "gpu:2,shard:1", "gpu:x:y", "gpu:-1", "gpu:1025" };
+    static const char *const gres[] = { "fpga:1", "gpu:2,shard:1", "gpu:x:y", "gpu:-1", "gpu:1025",
+        "gpu:a100:1,gpu:v100:1", "lscratch:10", "lscratch:", ":0", "", "gpu:1,", "lscratch" };
     struct error err = { 0 };
     int64_t number = 0;
     uint64_t bytes = 0;

@@ -289,10 +289,24 @@ static void thousands_of_nodes_are_found_by_name(void **state)
     assert_int_equal(c->n_nodes, 3001);
 }
 
+/* Slurm's types of GPUs have no blanks. */
+static void an_underscore_stands_for_a_blank_of_a_model(void **state)
+{
+    char slurm[] = "nvidia_h200", both[] = "a100|nvidia_h", other[] = "nvidia_h100", blank[] = "nvidia-h200";
+    struct cluster *c = *state;
+    assert_possible(c, (struct sched_request){ .gpus = 1, .model = slurm });
+    assert_possible(c, (struct sched_request){ .gpus = 1, .model = both });
+    assert_refused(c, (struct sched_request){ .gpus = 1, .model = other },
+        "no GPU has model \"nvidia_h100\"; available: NVIDIA H200", NULL);
+    assert_refused(c, (struct sched_request){ .gpus = 1, .model = blank },
+        "no GPU has model \"nvidia-h200\"; available: NVIDIA H200", NULL);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_box, clusters_close)
     const struct CMUnitTest tests[] = {
+        CASE(an_underscore_stands_for_a_blank_of_a_model),
         CASE(a_gpu_that_is_kept_whole_offers_nothing_to_shares),
         CASE(a_removed_node_meets_no_request_until_it_is_back),
         CASE(impossible_requests_on_one_node_are_refused_in_words),
