@@ -206,7 +206,6 @@ def test_administrators_drain_and_resume_nodes(cluster, box):
     ('sinfo -t nosuch', 'sinfo: error: Bad state string: "nosuch"'),
     ('scancel -u nosuchuser', 'scancel: error: Invalid user name: nosuchuser'),
     ('scancel -s NOSUCH 1', 'scancel: error: Unknown job signal: NOSUCH'),
-    ('sbatch --mail-type=nosuch --wrap true', 'sbatch: error: Invalid --mail-type specification: nosuch'),
     ('squeue -t nosuch', 'squeue: error: Invalid job state specified: nosuch')])
 def test_wrong_values_are_refused_in_slurms_words(cluster, line, sentence):
     done = cluster.run(*line.split())

@@ -32,7 +32,9 @@ static void report(const struct slurm_reading *reading, const struct slurm_optio
     const char *where = reading->where != NULL ? reading->where : check->script;
     _cleanup_free_ char *shown = value != NULL ? text_escape(value, 200) : NULL;
     if (problem != NULL) {
-        print_problem(check, where, problem);
+        _cleanup_free_ char *which = xasprintf(
+            "%s: --%s%s%s", where, option->name, shown != NULL ? "=" : "", shown != NULL ? shown : "");
+        print_problem(check, which, problem);
         return;
     }
     if (option->effect == SLURM_DONE)

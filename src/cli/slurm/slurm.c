@@ -11,6 +11,8 @@
 #include "base/strings.h"
 #include "cli/api/client.h"
 
+#define USAGE_STATUS 255
+
 const struct slurm_program *slurm_program_find(const char *name)
 {
     const char *slash = strrchr(name, '/');
@@ -36,8 +38,11 @@ void slurm_umask(void)
         (void)umask((mode_t)mask);
 }
 
-static int exit_status(const struct slurm_program *program)
+/* Of an option or a value that is none, 255 whatever SLURM_EXIT_ERROR says, as in Slurm. */
+static int exit_status(const struct slurm_program *program, bool is_usage)
 {
+    if (is_usage && (program->bit & SLURM_SUBMITS) != 0)
+        return USAGE_STATUS;
     const char *text = (program->bit & SLURM_SUBMITS) != 0 ? getenv("SLURM_EXIT_ERROR") : NULL;
     int64_t number = 1;
     if (text != NULL)
@@ -60,7 +65,8 @@ int slurm_fail(const struct slurm_program *program, const struct error *err)
     _cleanup_free_ char *hint = text_escape(err->hint, sizeof(err->hint));
     bool is_late = (program->bit & SLURM_SUBMITS) != 0 && err->code == -ETIMEDOUT;
     /* getopt_long() has printed the error. */
-    if (err->code == -ENOENT && strncmp(message, "Try \"", 5) == 0)
+    bool is_unknown = err->code == -ENOENT && strncmp(message, "Try \"", 5) == 0;
+    if (is_unknown)
         (void)fprintf(stderr, "%s\n", message);
     else if (slurm_away_words(err) != NULL)
         (void)fprintf(
@@ -72,7 +78,7 @@ int slurm_fail(const struct slurm_program *program, const struct error *err)
             stderr, "%s: error: the job may have been accepted all the same: see squeue\n", program->name);
     else if (hint[0] != '\0' && slurm_away_words(err) == NULL)
         (void)fprintf(stderr, "%s: error: %s\n", program->name, hint);
-    return exit_status(program);
+    return exit_status(program, is_unknown || slurm_is_bad_value(err));
 }
 
 int slurm_fail_load(const char *what, const struct error *err)

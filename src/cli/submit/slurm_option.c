@@ -68,6 +68,21 @@ static int set(const struct slurm_reading *reading, const struct slurm_option *o
     return r < 0 && reading->where != NULL ? error_wrap(err, "%s", reading->where) : r;
 }
 
+int slurm_bad_value(const struct slurm_option *option, struct error *err)
+{
+    return error_set(err, -EDOM, "Invalid --%s specification", option->name);
+}
+
+int slurm_bad_number(const struct slurm_option *option, const char *value, struct error *err)
+{
+    return error_set(err, -EINVAL, "Invalid numeric value \"%.60s\" for --%s.", value, option->name);
+}
+
+bool slurm_is_bad_value(const struct error *err)
+{
+    return err->code == -EDOM;
+}
+
 int slurm_set_clusters(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     _cleanup_free_ char *copy = xstrdup(value);

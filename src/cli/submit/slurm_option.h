@@ -137,4 +137,12 @@ bool slurm_option_is_optional(const struct slurm_option *option);
 int slurm_set_clusters(void *target, const struct slurm_option *option, const char *value, struct error *err);
 
 /* "done", "recorded", ...: for the documentation. */
+/* Slurm's sentences for a value that an option does not take: its commands exit with 255 after the
+ * first, and with 1 after the second. Both return the negative error number. */
+int slurm_bad_value(const struct slurm_option *option, struct error *err);
+int slurm_bad_number(const struct slurm_option *option, const char *value, struct error *err);
+
+/* Whether the error is that of slurm_bad_value(). */
+bool slurm_is_bad_value(const struct error *err);
+
 const char *slurm_effect_name(enum slurm_effect effect);

@@ -71,11 +71,11 @@ SETTER(number)
         { "mincpus", offsetof(struct slurm_job, least_cpus), 0, ASK_CPUS_MAX },
         { "sockets-per-node", offsetof(struct slurm_job, sockets), 1, ASK_CPUS_MAX },
     };
-    _cleanup_free_ char *name = option_name(option);
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (strcmp(option->name, numbers[i].name) == 0) {
             int64_t *number = (int64_t *)(void *)((char *)target + numbers[i].offset);
-            return parse_integer(value, name, numbers[i].least, numbers[i].most, number, err);
+            int r = parse_integer(value, option->name, numbers[i].least, numbers[i].most, number, NULL);
+            return r < 0 ? slurm_bad_number(option, value, err) : 0;
         }
     return -EINVAL;
 }
@@ -117,20 +117,19 @@ SETTER(gpus)
 SETTER(memory)
 {
     struct slurm_job *job = target;
-    _cleanup_free_ char *name = option_name(option);
-    return slurm_parse_memory(name, value,
+    int r = slurm_parse_memory(option->name, value,
         strcmp(option->name, "mem") == 0           ? &job->memory
         : strcmp(option->name, "mem-per-cpu") == 0 ? &job->memory_per_cpu
                                                    : &job->memory_per_gpu,
-        err);
+        NULL);
+    return r < 0 ? slurm_bad_value(option, err) : 0;
 }
 
 SETTER(time)
 {
     int64_t seconds = 0;
-    (void)option;
     if (slurm_parse_time("--time", value, &seconds, NULL) < 0)
-        return error_set(err, -EINVAL, "Invalid --time specification: '%.60s'", value); // Slurm's words
+        return slurm_bad_value(option, err);
     ((struct slurm_job *)target)->time_s = seconds;
     return 0;
 }
@@ -158,9 +157,9 @@ SETTER(moment)
     _cleanup_free_ char *name = option_name(option);
     char utc[32];
     int64_t ms = 0;
-    int r = slurm_parse_moment(name, value, SLURM_AHEAD, clock_wall_ms(), &when_local, &ms, err);
+    int r = slurm_parse_moment(name, value, SLURM_AHEAD, clock_wall_ms(), &when_local, &ms, NULL);
     utc_format(ms, utc, sizeof(utc));
-    return r < 0 ? r : ask_set(ask_of(job), NULL, option->name, name, utc, err);
+    return r < 0 ? slurm_bad_value(option, err) : ask_set(ask_of(job), NULL, option->name, name, utc, err);
 }
 
 SETTER(dependency)
@@ -180,13 +179,12 @@ SETTER(signal)
 {
     struct slurm_job *job = target;
     const char *rest = value;
-    (void)option;
     while (strncmp(rest, "B:", 2) == 0 || strncmp(rest, "R:", 2) == 0 || strncmp(rest, "BR:", 3) == 0)
         rest = strchr(rest, ':') + 1;
-    int r = ask_set(ask_of(job), NULL, "warn_signal", "--signal", rest, err);
-    if (r == 0)
-        slurm_job_note_set(job, SLURM_NOTE_SIGNAL, value);
-    return r;
+    if (ask_set(ask_of(job), NULL, "warn_signal", "--signal", rest, NULL) < 0)
+        return slurm_bad_value(option, err);
+    slurm_job_note_set(job, SLURM_NOTE_SIGNAL, value);
+    return 0;
 }
 
 /* --- texts --- */
@@ -212,10 +210,9 @@ SETTER(text)
 SETTER(open_mode)
 {
     struct slurm_job *job = target;
-    (void)option;
     if (strcmp(value, "append") != 0 && strcmp(value, "truncate") != 0 && strcmp(value, "a") != 0 &&
         strcmp(value, "t") != 0)
-        return error_set(err, -EINVAL, "Invalid --open-mode specification: %.60s", value);
+        return slurm_bad_value(option, err);
     job->open_mode = value[0] == 'a' ? "append" : "truncate";
     return 0;
 }
@@ -277,7 +274,6 @@ SETTER(mail_type)
     _cleanup_buffer_ struct buffer out = { 0 };
     _cleanup_free_ char *copy = xstrdup(value);
     char *rest = copy;
-    (void)option;
     for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;) {
         bool is_known = false;
         for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
@@ -288,7 +284,7 @@ SETTER(mail_type)
                 buffer_printf(&out, "%s%s", out.length > 0 ? "," : "", types[i].event);
         }
         if (!is_known)
-            return error_set(err, -EINVAL, "Invalid --mail-type specification: %.60s", word);
+            return slurm_bad_value(option, err);
     }
     free(job->mail_on);
     job->mail_on = out.length > 0 ? buffer_take(&out) : NULL;
@@ -325,7 +321,9 @@ SETTER(mounts)
 SETTER(flag)
 {
     struct slurm_job *job = target;
-    (void)value, (void)err;
+    bool is_exclusive = strcmp(option->name, "exclusive") == 0;
+    if (is_exclusive && value != NULL && strcmp(value, "user") != 0 && strcmp(value, "mcs") != 0)
+        return slurm_bad_value(option, err);
     const struct {
         const char *name;
         bool *flag;
@@ -382,9 +380,8 @@ SETTER(job_clusters)
 SETTER(invalid_dependency)
 {
     bool is_yes = strcasecmp(value, "yes") == 0;
-    (void)option;
     if (!is_yes && strcasecmp(value, "no") != 0)
-        return error_set(err, -EINVAL, "Invalid --kill-on-invalid-dep specification: %.60s", value);
+        return slurm_bad_value(option, err);
     (void)json_object_set_new(ask_of(target), "cancel_if_never", json_boolean(is_yes));
     return 0;
 }
@@ -437,9 +434,8 @@ SETTER(nodefile)
 SETTER(kill_command)
 {
     struct slurm_job *job = target;
-    (void)option;
     job->kill_signal = value == NULL ? SLURM_UNSET : signal_find(value);
-    return job->kill_signal == 0 ? error_set(err, -EINVAL, "Invalid signal: %.60s", value) : 0;
+    return job->kill_signal == 0 ? slurm_bad_value(option, err) : 0;
 }
 
 SETTER(immediate)
