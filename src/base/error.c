@@ -68,3 +68,10 @@ int error_mark(struct error *err, unsigned kind, int code)
         err->kind = kind;
     return code;
 }
+
+int error_recode(struct error *err, int code)
+{
+    if (err != NULL)
+        err->code = code;
+    return code;
+}

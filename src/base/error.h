@@ -22,5 +22,8 @@ int error_wrap(struct error *err, const char *format, ...) __attribute__((format
 /* Sets the kind and returns `code`. `err` may be NULL. */
 int error_mark(struct error *err, unsigned kind, int code);
 
+/* Replaces the code, keeps the sentences, and returns the code. `err` may be NULL. */
+int error_recode(struct error *err, int code);
+
 /* Sets the hint and returns the existing code. */
 int error_hint(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));

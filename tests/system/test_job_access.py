@@ -274,7 +274,7 @@ def test_an_operators_job_has_the_rights_of_an_ordinary_user(someone, place):
         file.write(f'roles:\n  operator: [{someone.name}]\n')
     with Cluster(1, client=someone, arguments=('--config', path)) as made:
         job, out = made.box.run_job([f'{harness.programs()}/mgpu', 'node', 'drain', 'n1'], gpus=1)
-        assert job['state'] == 'failed' and 'your role, user, does not permit this' in out, out
+        assert job['state'] == 'failed' and 'and yours is user' in out, out
         assert 'the rights of an ordinary user' in out, out
         assert made.node('n1')['state'] != 'drained'
 

@@ -241,7 +241,7 @@ def test_what_is_not_allowed_is_said_and_not_done(box, top):
         one.wait('is paused')
         box.mgpu('gpu', 'resume', 0, check=True)
     else:
-        one.wait('does not permit this')
+        one.wait('this requires the role operator')
         assert box.gpus()[0]['state'] == 'free'
 
 

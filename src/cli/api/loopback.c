@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "cli/api/tcp_connect.h"
 #include "wire/listener_owner.h"
+#include "wire/name_trouble.h"
 
 static bool are_loopback(const struct addrinfo *found)
 {
@@ -64,8 +65,10 @@ int loopback_connect(
     if (r < 0)
         return r;
     int failure = addresses_find(host, port, &found);
-    if (failure != 0)
-        return error_set(err, -EINVAL, "%s: %s", url, gai_strerror(failure));
+    if (failure != 0) {
+        (void)name_trouble(failure, url, err);
+        return error_recode(err, -EINVAL); // not -EAGAIN: waiting does not mend it
+    }
     if (!are_loopback(found)) {
         (void)error_set(err, -EINVAL, "%s is another machine, which requires TLS", host);
         return error_hint(err, "run `mgpu token create` on that machine for its address");

@@ -16,6 +16,7 @@
 #include "cli/api/exit_code.h"
 #include "cli/feed/feed.h"
 #include "cli/term/field.h"
+#include "cli/personalities/compat_common.h"
 #include "cli/personalities/personality.h"
 #include "cli/options/talk.h"
 
@@ -271,8 +272,15 @@ static const struct personality_verb verbs[] = {
     { 0 },
 };
 
+static const struct wording hint_words[] = {
+    { "mgpu gpus", "scheduler status" },
+    COMPAT_WORDS,
+    { 0 },
+};
+
 const struct personality personality_scheduler = {
     .name = "scheduler",
     .verbs = verbs,
     .server = "scheduler start",
+    .words = hint_words,
 };

@@ -148,6 +148,7 @@ static void set_daemon_words(struct feed *feed, int argc, char **argv)
         { "--share-max-load", "--load-threshold" },
         { "--foreign-memory", "--mem-threshold" },
         { "--foreign-load", "--load-threshold" },
+        { "mgpu run ...", "scheduler start does, once it answers." },
         { 0 },
     };
     const struct feed_settings *settings = feed->settings;

@@ -172,7 +172,7 @@ static int print_all(
     int r = list_print(call, &gpu_kind, &screen, gpus, stdout, err);
     if (r < 0)
         return r;
-    (void)printf("\nQueue: %zu jobs\n", count);
+    (void)printf("\nQueue: %zu job%s\n", count, count == 1 ? "" : "s");
     if (count > 0)
         r = list_print(call, &queue_kind, &screen, jobs, stdout, err);
     if (r < 0)

@@ -425,7 +425,7 @@ static void begin_next_attempt(struct follow *follow)
         (struct follow_ranks){ .call = follow->call, .job = follow->id, .attempt = follow->attempt };
     waiting_line_clear(&follow->line);
     if (!follow->call->is_quiet)
-        talk_line("job %" PRIu64 " was requeued; waiting for its next attempt", follow->id);
+        follow_say_requeued(follow->call, follow->id);
     waiting_line_init(&follow->line, follow->call, leaves_queued(follow->options));
     watch(follow);
     if (!follow->is_stdout_gone)
@@ -564,6 +564,8 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
             r = timeouts_check(options->timeouts, err);
         if (r < 0) {
             waiting_line_clear(&follow.line);
+            if (r == -EPERM) // the output is another user's
+                return r;
             return error_hint(err, "the job continues: mgpu logs -f %" PRIu64, follow.id);
         }
         paint(&follow);
@@ -571,7 +573,7 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
     if (follow.is_left) {
         _cleanup_free_ char *path = xasprintf("%" PRIu64, follow.id);
         raw_terminal_restore(&follow.raw);
-        session_say_detached(call, path);
+        session_say_detached(call, path, follow.phase == FOLLOW_QUEUED);
         return EXIT_OK;
     }
     bool is_own_stop = follow.going.stops > 0 && field_is(follow.job, "ended_by", "cancelled");

@@ -36,3 +36,6 @@ void follow_report(const struct call *call, const char *verb, const json_t *job)
 
 /* Prints on stderr why the job waits. */
 void follow_show_why(struct call *call, const json_t *job, const struct screen *screen);
+
+/* Says that the job was requeued, and why, as far as the server tells it. */
+void follow_say_requeued(struct call *call, uint64_t id);

@@ -62,3 +62,34 @@ void follow_show_why(struct call *call, const json_t *job, const struct screen *
     struct view view = { .screen = screen, .times = call->times, .now_ms = clock_wall_ms() };
     why_print(&view, job, why, stderr);
 }
+
+/* What a requeue has as its cause (job/state.c), as the end of a sentence. */
+static const char *cause_text(const json_t *event)
+{
+    static const struct {
+        const char *cause, *text;
+    } rows[] = {
+        { "preempted", ", because other jobs need its GPUs" },
+        { "asked", " on request" },
+        { "time_limit", " at its time limit" },
+        { "failed", ", because it failed" },
+        { "node_lost", ", because its node was lost" },
+        { "gpu_oom", ", because its GPU memory was used up" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (field_is(event, "cause", rows[i].cause))
+            return rows[i].text;
+    return NULL;
+}
+
+void follow_say_requeued(struct call *call, uint64_t id)
+{
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRIu64, id);
+    const char *cause = NULL;
+    (void)client_get(&call->client, path, &job, NULL); // without an answer the cause is left out
+    const json_t *events = json_object_get(job, "events");
+    for (size_t i = json_array_size(events); i > 0 && cause == NULL; i--)
+        cause = cause_text(json_array_get(events, i - 1));
+    talk_line("job %" PRIu64 " was requeued%s; waiting for its next attempt", id, cause != NULL ? cause : "");
+}

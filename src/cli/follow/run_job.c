@@ -77,7 +77,7 @@ static int attach_once(struct call *call, const char *path, const struct termina
     if (r < 0)
         return r;
     if (r == SESSION_DETACHED) {
-        session_say_detached(call, path);
+        session_say_detached(call, path, false);
         return EXIT_OK;
     }
     call->client.timeout_ms = CLIENT_PATIENT_MS;

@@ -45,11 +45,11 @@ bool session_is_on_terminal(void)
     return isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-void session_say_detached(const struct call *call, const char *job)
+void session_say_detached(const struct call *call, const char *job, bool is_queued)
 {
     if (!call->is_quiet)
-        talk_line("detached from job %s, which continues; mgpu attach %s reattaches, mgpu cancel %s ends it",
-            job, job, job);
+        talk_line("detached from job %s, which %s; mgpu attach %s reattaches, mgpu cancel %s ends it", job,
+            is_queued ? "remains queued" : "continues", job, job);
 }
 
 void session_say(const char *text)

@@ -39,4 +39,4 @@ int session_run(struct call *call, const struct session_options *options, int *r
 bool session_is_on_terminal(void);
 
 /* Prints how to reattach. */
-void session_say_detached(const struct call *call, const char *job);
+void session_say_detached(const struct call *call, const char *job, bool is_queued);

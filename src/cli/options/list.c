@@ -358,7 +358,8 @@ int list_print(const struct call *call, const struct list_kind *kind, const stru
         print_csv(&view, choice, kind, rows, out);
     } else {
         bool is_wide = text_equal(output, "wide");
-        const char *names = is_wide ? kind->wide : output == NULL ? kind->normal : output;
+        const char *wide = kind->wide != NULL ? kind->wide : kind->normal;
+        const char *names = is_wide ? wide : output == NULL ? kind->normal : output;
         bool is_none = screen->is_tty && output == NULL && !choice->is_headless && json_array_size(rows) == 0;
         r = select_columns(kind, "-o", names, &shown, err);
         if (r == 0)

@@ -15,6 +15,7 @@
 #include "base/wording.h"
 #include "cli/submit/submit.h"
 #include "cli/options/talk.h"
+#include "cli/term/field.h"
 
 /* The sentence begins with the option's own name, "-m: " or "--gpu-mem: ". */
 static int rename_option(const char *shown, struct error *err)
@@ -54,6 +55,34 @@ int compat_go_home(struct call *call, struct error *err)
         return error_set(err, -ENOENT, "no home directory to run in: HOME is not set");
     options->directory = call_keep(call, home);
     return 0;
+}
+
+int compat_find_setting(struct call *call, const char *key, char **ret, struct error *err)
+{
+    _cleanup_json_ json_t *config = NULL;
+    size_t index = 0;
+    json_t *row = NULL;
+    *ret = NULL;
+    int r = client_get(&call->client, API_PATH "/config", &config, err);
+    if (r < 0)
+        return r;
+    json_array_foreach(json_object_get(config, "settings"), index, row)
+    {
+        if (field_is(row, "key", key) && field_text(row, "value") != NULL)
+            *ret = xstrdup(field_text(row, "value"));
+    }
+    return 0;
+}
+
+void compat_tell_log(struct call *call, long long job, const char *where, const char *command)
+{
+    _cleanup_free_ char *folder = NULL;
+    const struct passwd *user = getpwuid(geteuid());
+    if (call->is_quiet || compat_find_setting(call, "log-dir", &folder, NULL) < 0)
+        return;
+    bool is_home = folder == NULL || strcmp(folder, "home") == 0;
+    _cleanup_free_ char *home = xasprintf("%s/" COMPAT_LOG_DIR, user != NULL ? user->pw_dir : "~");
+    talk_line("log: %s/%lld.log%s; %s %lld", is_home ? home : folder, job, where, command, job);
 }
 
 int compat_run(const struct call *call, const struct command *command, int argc, char **argv)

@@ -21,6 +21,27 @@ int compat_set_row(void *call, const struct option_row *row, const char *value, 
 /* Uses the user's home directory, unless a directory was specified. */
 int compat_go_home(struct call *call, struct error *err);
 
+/* The log of job N, unless the server was started with --log-dir; for help texts. */
+#define COMPAT_LOG_DIR ".local/state/mgpu/logs"
+#define COMPAT_LOG     "~/" COMPAT_LOG_DIR "/N.log"
+
+/* Rows for the words of every door: hints about options and forms of jobs that doors do not have. */
+#define COMPAT_WORDS                                                                                         \
+    { "-P NAME (--partition) is the partition; -p N is the priority", "a number from -1000 to 1000" },       \
+    {                                                                                                        \
+        "give a number, a range such as 42-45, an element 42.3, a name, or @ for your newest job",           \
+            "give the id of a job, 8 letters and digits, or its number"                                      \
+    }
+
+/* A setting of the server, or NULL. The caller frees it. */
+int compat_find_setting(struct call *call, const char *key, char **ret, struct error *err);
+
+/*
+ * Prints where the log of a job in the background is going to be, and the command that shows it, such as
+ * "mgpu logs". `where`: "" or " on its node". The job is submitted: a server that is away by now is no error.
+ */
+void compat_tell_log(struct call *call, long long job, const char *where, const char *command);
+
 /* Runs another verb with these operands, as a call of its own with this one's global options; returns its
  * exit status. */
 int compat_run(const struct call *call, const struct command *command, int argc, char **argv);

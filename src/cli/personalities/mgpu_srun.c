@@ -30,7 +30,6 @@
 #include "wire/http_client.h"
 
 #define OLD_SOCKET "/tmp/mgpu_scheduler.sock"
-#define HOME_LOGS  ".local/state/mgpu/logs"
 
 struct srun_options {
     struct submit_options submit; // first: compat_set
@@ -57,48 +56,15 @@ static const struct option_row srun_rows[] = {
     { 0 },
 };
 
-/* A setting of the server, or NULL. The caller frees it. */
-static int find_setting(struct call *call, const char *key, char **ret, struct error *err)
-{
-    _cleanup_json_ json_t *config = NULL;
-    size_t index = 0;
-    json_t *row = NULL;
-    *ret = NULL;
-    int r = client_get(&call->client, API_PATH "/config", &config, err);
-    if (r < 0)
-        return r;
-    json_array_foreach(json_object_get(config, "settings"), index, row)
-    {
-        if (field_is(row, "key", key) && field_text(row, "value") != NULL)
-            *ret = xstrdup(field_text(row, "value"));
-    }
-    return 0;
-}
-
 /* In milliseconds; 0: there is none. */
 static int find_longest(struct call *call, int64_t *ret_ms, struct error *err)
 {
     _cleanup_free_ char *value = NULL;
     *ret_ms = 0;
-    int r = find_setting(call, "max-time", &value, err);
+    int r = compat_find_setting(call, "max-time", &value, err);
     if (r == 0 && value != NULL && parse_duration(value, "max-time", ret_ms, NULL) < 0)
         *ret_ms = 0;
     return r;
-}
-
-/* Names the log of a job in the background. The job is submitted: a server that is away by now is no error.
- */
-static void tell_log(struct call *call, long long job)
-{
-    _cleanup_free_ char *folder = NULL;
-    const struct passwd *user = getpwuid(geteuid());
-    if (call->is_quiet || find_setting(call, "log-dir", &folder, NULL) < 0)
-        return;
-    if (folder != NULL && strcmp(folder, "home") != 0)
-        talk_line("log: %s/%lld.log; mgpu logs %lld", folder, job, job);
-    else
-        talk_line(
-            "log: %s/" HOME_LOGS "/%lld.log; mgpu logs %lld", user != NULL ? user->pw_dir : "~", job, job);
 }
 
 /* Of the job's limit and the server's the smaller one wins. */
@@ -144,7 +110,7 @@ static int srun(struct call *call, int argc, char **argv, struct error *err)
         long long number = (long long)field_integer(job, "id", 0);
         (void)printf("Job %s submitted (number %lld)\n", field_text(job, "alias"), number);
         (void)fflush(stdout);
-        tell_log(call, number);
+        compat_tell_log(call, number, "", "mgpu logs");
     }
     return EXIT_OK;
 }
@@ -154,9 +120,8 @@ static const struct command srun_command = {
     .usage = "[OPTIONS] -- COMMAND [ARGUMENT...]",
     .help = "Queue a command for exactly these GPUs",
     .detail = "The job runs in your home directory. Its GPUs are cuda:0, cuda:1 and so on in the order of "
-              "--gpu-ids,\n"
-              "independent of their numbers: give torchrun as many processes as GPUs.\n"
-              "Without --interactive, the output of job N is in ~/" HOME_LOGS "/N.log.",
+              "--gpu-ids, independent of their numbers: give torchrun as many processes as GPUs.\n"
+              "Without --interactive, the output of job N is in " COMPAT_LOG ".",
     .tables = { srun_rows },
     .options_size = sizeof(struct srun_options),
     .stops_at_operand = true,
@@ -180,7 +145,7 @@ static const struct command queue_command = {
     .name = "mgpu_queue",
     .usage = "[OPTIONS]",
     .help = "List waiting and running jobs of all users",
-    .detail = "The output of job N (column ID) is in ~/" HOME_LOGS "/N.log of its owner.",
+    .detail = "The output of job N (column ID) is in " COMPAT_LOG " of its owner.",
     .tables = { call_list_rows },
     .takes_nothing = true,
     .list = &queue_kind,
@@ -272,8 +237,7 @@ static const struct command server_command = {
     .usage = "[OPTIONS] [-- OPTION OF mgpud...]",
     .help = "Run mgpud in the foreground",
     .detail = "As root it serves all users; as a normal user, only yourself. A job that reaches its time "
-              "limit, its\n"
-              "own or this one, is requeued at the end.",
+              "limit, its own or this one, is requeued at the end.",
     .tables = { server_rows },
     .options_size = sizeof(struct server_options),
     .stops_at_operand = true,
@@ -288,6 +252,7 @@ static const struct wording hint_words[] = {
     { "-G", "--gpu-ids" },
     { "-m", "--mem" },
     { "-t", "--time-limit" },
+    COMPAT_WORDS,
     { 0 },
 };
 

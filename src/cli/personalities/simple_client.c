@@ -113,6 +113,8 @@ static int watch(struct call *call, const json_t *job, enum leaver leaver, struc
     const struct follow_options options = { .leaver = leaver, .timeouts = timeouts };
     timeouts_begin(timeouts);
     int r = follow_job(call, job, &options, err);
+    if (r == -EPERM) // the output is another user's
+        return r;
     if (r < 0)
         return error_hint(
             err, "the job continues: mgpu_simple_client monitor %.16s", field_text(job, "alias"));
@@ -204,7 +206,13 @@ static int submit(struct call *call, int argc, char **argv, struct error *err)
     else
         (void)printf("Job submission: {'status': 'ok', 'job_id': '%s', 'message': 'Job submitted'}\n",
             field_text(job, "alias"));
-    return options->is_interactive ? show_session(call, job, err) : EXIT_OK;
+    if (options->is_interactive)
+        return show_session(call, job, err);
+    (void)fflush(stdout);
+    if (!call->is_json)
+        compat_tell_log(
+            call, (long long)field_integer(job, "id", 0), " on its node", "mgpu_simple_client monitor");
+    return EXIT_OK;
 }
 
 static const struct command simple_submit = {
@@ -212,9 +220,10 @@ static const struct command simple_submit = {
     .usage = "[OPTIONS] \"COMMAND\"",
     .help = "Queue a shell command, or run it in this session",
     .option_hint = "quote the whole command: submit --gpus 1 \"python train.py --epochs 3\"",
-    .detail = "The job runs in this directory, which must have the same path on the node. Without "
-              "--interactive it\n"
-              "runs in the background. The timeouts end this session (exit status 124), not the job.",
+    .detail =
+        "The job runs in this directory, which must have the same path on the node. Without "
+        "--interactive it runs in the background: the output of job N is in " COMPAT_LOG " on its node, "
+        "and monitor shows it. The timeouts end this session (exit status 124), not the job.",
     .tables = { simple_submit_rows, session_rows },
     .options_size = sizeof(struct simple_options),
     .run = submit,
@@ -226,7 +235,10 @@ static const struct command simple_submit = {
 static const struct command simple_queue = {
     .name = "queue",
     .usage = "",
-    .help = "Show all jobs and all nodes",
+    .help = "Show the jobs and all nodes",
+    .detail =
+        "Of the jobs that have ended within the last hour, the newest 10. monitor shows the output of a "
+        "job, which is in " COMPAT_LOG " on its node.",
     .takes_nothing = true,
     .run = simple_queue_run,
 };
@@ -275,6 +287,8 @@ static const struct wording hint_words[] = {
     { "mgpu logs -f", "mgpu_simple_client monitor" },
     { "-g", "--gpus" },
     { "-G", "--node-gpu-ids" },
+    { "mgpu gpus", "mgpu_simple_client queue" },
+    COMPAT_WORDS,
     { 0 },
 };
 

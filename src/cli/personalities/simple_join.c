@@ -12,6 +12,7 @@
 #include "cli/term/field.h"
 #include "cli/personalities/simple_place.h"
 #include "cli/api/tcp_connect.h"
+#include "wire/name_trouble.h"
 
 #define JOIN_VARIABLE "MGPU_JOIN"
 #define TICKET_MAX    1024
@@ -116,7 +117,8 @@ int simple_join_try_way(unsigned further, int timeout_ms, struct error *err)
     const char *port = strrchr(place, ':') + 1;
     int failure = addresses_find(simple_place_host(), port, &found), r = -ECONNREFUSED;
     if (failure != 0) {
-        (void)error_set(err, -ENXIO, "%.200s: %s", simple_place_host(), gai_strerror(failure));
+        (void)name_trouble(failure, place, err);
+        (void)error_recode(err, -ENXIO);
         return error_hint(err, "use its IP address, or put the name into /etc/hosts");
     }
     for (const struct addrinfo *at = found; at != NULL && r < 0; at = at->ai_next)

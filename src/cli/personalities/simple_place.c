@@ -13,6 +13,7 @@
 #include "cli/term/field.h"
 #include "cli/api/loopback.h"
 #include "cli/api/tcp_connect.h"
+#include "wire/name_trouble.h"
 
 static struct {
     const char *host, *port; // NULL: not given
@@ -110,6 +111,13 @@ static int find_elsewhere(struct call *call, struct error *err)
     const char *from_environment = getenv("MGPU_HOST");
     const char *pin = from_environment != NULL ? strchr(from_environment, '#') : NULL;
     _cleanup_free_ char *place = simple_place_text(0);
+    _cleanup_addresses_ struct addrinfo *found = NULL;
+    int failure = addresses_find(simple_place_host(), NULL, &found);
+    if (failure != 0) {
+        (void)name_trouble(failure, place, err);
+        (void)error_recode(err, -EHOSTUNREACH);
+        return error_hint(err, "use its IP address, or put the name into /etc/hosts");
+    }
     if (pin == NULL) {
         (void)error_set(
             err, -EPERM, "%.200s is another machine, and MGPU_HOST with its pin is not set", place);

@@ -21,6 +21,8 @@
 #include "cli/show/job_columns.h"
 #include "cli/api/show_json.h"
 
+#define ENDED_MAX 10 // jobs that have ended are shown
+
 /* "node001:gpu0,gpu1;node002:gpu0" */
 static char *where_it_is(const json_t *job)
 {
@@ -117,6 +119,30 @@ static bool is_master_only(const json_t *node, size_t n_nodes)
            field_integer(node, "gpus", 0) == 0;
 }
 
+static bool has_ended(const json_t *job)
+{
+    return field_is(job, "state", "done") || field_is(job, "state", "failed") ||
+           field_is(job, "state", "cancelled");
+}
+
+/* In the order of their numbers. Of those that have ended only the newest: the others would push what is to
+ * be seen off the screen. */
+static void print_jobs(const json_t *jobs, const json_t *nodes)
+{
+    size_t index = 0, n_ended = 0, n_passed = 0;
+    json_t *job = NULL;
+    json_array_foreach(jobs, index, job) n_ended += has_ended(job);
+    size_t n_hidden = n_ended > ENDED_MAX ? n_ended - ENDED_MAX : 0;
+    (void)puts("Jobs:");
+    if (n_hidden > 0)
+        (void)printf("  (%zu that have ended earlier: mgpu history)\n", n_hidden);
+    json_array_foreach(jobs, index, job)
+    {
+        if (!has_ended(job) || n_passed++ >= n_hidden)
+            print_job(job, nodes);
+    }
+}
+
 int simple_queue_run(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *jobs = NULL, *nodes = NULL, *gpus = NULL;
@@ -134,9 +160,7 @@ int simple_queue_run(struct call *call, int argc, char **argv, struct error *err
         show_json_page(all, stdout);
         return EXIT_OK;
     }
-    (void)puts("Jobs:");
-    for (size_t i = 0; i < json_array_size(job_rows); i++)
-        print_job(json_array_get(job_rows, i), node_rows);
+    print_jobs(job_rows, node_rows);
     (void)puts("Nodes:");
     for (size_t i = 0; i < json_array_size(node_rows); i++)
         if (!is_master_only(json_array_get(node_rows, i), json_array_size(node_rows)))

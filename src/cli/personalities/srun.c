@@ -160,8 +160,10 @@ static int srun(struct call *call, int argc, char **argv, struct error *err)
     const struct srun_options *options = call->options;
     _cleanup_json_ json_t *grant = NULL;
     int64_t gpus = options->gpus > 0 ? options->gpus : 1;
-    if (argc == 0)
-        return error_set(err, -EINVAL, "no command given");
+    if (argc == 0) {
+        (void)error_set(err, -EINVAL, "no command given");
+        return error_hint(err, "for example: srun -n 1 python train.py");
+    }
     if (!call->is_quiet)
         talk_line("requesting %d GPU(s)...", (int)gpus);
     int r = acquire(call, gpus, &grant, err);
@@ -264,6 +266,8 @@ static const struct wording hint_words[] = {
                                                      "server without other nodes: run_server -- --state-dir "
                                                      "DIR --run-dir DIR" },
     { "-g", "-n" },
+    { "mgpu gpus", "tui" },
+    COMPAT_WORDS,
     { 0 },
 };
 
@@ -282,4 +286,5 @@ const struct personality personality_run_server = {
 const struct personality personality_tui = {
     .name = "tui",
     .command = &command_top,
+    .server = "run_server",
 };

@@ -34,7 +34,8 @@ static const struct command tgpu_submit = {
     .name = "submit",
     .usage = "[--gpus N] [--priority N] [OPTIONS] [--] cmd=\"COMMAND\"|COMMAND [ARGUMENT...]|SPEC.yaml",
     .help = "Queue a command, or the job of a file, and print its number",
-    .detail = "A file has the keys command, num_gpus and priority, and other options by their names.",
+    .detail = "A file has the keys command, num_gpus and priority, and other options by their names.\n"
+              "The output of job N is in " COMPAT_LOG "; mgpu logs N shows it.",
     .makes_jobs = true,
     .tables = { submit_rows },
     .options_size = sizeof(struct submit_options),
@@ -115,6 +116,7 @@ static const struct command tgpu_list = {
     .name = "list",
     .usage = "[OPTIONS]",
     .help = "List all jobs, including ended ones",
+    .detail = "The output of job N (column ID) is in " COMPAT_LOG " of its owner; mgpu logs N shows it.",
     .tables = { call_list_rows },
     .takes_nothing = true,
     .list = &list_kind,
@@ -156,7 +158,8 @@ static void print_waits(const json_t *jobs)
     }
     format_duration((int64_t)(sum * 1000 / (double)count), mean_text, sizeof(mean_text));
     format_duration((int64_t)(most * 1000), most_text, sizeof(most_text));
-    (void)printf("wait time:   %s on average, %s at most, of %zu jobs\n", mean_text, most_text, count);
+    (void)printf("wait time:   %s on average, %s at most, of %zu job%s\n", mean_text, most_text, count,
+        count == 1 ? "" : "s");
 }
 
 /* How many GPUs jobs have, and what part of what they had in the last week was used. */
@@ -230,6 +233,7 @@ static const struct wording hint_words[] = {
     { "mgpu cancel", "tgpu cancel" },
     { "mgpu show", "tgpu status" },
     { "-g", "--gpus" },
+    COMPAT_WORDS,
     { 0 },
 };
 

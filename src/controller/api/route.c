@@ -467,8 +467,8 @@ static void run_route(struct request *request)
         r = check_guest(request, &err);
     /* What is about a job is asked again when the job is found. */
     if (r == 0 && !role_permits(request->who.role, request->route->action, true)) {
-        r = error_set(&err, -EPERM, "your role, %s, does not permit this; %s is required",
-            role_name(request->who.role), role_name(role_needed(request->route->action)));
+        r = error_set(&err, -EPERM, "this requires the role %s, and yours is %s",
+            role_name(role_needed(request->route->action)), role_name(request->who.role));
         (void)error_hint(&err, "%s",
             request->is_vouched                      ? CORE_ROLES_HINT
             : token_is_of_job(request->who.token.id) ? JOB_ROLES_HINT

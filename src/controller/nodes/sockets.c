@@ -21,6 +21,7 @@
 #include "base/memory.h"
 #include "wire/address.h"
 #include "wire/listener_owner.h"
+#include "wire/name_trouble.h"
 
 #define BACKLOG 1024
 
@@ -82,8 +83,10 @@ static int open_one(const char *option, const struct address *address, enum use 
     struct addrinfo wanted = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
     struct addrinfo *found = NULL;
     int failure = getaddrinfo(address->host, address->port, &wanted, &found);
-    if (failure != 0)
-        return error_set(err, -EINVAL, "%s %s: %s", option, where, gai_strerror(failure));
+    if (failure != 0) {
+        _cleanup_free_ char *text = name_trouble_text(failure);
+        return error_set(err, -EINVAL, "%s %s: %s", option, where, text);
+    }
     int r = open_address(found, use, ret_fd);
     if (r == -EADDRINUSE)
         *ret_owner = owner_of(found);

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "wire/name_trouble.h"
 #include "wire/tls/context.h"
 #include "wire/tls/trouble.h"
 
@@ -69,7 +70,7 @@ int tls_dial_resolve(const struct address *address, struct addrinfo **ret, struc
     int code = getaddrinfo(address->host, address->port, &wanted, ret);
     if (code == EAI_SYSTEM)
         return trouble_of_connect(-errno, where, err);
-    return code == 0 ? 0 : trouble_of_name(code, where, err);
+    return code == 0 ? 0 : name_trouble(code, where, err);
 }
 
 static int connect_one(const struct addrinfo *address, int64_t until_boot_ms, int *ret_fd)

@@ -88,7 +88,10 @@ static void shake(struct pending *pending)
     }
     struct error err = { 0 };
     (void)trouble_of_accept(pending->ssl, result, &err);
-    log_refusal(gate, pending->peer, err.message);
+    if (BIO_number_read(SSL_get_rbio(pending->ssl)) == 0) // whether the port is open was all it asked
+        log_debug("connection from %s closed without a byte", pending->peer);
+    else
+        log_refusal(gate, pending->peer, err.message);
     pending_free(pending);
 }
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One table. A row is found by the kind of failure and its number: an EAI_ code, an errno, a reason of
- * OpenSSL, or a result of checking a certificate.
+ * One table. A row is found by the kind of failure and its number: an errno, a reason of OpenSSL,
+ * or a result of checking a certificate.
  */
 #include "wire/tls/trouble.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
@@ -14,7 +13,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum kind { NAME, CONNECT, REASON, CERTIFICATE };
+enum kind { CONNECT, REASON, CERTIFICATE };
 
 struct row {
     enum kind kind;
@@ -32,13 +31,6 @@ static const char other_port_hint[] =
     "9124 is the port for nodes, 9123 that of the API, which has TLS only when --listen is not loopback";
 
 static const struct row rows[] = {
-    { NAME, EAI_NONAME, -ENXIO, "unknown host name", "check the spelling, DNS and /etc/hosts" },
-    { NAME, EAI_NODATA, -ENXIO, "the name has no address", "check DNS and /etc/hosts" },
-    { NAME, EAI_AGAIN, -EAGAIN, "the name servers do not respond",
-        "check /etc/resolv.conf, or use the numerical address" },
-    { NAME, EAI_FAIL, -EAGAIN, "the name servers failed",
-        "check /etc/resolv.conf, or use the numerical address" },
-    { NAME, EAI_SERVICE, -EINVAL, "the port is not a number", "write HOST:PORT" },
     { CONNECT, ECONNREFUSED, -ECONNREFUSED, "connection refused",
         "the machine is up, but nothing listens on this port: is mgpud running? It listens for nodes once a "
         "node or a valid `mgpu node token` exists" },
@@ -100,11 +92,6 @@ static int tell(const struct row *row, int code, const char *text, const char *w
     (void)error_set(err, row->code, "cannot reach %s: %s", where, row->text);
     (void)error_hint(err, "%s", row->hint);
     return row->code;
-}
-
-int trouble_of_name(int code, const char *where, struct error *err)
-{
-    return tell(find(NAME, code), -ENXIO, gai_strerror(code), where, err);
 }
 
 int trouble_of_connect(int code, const char *where, struct error *err)

@@ -8,9 +8,6 @@
 
 /* Each returns the error's code. `where` is HOST:PORT as specified. */
 
-/* Name resolution failed: an EAI_ code of getaddrinfo(3). */
-int trouble_of_name(int code, const char *where, struct error *err);
-
 /* Connecting failed: a negative errno of connect(2) or of waiting for it. */
 int trouble_of_connect(int code, const char *where, struct error *err);
 

@@ -218,6 +218,7 @@ def listening(pids):
 def test_S1_12_what_a_node_says_and_that_it_listens_at_no_port(make_master):
     box = make_master()
     node = box.node('node001', '--verbose').start()
+    harness.await_text(node.out_path, 'started on')
     out, _ = node.said()
     assert out.splitlines() == ['Connected to master server', '✅ Registration successful',
                                 f'Simple Node Agent node001 started on {os.uname().nodename}'], out
@@ -225,6 +226,7 @@ def test_S1_12_what_a_node_says_and_that_it_listens_at_no_port(make_master):
     assert node.agents() and not listening(node.agents())
     assert box.port in listening(harness.processes(box.place))  # it is seen where there is one
     quiet = box.node('node002').start()
+    harness.await_text(quiet.out_path, 'started on')
     assert quiet.said()[0].startswith('✅ Registration successful\n')
 
 

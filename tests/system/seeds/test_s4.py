@@ -168,7 +168,7 @@ def test_S4_15_statistics(make_instance):
     box.wait(submit(box, '--', 'true'))
     said = tgpu(box, 'status').out
     assert 'jobs:        0 queued, 0 running, 1 finished, 0 failed, 0 cancelled' in said
-    assert re.search(r'wait time:   \S+ on average, \S+ at most, of 1 jobs', said), said
+    assert re.search(r'wait time:   \S+ on average, \S+ at most, of 1 job\n', said), said
     assert 'GPUs:        0 of 4 in use' in said and 'utilization: ' in said
 
 

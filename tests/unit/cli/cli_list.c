@@ -271,6 +271,21 @@ static void processes_are_told_that_do_not_belong_on_the_gpu(void **state)
         text, "used by external processes: GPU box:0: 8 train (cy) 1 GiB of job 43, 9 blender (di)\n");
 }
 
+static void a_list_without_wide_columns_shows_its_normal_ones(void **state)
+{
+    static const struct list_kind narrow = { .member = "jobs", .columns = job_columns, .normal = "id,name" };
+    struct call call = { .list.output = "wide" };
+    struct screen screen = { 0 };
+    _cleanup_free_ char *text = NULL;
+    size_t size = 0;
+    _cleanup_json_ json_t *answer = json_loads(jobs_text, 0, NULL);
+    FILE *out = open_memstream(&text, &size);
+    (void)state;
+    assert_int_equal(list_print(&call, &narrow, &screen, answer, out, NULL), 0);
+    (void)fclose(out);
+    assert_string_equal(text, "ID  NAME\n 9  a,\"b\"\n10  b\n11  c\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +293,7 @@ int main(void)
         cmocka_unit_test(a_narrow_screen_lacks_the_time_before_the_reason),
         cmocka_unit_test(a_narrow_screen_keeps_the_state_of_gpus),
         cmocka_unit_test(arrays_and_held_jobs_have_their_own_look),
+        cmocka_unit_test(a_list_without_wide_columns_shows_its_normal_ones),
         cmocka_unit_test(columns_come_in_the_order_asked),
         cmocka_unit_test(rows_sort_by_number_and_by_text),
         cmocka_unit_test(csv_has_all_columns_and_quotes),

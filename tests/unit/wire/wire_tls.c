@@ -31,6 +31,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "wire/name_trouble.h"
 #include "wire/tls/authority.h"
 #include "wire/tls/context.h"
 #include "wire/tls/dial.h"
@@ -666,13 +667,13 @@ static void a_reason_of_another_library_is_not_mistaken_for_one_of_tls(void **st
 
 static void troubles_are_told_apart_and_have_a_remedy(void **state)
 {
-    static const int names[] = { EAI_NONAME, EAI_AGAIN };
+    static const int names[] = { EAI_NONAME, EAI_AGAIN, EAI_FAIL, EAI_SERVICE };
     static const int connects[] = { ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT, ECONNRESET };
-    char seen[8][512];
+    char seen[9][512];
     size_t count = 0;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         struct error err = { 0 };
-        assert_true(trouble_of_name(names[i], "gpu0:9124", &err) < 0);
+        assert_true(name_trouble(names[i], "gpu0:9124", &err) < 0);
         assert_true(err.hint[0] != '\0' && strstr(err.message, "gpu0:9124") != NULL);
         (void)snprintf(seen[count++], sizeof(seen[0]), "%s", err.message);
     }
