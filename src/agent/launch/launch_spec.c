@@ -191,9 +191,12 @@ static bool is_one_for_all(const char *pattern)
     return false;
 }
 
-static char *expand_output(const char *pattern, const struct message_launch *launch, const char *job_name,
-    const struct launch_node *node)
+/* Nodes that wait for the steps of a script on the first one write nothing. */
+static char *expand_output(const char *pattern, const struct message_launch *launch,
+    const struct job_spec *job, const char *job_name, const struct launch_node *node)
 {
+    if (launch->id.rank > 0 && launch->id.step == 0 && slurm_is_on_first(&job->ask.slurm))
+        return xstrdup("/dev/null");
     _cleanup_free_ char *path = launch_expand_path(pattern, launch, job_name, node->name);
     return launch->id.rank == 0 || is_one_for_all(pattern) ? take_ptr(path)
                                                            : xasprintf("%s.%u", path, launch->id.rank);
@@ -203,7 +206,7 @@ static void set_output(const struct message_launch *launch, const struct job_spe
     const struct user *user, const struct launch_node *node, struct launch_spec *ret)
 {
     if (job->output != NULL) {
-        ret->output = expand_output(job->output, launch, job_name, node);
+        ret->output = expand_output(job->output, launch, job, job_name, node);
         return;
     }
     _cleanup_free_ char *name = log_name(launch);
@@ -222,7 +225,7 @@ static void set_files(const struct message_launch *launch, const struct job_spec
 {
     ret->is_truncated = job->truncate;
     if (job->error != NULL)
-        ret->error = expand_output(job->error, launch, job_name, node);
+        ret->error = expand_output(job->error, launch, job, job_name, node);
     ret->is_input_sent = job_spec_has_sent_input(job) && launch->id.rank == 0;
     if (job->input != NULL && !job_spec_has_sent_input(job))
         ret->input = launch_expand_path(job->input, launch, job_name, node->name);

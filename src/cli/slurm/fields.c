@@ -26,6 +26,9 @@
 #define MILLI     1000
 #define SHOWN_MAX 4096
 
+#define PRIORITY_FIRST INT64_C(4294901760)
+#define PRIORITY_ONE   4294967296.0
+
 #define TEXT(name) char *slurm_text_##name(const json_t *job, int64_t now_ms)
 
 /* --- forms --- */
@@ -318,10 +321,25 @@ TEXT(exit)
 
 /* --- order --- */
 
+/* As Slurm's priority/basic: the order of submission, less Nice. Of a held job it is 0, of others never. */
+static int64_t priority_of(const json_t *job)
+{
+    int64_t order = PRIORITY_FIRST - field_integer(job, "id", 0) + field_integer(job, "priority", 0);
+    bool is_held = is_waiting(job) && field_text(job, "hold") != NULL;
+    return is_held ? 0 : order < 1 ? 1 : order;
+}
+
 TEXT(priority)
 {
     (void)now_ms;
-    return number(field_integer(job, "priority", 0));
+    return number(priority_of(job));
+}
+
+/* The same from 0 to 1. */
+TEXT(priority_part)
+{
+    (void)now_ms;
+    return xasprintf("%.14f", (double)priority_of(job) / PRIORITY_ONE);
 }
 
 TEXT(nice)

@@ -365,6 +365,41 @@ int slurm_jobs_get(struct client *client, const struct slurm_query *query, json_
     return r;
 }
 
+json_t *slurm_job_element(const json_t *job, uint32_t index)
+{
+    json_t *element = json_copy((json_t *)(uintptr_t)job);
+    (void)json_object_set(element, "array_job", json_object_get(job, "id"));
+    (void)json_object_set_new(element, "array_index", json_integer(index));
+    (void)json_object_del(element, "array_left");
+    return element;
+}
+
+static bool names_whole(const struct slurm_ids *ids, const json_t *job)
+{
+    for (size_t i = 0; i < ids->count; i++)
+        if (ids->items[i].index == SLURM_NO_INDEX && slurm_id_fits(&ids->items[i], job))
+            return true;
+    return ids->count == 0;
+}
+
+void slurm_jobs_narrow(const struct slurm_ids *ids, json_t **jobs)
+{
+    json_t *all = json_array(), *job = NULL;
+    size_t index = 0;
+    json_array_foreach(*jobs, index, job)
+    {
+        if (!field_is_known(job, "array_left") || names_whole(ids, job)) {
+            (void)json_array_append(all, job);
+            continue;
+        }
+        for (size_t i = 0; i < ids->count; i++)
+            if (slurm_id_fits(&ids->items[i], job))
+                (void)json_array_append_new(all, slurm_job_element(job, (uint32_t)ids->items[i].index));
+    }
+    json_decref(*jobs);
+    *jobs = all;
+}
+
 const char *slurm_own_name(void)
 {
     const struct passwd *user = getpwuid(geteuid());

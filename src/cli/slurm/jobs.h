@@ -68,3 +68,9 @@ int slurm_users_check(const char *list, const char *what, struct error *err);
 
 /* The name of the user who calls, "" if it is not known. */
 const char *slurm_own_name(void);
+
+/* A waiting element of the array as a job of its own. The caller releases it. */
+json_t *slurm_job_element(const json_t *job, uint32_t index);
+
+/* Replaces arrays of which the ids name waiting elements alone ("12_3") by these elements. */
+void slurm_jobs_narrow(const struct slurm_ids *ids, json_t **jobs);

@@ -74,7 +74,8 @@ static int await(struct slurm_job *job, int64_t id, struct error *err)
     const json_t *elements = json_object_get(ended, "elements");
     if (r == 0 && field_is_known(elements, "exit_code") && field_is(ended, "ended_by", "exit"))
         return (int)field_integer(elements, "exit_code", 0);
-    return r < 0 ? r : exit_code_of_job(ended);
+    /* A script that a signal ended is a failure for sbatch, whatever the signal. */
+    return r < 0 ? r : field_is_known(ended, "signal") ? 1 : exit_code_of_job(ended);
 }
 
 static int submit(const struct slurm_program *program, struct slurm_job *job, struct slurm_script *script,

@@ -227,6 +227,9 @@ int slurm_run_scancel(const struct slurm_program *program, int argc, char **argv
         r = slurm_options_read(&reading, argc, argv, false, &first, &err);
     for (int i = first; r == 0 && i < argc; i++)
         r = slurm_ids_parse(argv[i], &scancel.ids, &err);
+    for (size_t i = 0; r == 0 && i < scancel.ids.count; i++)
+        if (scancel.ids.items[i].job == 0)
+            r = error_set(&err, -EINVAL, "Invalid job id 0");
     if (r == 0 && scancel.ids.count == 0 && !has_filter(&scancel))
         r = error_set(&err, -EINVAL, "No job identification provided");
     if (r == 0)

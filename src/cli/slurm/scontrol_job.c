@@ -18,7 +18,8 @@
 #include "cli/term/field.h"
 #include "job/slurm.h"
 
-#define MIB_SHIFT 20
+#define MIB_SHIFT      20
+#define PATH_SHOWN_MAX 4096U
 
 #define TEXT(name) static char *text_##name(const json_t *job, int64_t now_ms)
 
@@ -55,17 +56,46 @@ TEXT(cpus_per_task)
     return xstrdup(cpus != NULL ? cpus : "1");
 }
 
+/* The file that the job will write: of an array that waits as a whole the index is open. */
+static char *expected_path(const json_t *job, const char *pattern)
+{
+    int64_t id = field_integer(job, "id", 0), index = field_integer(job, "array_index", -1);
+    const char *name = field_text(job, "name"), *folder = field_text(job, "cwd");
+    _cleanup_buffer_ struct buffer path = { 0 };
+    if (pattern[0] != '/' && folder != NULL)
+        buffer_printf(&path, "%s/", folder);
+    for (const char *p = pattern; *p != '\0'; p++) {
+        size_t digits = *p == '%' ? strspn(p + 1, "0123456789") : 0;
+        char code = *p == '%' ? p[1 + digits] : '\0';
+        int width = digits == 1 ? p[1] - '0' : 0;
+        if (code == 'j' || code == 'A')
+            buffer_printf(&path, "%0*" PRId64, width, code == 'A' ? field_integer(job, "array_job", id) : id);
+        else if (code == 'a' && index >= 0)
+            buffer_printf(&path, "%0*" PRId64, width, index);
+        else if (code == 'n' && name != NULL)
+            buffer_append_text(&path, name);
+        else if (code == '%')
+            buffer_append(&path, "%", 1);
+        else
+            buffer_append(&path, p, 1);
+        if (code == 'j' || code == 'A' || code == '%' || (code == 'a' && index >= 0) ||
+            (code == 'n' && name != NULL))
+            p += digits + 1;
+    }
+    return text_escape(buffer_text(&path), PATH_SHOWN_MAX);
+}
+
 TEXT(output)
 {
     const char *log = field_text(job, "log"), *output = field_text(job, "output");
     (void)now_ms;
-    return xstrdup(log != NULL ? log : output != NULL ? output : "/dev/null");
+    return log != NULL ? xstrdup(log) : output != NULL ? expected_path(job, output) : xstrdup("/dev/null");
 }
 
 TEXT(error)
 {
     const char *error = field_text(job, "error");
-    return error != NULL ? xstrdup(error) : text_output(job, now_ms);
+    return error != NULL ? expected_path(job, error) : text_output(job, now_ms);
 }
 
 TEXT(input)
@@ -291,6 +321,23 @@ static void print_job(const json_t *job, const struct scontrol_form *form)
     scontrol_pairs_print(pairs, job, form);
 }
 
+/* Where it runs and what it writes is in the whole of it alone, which is asked for if it `is_named`. */
+static void print_one(
+    struct client *client, const json_t *job, bool is_named, const struct scontrol_form *form)
+{
+    _cleanup_json_ json_t *whole = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64, field_integer(job, "id", 0));
+    if (!is_named || client_get(client, path, &whole, NULL) < 0) {
+        print_job(job, form);
+        return;
+    }
+    bool is_element = !field_is_known(job, "array_left") && field_is_known(whole, "array_left");
+    _cleanup_json_ json_t *shown =
+        is_element ? slurm_job_element(whole, (uint32_t)field_integer(job, "array_index", 0))
+                   : json_incref(whole);
+    print_job(shown, form);
+}
+
 int scontrol_show_jobs(
     struct client *client, const char *name, const struct scontrol_form *form, struct error *err)
 {
@@ -305,19 +352,14 @@ int scontrol_show_jobs(
     r = slurm_jobs_get(client, &query, &jobs, err);
     if (r < 0)
         return r;
+    slurm_jobs_narrow(&ids, &jobs);
     if (json_array_size(jobs) == 0 && name != NULL)
         return error_set(err, -ENOENT, "Invalid job id specified");
     if (json_array_size(jobs) == 0)
         (void)puts("No jobs in the system");
     json_array_foreach(jobs, index, job)
     {
-        _cleanup_json_ json_t *whole = NULL;
-        _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64, field_integer(job, "id", 0));
-        /* Where it runs and what it writes is in the whole of it alone. */
-        if (name != NULL && client_get(client, path, &whole, NULL) == 0)
-            print_job(whole, form);
-        else
-            print_job(job, form);
+        print_one(client, job, name != NULL, form);
     }
     return 0;
 }

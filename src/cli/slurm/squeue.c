@@ -86,7 +86,7 @@ static const struct slurm_column columns[] = {
     { 'N', "NodeList", "NODELIST", slurm_text_nodes, 0 },
     { 'o', "Command", "COMMAND", slurm_text_command, 0 },
     { 'O', "Contiguous", "CONTIGUOUS", slurm_text_zero, 0 },
-    { 'p', "Priority", "PRIORITY", slurm_text_priority, 0 },
+    { 'p', "Priority", "PRIORITY", slurm_text_priority_part, 0 },
     { 'P', "Partition", "PARTITION", slurm_text_partition, 0 },
     { 'q', "QOS", "QOS", slurm_text_qos, 0 },
     { 'Q', "PriorityLong", "PRIORITY", slurm_text_priority, 0 },
@@ -389,10 +389,7 @@ static int load(struct squeue *squeue, json_t **ret, struct error *err)
 
 static void add_element(const struct squeue *squeue, json_t *all, const json_t *job, uint32_t index)
 {
-    _cleanup_json_ json_t *element = json_copy((json_t *)(uintptr_t)job);
-    (void)json_object_set(element, "array_job", json_object_get(job, "id"));
-    (void)json_object_set_new(element, "array_index", json_integer(index));
-    (void)json_object_del(element, "array_left");
+    _cleanup_json_ json_t *element = slurm_job_element(job, index);
     bool is_asked = squeue->ids.count == 0;
     for (size_t i = 0; !is_asked && i < squeue->ids.count; i++)
         is_asked = slurm_id_fits(&squeue->ids.items[i], element);
@@ -484,6 +481,8 @@ static int print(struct squeue *squeue, struct error *err)
         return r;
     if (squeue->is_each_element)
         expand_arrays(squeue, &jobs);
+    else
+        slurm_jobs_narrow(&squeue->ids, &jobs);
     if (squeue->is_json)
         return print_json(jobs);
     struct slurm_table table = {

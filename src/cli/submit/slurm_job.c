@@ -116,8 +116,26 @@ static int settle_model(struct slurm_job *job, int64_t gpus, struct error *err)
     return 0;
 }
 
+/* Numbers of GPUs that no job can have at a time. */
+static int check_gpus(const struct slurm_job *job, struct error *err)
+{
+    bool is_less = job->gpus > 0 && job->gpus_per_node > 0 && job->gpus < job->gpus_per_node * job->nodes;
+    bool is_odd = job->gpus > 0 && job->gpus_per_task > 0 && job->gpus % job->gpus_per_task != 0;
+    if (!is_less && !is_odd)
+        return 0;
+    (void)error_set(err, -EINVAL, "Invalid generic resource (gres) specification");
+    return is_less
+               ? error_hint(err, "--gpus=%" PRId64 " is less than %" PRId64 " on each of %" PRId64 " node%s",
+                     job->gpus, job->gpus_per_node, job->nodes, job->nodes == 1 ? "" : "s")
+               : error_hint(err, "--gpus=%" PRId64 " is no multiple of --gpus-per-task=%" PRId64, job->gpus,
+                     job->gpus_per_task);
+}
+
 static int settle_gpus(struct slurm_job *job, struct error *err)
 {
+    int wrong = check_gpus(job, err);
+    if (wrong < 0)
+        return wrong;
     json_t *ask = job->submit.ask;
     if (job->gpus_per_socket > 0 && job->sockets <= 0)
         return error_set(err, -EINVAL, "--gpus-per-socket requires --sockets-per-node");
@@ -256,6 +274,8 @@ static int settle_nodes(struct slurm_job *job, struct error *err)
 
 int slurm_job_settle_request(struct slurm_job *job, struct error *err)
 {
+    if ((job->memory_options & (job->memory_options - 1)) != 0)
+        return error_set(err, -EINVAL, "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.");
     int r = settle_nodes(job, err);
     settle_tasks(job);
     if (r == 0)

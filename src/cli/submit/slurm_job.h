@@ -23,6 +23,7 @@ struct slurm_job {
     int64_t least_cpus;                              // --mincpus: of each node
     int64_t immediate_s;                             // it ends if it has not started by then
     uint64_t memory, memory_per_cpu, memory_per_gpu; // bytes; 0: not specified
+    unsigned memory_options;                         // which of these three the command line has, as bits
     char *gpu_model;
     const char *output, *error, *input, *open_mode, *signal, *nodelist, *exclude, *constraint, *distribution;
     const char *program; // whose name begins its messages

@@ -28,9 +28,31 @@ static const struct {
     { "threads-per-core", "SLURM_THREADS_PER_CORE" },
 };
 
+/* Of --mem and its relatives, one of the command line is in place of those of the script and the environment.
+ */
+static void settle_memory(struct slurm_job *job, const char *option)
+{
+    const struct {
+        const char *option;
+        uint64_t *bytes;
+    } kinds[] = { { "mem", &job->memory }, { "mem-per-cpu", &job->memory_per_cpu },
+        { "mem-per-gpu", &job->memory_per_gpu } };
+    size_t set = 0;
+    while (set < sizeof(kinds) / sizeof(kinds[0]) && strcmp(kinds[set].option, option) != 0)
+        set++;
+    if (set == sizeof(kinds) / sizeof(kinds[0]))
+        return;
+    job->memory_options |= 1U << set;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (i != set)
+            *kinds[i].bytes = 0;
+}
+
 void slurm_job_show(const struct slurm_reading *reading, const struct slurm_option *option, const char *value)
 {
     struct slurm_job *job = reading->target;
+    if (reading->where == NULL)
+        settle_memory(job, option->name);
     bool is_batch = reading->program->bit == SLURM_SBATCH;
     for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
         if (strcmp(shown[i].option, option->name) == 0)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""What sbatch, srun and salloc refuse because it contradicts itself, and what a job that waits shows."""
+
+import os
+import re
+
+import pytest
+import slurm
+
+
+@pytest.fixture
+def cluster(box, place):
+    return slurm.Slurm(box, place)
+
+
+@pytest.mark.parametrize('options', [['--gres=gpu:2', '--gpus=1'], ['--gpus=3', '--gpus-per-task=2'], ['--gpus-per-node=2', '-G', '1']])
+def test_numbers_of_gpus_that_contradict_each_other_are_refused(cluster, options):
+    for command in (['sbatch', '--wrap', 'true'], ['srun', 'true'], ['salloc', 'true']):
+        done = cluster.run(command[0], *options, *command[1:])
+        assert done.code == 1 and done.out == '' and 'Invalid generic resource (gres) specification\n' in done.err, done
+        assert re.search(r'error: --gpus=\d is (less than|no multiple of) ', done.err), done
+
+
+def test_numbers_of_gpus_that_agree_are_taken(cluster):
+    for options in (['--gres=gpu:2', '--gpus=2'], ['--gpus=2', '--gpus-per-task=1', '-n', '2'], ['--gpus=4', '--gpus-per-task=2']):
+        assert cluster.box.job(cluster.wrap('true', '-H', *options))['gpus'] == int(options[0 if '=gpu' not in options[0] else 1][-1])
+
+
+def test_one_kind_of_memory_is_requested(cluster):
+    for command in (['sbatch', '--wrap', 'true'], ['srun', 'true'], ['salloc', 'true']):
+        done = cluster.run(command[0], '--mem=1G', '--mem-per-cpu=1G', *command[1:])
+        assert done.code == 1 and '--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.' in done.err, done
+    script = cluster.script('#!/bin/sh\n#SBATCH --mem=3G\ntrue\n')
+    assert cluster.box.job(cluster.submit('-H', '-c', '2', '--mem-per-cpu=512M', script))['memory'] == 1 << 30
+    assert cluster.box.job(cluster.submit('-H', '--mem=1G', script, env={'SBATCH_MEM_PER_CPU': '2G'}))['memory'] == 1 << 30
+
+
+def test_a_held_job_alone_has_no_priority(cluster):
+    held, first, later = cluster.wrap('true', '-H'), *(cluster.wrap('true', '-b', 'now+1hour', *more) for more in ([], ['--nice=50']))
+    shown = dict(line.split() for line in cluster.out('squeue', '-h', '-o', '%i %Q').splitlines())
+    assert shown[str(held)] == '0' and int(shown[str(first)]) > int(shown[str(later)]) > 0, shown
+    assert re.fullmatch(r'0\.9\d{13}\n', cluster.out('squeue', '-h', '-j', first, '-o', '%p'))
+    assert f'Priority={shown[str(first)]} ' in cluster.out('scontrol', 'show', 'job', first)
+
+
+def test_one_element_of_a_waiting_array_is_shown_alone(cluster):
+    job = cluster.wrap('true', '-b', 'now+1hour', '-a', '1-3', '-o', 'x-%A_%2a.out')
+    other = cluster.wrap('true', '-b', 'now+1hour', '-a', '1-3')
+    assert cluster.out('squeue', '-h', '-o', '%i', '-j', f'{job}_2') == f'{job}_2\n'
+    assert cluster.out('squeue', '-h', '-o', '%i', '-j', f'{job}_[1,3],{other}').split() == [f'{job}_1', f'{job}_3', f'{other}_[1-3]']
+    shown = cluster.out('scontrol', 'show', 'job', f'{job}_2')
+    assert f'ArrayJobId={job} ArrayTaskId=2 ' in shown and f'StdOut={cluster.place}/x-{job}_02.out\n' in shown, shown
+    assert cluster.run('squeue', '-j', f'{job}_7').code == 1
+
+
+def test_the_output_of_a_job_that_waits_has_its_path(cluster):
+    job = cluster.wrap('true', '-H', '-J', 'name', '-o', 'out-%x-%4j%%.txt', '-e', '/tmp/%A.err')
+    shown = cluster.out('scontrol', 'show', 'job', job)
+    assert f'StdOut={cluster.place}/out-name-{job:04}%.txt\n' in shown and f'StdErr=/tmp/{job}.err\n' in shown, shown
+
+
+@pytest.mark.parametrize(('line', 'code'), [('kill -9 $$', 1), ('kill -TERM $$', 1), ('exit 3', 3), ('true', 0)])
+def test_a_script_that_a_signal_ends_is_a_failure_of_sbatch_wait(cluster, line, code):
+    assert cluster.run('sbatch', '--wait', '-o', '/dev/null', '--wrap', line).code == code
+
+
+def test_job_0_cannot_be_cancelled(cluster):
+    done = cluster.run('scancel', '0')
+    assert (done.code, done.err) == (1, 'scancel: error: Invalid job id 0\n'), done
+
+
+def test_a_script_on_several_nodes_writes_one_file(two, place):
+    cluster = slurm.Slurm(two.box, place)
+    job = cluster.wrap('srun true; echo done', '-N', 2, '-e', 'err')
+    assert cluster.finish(job)['state'] == 'done'
+    assert sorted(name for name in os.listdir(place) if name != 'bin') == ['err', f'slurm-{job}.out']
