@@ -64,6 +64,7 @@ struct job_ask {
     bool park_on_timeout;      // parked when it reaches its time limit, and runs again later
     bool park_on_preempt;      // parked instead of requeued when other jobs need its GPUs
     bool park_anywhere;        // a parked one may return on other GPUs of its node
+    bool no_park;              // never parked: not at a request, a preemption or its time limit
     bool private_tmp;          // /tmp, /var/tmp, /dev/shm and System V IPC are its own: base/private_places.h
     uint64_t log_max;          // bytes of each file of output that are kept; 0: all
     bool requeue_on_timeout;   // requeued when it reaches its time limit
@@ -179,6 +180,8 @@ struct job_ask {
             "park the job when it is preempted, so that it keeps its work", ASK_SHOWN),                      \
         X(base, 345, RECORD_BOOL, park_anywhere, park_anywhere, 0,                                           \
             "let the parked job return on other GPUs of its node", ASK_SHOWN),                               \
+        X(base, 395, RECORD_BOOL, no_park, no_park, 0, "never park the job, whoever requests it",            \
+            ASK_SHOWN),                                                                                      \
         X(base, 392, RECORD_BOOL, private_tmp, private_tmp, 0,                                               \
             "a /tmp, /var/tmp, /dev/shm and System V IPC of its own, which end with it", ASK_SHOWN),         \
         X(base, 394, RECORD_SIZE, log_max, log_max, 0,                                                       \

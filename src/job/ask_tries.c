@@ -81,6 +81,31 @@ static int check_memory(const struct job_ask *ask, struct error *err)
     return 0;
 }
 
+/* The ways of being parked that a job can request, and that one which is never parked cannot. */
+static int check_parking(const struct job_ask *ask, struct error *err)
+{
+    const struct {
+        bool is_set;
+        const char *name;
+    } ways[] = {
+        { ask->park_on_timeout, "park_on_timeout" },
+        { ask->park_on_preempt, "park_on_preempt" },
+        { ask->park_anywhere, "park_anywhere" },
+    };
+    for (size_t i = 0; ask->no_park && i < sizeof(ways) / sizeof(ways[0]); i++)
+        if (ways[i].is_set) {
+            (void)error_set(err, -EINVAL, "no_park and %s cannot be combined", ways[i].name);
+            return error_hint(err, "omit one of them");
+        }
+    if (ask->park_on_timeout && ask->requeue_on_timeout)
+        return error_set(err, -EINVAL, "park_on_timeout and requeue_on_timeout cannot be combined");
+    if (ask->park_anywhere && (ask->gpu_share != 0 || ask->gpu_mem != 0))
+        return error_set(err, -EINVAL, "park_anywhere needs whole GPUs: a share returns on its own GPU");
+    if (ask->park_anywhere && (ask->nodes > 1 || ask->adopted_pid != 0))
+        return error_set(err, -EINVAL, "park_anywhere needs a job on one node: NCCL would find other GPUs");
+    return 0;
+}
+
 int ask_check_tries(const struct job_ask *ask, struct error *err)
 {
     bool is_adopted = ask->adopted_pid != 0;
@@ -91,12 +116,9 @@ int ask_check_tries(const struct job_ask *ask, struct error *err)
     if (ask->max_requeues > ASK_REQUEUES_MAX)
         return error_set(
             err, -ERANGE, "max_requeues: %u is outside 0 to %u", ask->max_requeues, ASK_REQUEUES_MAX);
-    if (ask->park_on_timeout && ask->requeue_on_timeout)
-        return error_set(err, -EINVAL, "park_on_timeout and requeue_on_timeout cannot be combined");
-    if (ask->park_anywhere && (ask->gpu_share != 0 || ask->gpu_mem != 0))
-        return error_set(err, -EINVAL, "park_anywhere needs whole GPUs: a share returns on its own GPU");
-    if (ask->park_anywhere && (ask->nodes > 1 || is_adopted))
-        return error_set(err, -EINVAL, "park_anywhere needs a job on one node: NCCL would find other GPUs");
+    int r = check_parking(ask, err);
+    if (r < 0)
+        return r;
     bool is_requeued =
         ask->park_on_timeout || ask->park_on_preempt || ask->requeue_on_timeout || ask->requeue_on_node_lost;
     if (is_adopted && (ask->retry > 0 || is_requeued || ask->warn_signal != NULL || ask->checkpoint ||
@@ -105,7 +127,7 @@ int ask_check_tries(const struct job_ask *ask, struct error *err)
         return error_hint(err,
             "omit retry, requeue_on_timeout, requeue_on_node_lost, retry_oom, warn_signal and checkpoint");
     }
-    int r = check_warning(ask, err);
+    r = check_warning(ask, err);
     if (r == 0)
         r = check_codes(ask, err);
     return r == 0 ? check_memory(ask, err) : r;

@@ -107,12 +107,13 @@ static struct job_spec *make_spec(const struct ask *ask)
         spec->name = xstrdup(BOX_SINGLETON);
         spec->ask.after = xstrdup("singleton");
     }
+    spec->ask.no_park = kind % 29 == 3 && !spec->ask.park_on_preempt && !spec->ask.park_on_timeout;
     if (kind % 11 == 0) {
         spec->ask.gpus = 2;
         spec->ask.gpu_ids = xstrdup("3,1");
     } else if (spec->ask.gpus > 0 && kind % 13 == 0) {
         spec->ask.gpu_mem = 8ULL << 30;
-    } else if (kind % 4 == 1) {
+    } else if (kind % 4 == 1 && !spec->ask.no_park) {
         spec->ask.park_anywhere = true;
     } else if (kind % 7 < 2 && ask->box->n_places > 2) {
         spec->ask.nodes = 2; // of three: one may be lost for ever

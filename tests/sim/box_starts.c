@@ -16,6 +16,8 @@ static void judge_parked(struct box *box, const struct job *job, const struct jo
 {
     bool is_limit = (event->type == EVENT_PARK && event->park_cause == PARK_TIME_LIMIT) ||
                     (event->type == EVENT_STOP && event->reason == END_TIME_LIMIT);
+    if (event->type == EVENT_PARK && job->ask->no_park && event->park_cause != PARK_FOUND)
+        box_break(box, "it was parked although it never is", job->id);
     if (is_limit && job_is_parked(job))
         box_break(box, "its time limit passed while it was parked", job->id);
 }

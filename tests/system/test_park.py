@@ -445,6 +445,26 @@ def test_a_preempted_job_that_cannot_be_parked_is_requeued(make_instance, cuda):
     assert instance.job(job)['state'] == 'queued'
 
 
+def test_a_job_that_is_never_parked_refuses_whoever_asks_and_is_requeued_when_preempted(make_instance, cuda):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda, '--preemptible', '--no-park')
+    assert 'never parked' in instance.mgpu('show', job, check=True).out
+    for user in (instance.client, instance.user):  # its owner, and the administrator
+        refused = instance.mgpu('park', job, user=user)
+        assert refused.code == 2 and f'job {job} is never parked' in refused.err, refused
+    instance.mgpu('edit', job, 'no_park=no', check=True)
+    park(instance, job)
+    instance.mgpu('edit', job, 'no_park=yes', check=True)
+    instance.mgpu('unpark', job, check=True)
+    await_phase(instance, job, None)
+    instance.restart()
+    harness.until(lambda: instance.job(job)['state'] == 'running', 'its node reports it')
+    assert instance.job(job)['no_park'] is True and instance.mgpu('park', job).code == 2
+    other = instance.submit('-g', '1', '--', 'sleep', '1000')
+    instance.wait(other, 'running')
+    assert instance.job(job)['state'] == 'queued' and instance.job(job)['no_park'] is True
+
+
 def test_all_processes_of_a_tree_are_parked(make_instance, cuda):
     instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
     job = start_work(instance, cuda, others=15)

@@ -160,6 +160,8 @@ static void print_request(const struct page *page)
         buffer_append_text(&text, ", parked when it is preempted");
     if (json_is_true(json_object_get(page->job, "park_anywhere")))
         buffer_append_text(&text, ", returns on other GPUs if parked");
+    if (json_is_true(json_object_get(page->job, "no_park")))
+        buffer_append_text(&text, ", never parked");
     if (json_is_true(json_object_get(page->job, "requeue_on_node_lost")))
         buffer_append_text(&text, ", requeued if the node is lost");
     if (retries > 0)

@@ -177,6 +177,7 @@ static bool differs_for_running(const struct job_ask *ask, const struct job_ask 
     struct job_ask same = *ask; // borrowed
     same.time_limit_ms = now->time_limit_ms;
     same.no_time_limit = now->no_time_limit;
+    same.no_park = now->no_park;
     same.slurm = now->slurm;
     return !job_ask_equal(&same, now);
 }
@@ -205,8 +206,8 @@ static int check_running(const struct core *core, const struct identity *who, co
     if (r < 0)
         return r;
     if (name != NULL || differs_for_running(ask, job->ask)) {
-        (void)error_set(
-            err, -EALREADY, "job %" PRIu64 " is running: only its time limit can be edited", job->id);
+        (void)error_set(err, -EALREADY,
+            "job %" PRIu64 " is running: only its time limit and no_park can be edited", job->id);
         return error_hint(err, "mgpu edit %" PRIu64 " time=2h", job->id);
     }
     r = job_ask_validate(ask, err);

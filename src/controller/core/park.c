@@ -45,6 +45,11 @@ int core_can_park(const struct core *core, const struct job *job, struct error *
     if (job->grants.count == 0)
         return error_set(err, -EINVAL,
             "job %" PRIu64 " has no GPUs to give back: mgpu suspend stops its processes", job->id);
+    if (job->ask->no_park && phase != PARK_PARKED) {
+        (void)error_set(
+            err, -EINVAL, "job %" PRIu64 " is never parked, because it requested that (--no-park)", job->id);
+        return error_hint(err, "mgpu edit %" PRIu64 " no_park=no permits it", job->id);
+    }
     if (phase == PARK_PARKED || phase == PARK_SAVING)
         return error_set(err, -EALREADY, "job %" PRIu64 " is %s", job->id,
             phase == PARK_PARKED ? "parked already" : "being parked already");
