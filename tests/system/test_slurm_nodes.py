@@ -21,6 +21,11 @@ def test_a_batch_script_runs_on_the_first_node_alone(cluster):
     assert cluster.out('sacct', '-X', '-n', '-P', '-j', job, '-o', 'State,NNodes,NodeList') == 'COMPLETED|2|n[1-2]\n'
 
 
+def test_gpus_of_each_node_are_not_collected_from_several(cluster):
+    done = cluster.run('sbatch', '--gres=gpu:9', '--wrap', 'true')
+    assert done.code == 1 and 'requested 9 GPUs' in done.err, done
+
+
 def test_a_file_is_copied_to_all_nodes_of_a_job(cluster):
     cluster.script('given\n', 'given')
     line = ('sbcast -f given copy; cat copy; sbcast given copy; echo $?; '

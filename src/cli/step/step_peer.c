@@ -70,6 +70,17 @@ static json_t *exec_body(const struct step *step, uint32_t node)
     return body;
 }
 
+/* A job of several nodes may have begun here and not yet on the node that a step is to be started on. */
+static bool await_job(struct call *call, const struct step *step)
+{
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_free_ char *path = xasprintf(
+        API_PATH "/jobs/%" PRIu64 "/wait?states=running,stopping,done,failed,cancelled", step->job_id);
+    call->client.answer_ms = CLIENT_WAITS_FOR_EVER;
+    return client_get(&call->client, path, &job, NULL) == 0 &&
+           (field_is(job, "state", "running") || field_is(job, "state", "stopping"));
+}
+
 /* A process of the job on the node, for as long as this one lives. */
 static _Noreturn void connect_with(const struct step *step, uint32_t node)
 {
@@ -82,7 +93,10 @@ static _Noreturn void connect_with(const struct step *step, uint32_t node)
     _cleanup_json_ json_t *body = exec_body(step, node);
     client_init(&call.client, NULL, NULL);
     const struct session_options session = { .job = path, .rank = step->ranks[node], .exec = body };
-    if (session_run(&call, &session, &status, &position, &err) < 0)
+    int r = session_run(&call, &session, &status, &position, &err);
+    if (r == -EALREADY && await_job(&call, step))
+        r = session_run(&call, &session, &status, &position, &err);
+    if (r < 0)
         (void)fprintf(stderr, "srun: error: %s: %s\n", step->nodes.items[node], err.message);
     _exit(status == 0 ? 0 : 1);
 }

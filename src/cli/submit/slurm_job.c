@@ -148,7 +148,9 @@ static int settle_gpus(struct slurm_job *job, struct error *err)
     if (gpus > ASK_GPUS_MAX)
         return error_set(err, -ERANGE, "Requested node configuration is not available");
     (void)json_object_set_new(ask, "gpus", json_integer(gpus));
-    if (job->nodes > 1 && gpus > 0 && job->gpus <= 0 && gpus % job->nodes == 0)
+    bool is_each =
+        job->nodes > 1 || job->gpus_per_node > 0; // of one node, too: others are not added for them
+    if (is_each && gpus > 0 && job->gpus <= 0 && gpus % job->nodes == 0)
         (void)json_object_set_new(ask, "gpus_per_node", json_integer(gpus / job->nodes));
     return settle_model(job, gpus, err);
 }
