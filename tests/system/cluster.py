@@ -78,16 +78,16 @@ class Node:
 
 
 class Cluster:
-    """Nodes n1, n2, ... of `gpus` each, and a controller without GPUs. Use as a context.
+    """Nodes n1, n2, ... of `gpus` each, and a controller named `head` with `local` as GPUs. Use as a context.
 
     `prefix` has the words that start a program on the host with that `address` (hosts.py).
     """
 
     def __init__(self, count=2, gpus='sim:4x24G', local='none', client=None, user=None, start=True, listen='none',
-                 arguments=(), address='127.0.0.1', prefix=()):
+                 arguments=(), address='127.0.0.1', prefix=(), head='head'):
         self.port = harness.free_port()
         self.box = harness.Instance(local, user=user, client=client, listen=listen, arguments=(
-            '--node', 'head', '--nodes-listen', f'{address}:{self.port}', *arguments))
+            '--node', head, '--nodes-listen', f'{address}:{self.port}', *arguments))
         self.box.command[:0] = prefix
         self.place = self.box.place
         self.nodes = {}

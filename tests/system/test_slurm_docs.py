@@ -2,10 +2,12 @@
 """docs/slurm.md has the tables that the commands obey; --help has their options."""
 
 import os
+import pathlib
 import re
 import subprocess
 
 import harness
+import slurm_judge
 
 
 def call(*words):
@@ -67,3 +69,9 @@ def test_scripts_are_checked_for_what_differs(tmp_path):
     assert lines[1].startswith('hard: line 4: --network=ib: refused: there is no such network')
     assert lines[2].startswith('hard: line 4: --time=nonsense: refused: ')
     assert check('whole')[0] == 1 and check('nosuch')[0] == 1
+
+
+def test_the_page_has_each_difference_that_is_a_decision():
+    page = (pathlib.Path(__file__).parents[2] / 'docs' / 'slurm.md').read_text(encoding='utf-8')
+    missing = {row.reason for row in slurm_judge.rows() if row.reason and not row.is_open and f': {row.reason}.' not in page}
+    assert not missing, missing

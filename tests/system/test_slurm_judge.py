@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""Command lines that do with mgpu what they do with Slurm 22.05, which runs beside it: the rows of slurm_judge.py."""
+
+import concurrent.futures
+import difflib
+import os
+import shutil
+import tempfile
+
+import pytest
+
+import slurm_judge
+
+ROWS = slurm_judge.rows()
+
+pytestmark = [pytest.mark.real, pytest.mark.root,
+              pytest.mark.skipif(not shutil.which('apt-get'), reason='Slurm is had from Debian')]
+
+
+@pytest.fixture(scope='module')
+def sides(ana, bo):
+    """Slurm and mgpu, which type at the same time."""
+    place = tempfile.mkdtemp(prefix='mgpu-t-', dir='/tmp')
+    os.chmod(place, 0o755)
+    packages = slurm_judge.unpack(place)
+    if packages is None:
+        shutil.rmtree(place)
+        pytest.skip('the packages of Slurm cannot be had')
+    ours = slurm_judge.Ours(ana, bo, place)
+    node = ours.cluster.node('n1')
+    real = slurm_judge.Real(ana, place, packages, node['memory_bytes'] >> 20)
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        yield lambda line: [typed.result() for typed in [threads.submit(side.type, line) for side in (real, ours)]]
+    real.close()
+    ours.close()
+    shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.mark.parametrize('row', ROWS, ids=[row.where for row in ROWS])
+def test_a_line_does_what_it_does_with_slurm(sides, row):
+    real, ours = sides(row.line)
+    told = ''.join(difflib.unified_diff(real.splitlines(True), ours.splitlines(True), 'Slurm', 'mgpu', n=9))
+    if row.is_open and real != ours:
+        pytest.xfail(row.reason)
+    if row.reason is None and real != ours:
+        pytest.fail(f'{row.line}\n{told}', pytrace=False)
+    if row.reason is not None and not row.is_open and real == ours:
+        pytest.fail(f'{row.line}\nis equal, and needs no reason: {row.reason}', pytrace=False)
