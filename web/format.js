@@ -26,25 +26,32 @@ export const percent = (fraction) => (fraction === null || fraction === undefine
 export const gpuHours = (seconds) =>
   (seconds === null || seconds === undefined ? '–' : (seconds / 3600).toFixed(seconds < 36000 ? 2 : 0));
 
-const clock = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
-const day = new Intl.DateTimeFormat([], { weekday: 'short', day: 'numeric', month: 'short' });
+/** A format that is made when it is first used: that takes longer than all else that the page does before its first request. */
+const lazily = (options) => {
+  let made = null;
+  return (date) => (made ??= new Intl.DateTimeFormat([], options)).format(date);
+};
+const clock = lazily({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+const exact = lazily({ hour: 'numeric', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+const whole = lazily({ year: 'numeric', month: 'numeric', day: 'numeric', hour: 'numeric', minute: '2-digit', second: '2-digit' });
+const day = lazily({ weekday: 'short', day: 'numeric', month: 'short' });
 
 /** The time alone, where the day is known. */
-export const timeOfDay = (value) => clock.format(new Date(value));
+export const timeOfDay = (value) => clock(new Date(value));
 
 /** The time alone, to the second. */
-export const exactTime = (value) => new Date(value).toLocaleTimeString([], { hourCycle: 'h23' });
+export const exactTime = (value) => exact(new Date(value));
 
 /** A moment: the time today, with the day otherwise. */
 export function moment(value) {
   if (!value) return '–';
   const date = new Date(value);
-  if (date.toDateString() === new Date().toDateString()) return clock.format(date);
-  return `${day.format(date)} ${clock.format(date)}`;
+  if (date.toDateString() === new Date().toDateString()) return clock(date);
+  return `${day(date)} ${clock(date)}`;
 }
 
 /** The whole moment, for titles. */
-export const fullMoment = (value) => (value ? new Date(value).toLocaleString() : '');
+export const fullMoment = (value) => (value ? whole(new Date(value)) : '');
 
 export const secondsSince = (value) => (value ? (Date.now() - Date.parse(value)) / 1000 : null);
 

@@ -193,6 +193,8 @@ $('theme').addEventListener('click', turnTheme);
 $('help').addEventListener('click', showKeys);
 addEventListener('keydown', onKey);
 await logIn();
+follow();
+await null; // its requests leave before the first layout
 watch(() => {
   drawFrame();
   view?.draw();
@@ -200,4 +202,3 @@ watch(() => {
 addEventListener('hashchange', () => (location.hash.startsWith('#login=') ? logIn().then(reconnect) : show()));
 show();
 drawFrame();
-follow();

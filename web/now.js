@@ -153,7 +153,7 @@ export function mount(root) {
   const queue = jobList('Queue', QUEUE, 'No job is waiting.');
   const ended = jobList('Ended', ENDED, 'No job has ended in the last hour.');
   const lists = h('div', { class: 'lists' }, running.node, queue.node, ended.node);
-  let past = new Map(), fetchedAt = 0, drawnNews = null, drawnAt = 0, drawnLayout = null;
+  let past = new Map(), fetchedAt = 0, drawnNews = null, drawnAt = 0, drawnLayout = null, width = null;
   root.append(h('h1', { class: 'unseen' }, 'Now'), tiles, noGpus, gpus, h('div', { class: 'bar' }, filter, h('label', { for: 'mine' }, mine, ' mine only')), lists);
 
   async function fetchPast() {
@@ -162,6 +162,11 @@ export function mount(root) {
     const answer = await get(`gpus/history?since=${PAST_S}&step=${STEP_S}`);
     past = new Map(answer.gpus.map((gpu) => [gpu.uuid, { ...gpu, at: fetchedAt }]));
     draw();
+  }
+
+  /** Asked before anything is changed: else the browser lays the page out twice. Only a resize changes it, because there is always a scrollbar. */
+  function placeWidth() {
+    return width ??= gpus.clientWidth;
   }
 
   function drawGpus() {
@@ -176,14 +181,14 @@ export function mount(root) {
       syncRows(place, own, (gpu) => gpu.uuid, gpuSignature, gpuCard);
       own.forEach((gpu, k) => updateCard(place.children[k], gpu, past.get(gpu.uuid)));
     });
-    const laid = `${gpus.clientWidth} ${nodes.length} ${state.gpus.length}`;
+    const laid = `${placeWidth()} ${nodes.length} ${state.gpus.length}`;
     if (laid === drawnLayout) return;
     drawnLayout = laid;
     layCards();
   }
 
   function layCards() {
-    for (const place of gpus.querySelectorAll('.gpus')) place.style.setProperty('--columns', columnsFor(Number(place.dataset.count), gpus.clientWidth));
+    for (const place of gpus.querySelectorAll('.gpus')) place.style.setProperty('--columns', columnsFor(Number(place.dataset.count), placeWidth()));
   }
 
   /** Rows of running jobs that leave the beginning of the queue below them in the window. */
@@ -205,6 +210,7 @@ export function mount(root) {
   }
 
   function draw() {
+    placeWidth();
     const now = figures();
     redraw(tiles, now, () => now.map(([value, label, name]) => h('div', { class: `tile ${name}` }, h('b', null, value), h('span', null, label))));
     drawGpus();
@@ -216,6 +222,7 @@ export function mount(root) {
   filter.addEventListener('input', drawLists);
   mine.addEventListener('change', drawLists);
   const onResize = () => {
+    width = null;
     drawGpus();
     drawLists();
   };
