@@ -2,6 +2,7 @@
 """The Debian packages: built twice, looked at by lintian, and lived with in a bare Debian: a chroot with its own mounts
 and processes. Jobs go on through upgrades, downgrades, removal and purge."""
 
+import email.utils
 import glob
 import hashlib
 import json
@@ -156,7 +157,10 @@ def test_every_package_has_one_version(packages):
     version = re.search(r"version: '(.*)'", (ROOT / 'meson.build').read_text()).group(1)
     assert f'"{version}"' in (ROOT / 'src' / 'base' / 'version.h').read_text()
     assert f"__version__ = '{version}'" in (ROOT / 'python' / 'mgpu' / '_version.py').read_text()
-    assert f'\n## {version}' in (ROOT / 'NEWS.md').read_text()
+    dated = run('dpkg-parsechangelog', '-l', ROOT / 'debian' / 'changelog', '-S', 'Date').stdout
+    day = email.utils.parsedate_to_datetime(dated.strip()).date().isoformat()
+    news = re.search(rf'(?m)^## {re.escape(version)} \((.*)\)$', (ROOT / 'NEWS.md').read_text())
+    assert news and news[1] in (day, 'unreleased'), (dated, news)
     assert re.search(rf'(?m)^Version: +{re.escape(version)}$', (ROOT / 'contrib' / 'mgpu.spec').read_text())
     assert {version_of(deb) for deb in glob.glob(f'{packages}/*.deb')} == {version}
 
