@@ -161,9 +161,9 @@ def test_output_that_is_no_text_arrives_as_text(box, assistant):
 
 @pytest.mark.parametrize('tool, arguments, words', [
     ('submit_job', {}, 'needs the argument command'), ('submit_job', {'command': 7}, 'must be of type string'),
-    ('submit_job', {'command': 'true', 'uid': 0}, 'no argument uid'), ('submit_job', {'command': 'true', 'gpus': 99}, '99'),
+    ('submit_job', {'command': 'true', 'uid': 0}, 'no argument uid; there are command, gpus, '), ('submit_job', {'command': 'true', 'gpus': 99}, '99'),
     ('show_job', {'job': '1/cancel'}, 'not the number'), ('show_job', {'job': '999999'}, 'there is no job'),
-    ('show_job', {'job': -1}, 'job'), ('show_job', {'job': True}, 'integer or string'), ('show_job', {'job': 'no-such-name'}, 'no-such-name'),
+    ('show_job', {'job': -1}, 'jobs have numbers from 1 on, and not -1'), ('list_gpus', {'node': 'a'}, 'list_gpus has no arguments, and not node'), ('show_job', {'job': True}, 'integer or string'), ('show_job', {'job': 'no-such-name'}, 'no-such-name'),
     ('wait_job', {'job': 1, 'seconds': 301}, 'between'),
     ('read_output', {'job': '1', 'lines': 0}, 'between'), ('list_jobs', {'state': 'queued&all=1'}, 'not a list of states'),
     ('list_jobs', {'limit': -1}, 'at least 1')])

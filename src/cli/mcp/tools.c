@@ -140,6 +140,17 @@ static bool is_of_type(const json_t *value, const char *type)
            (is_job(type) && (json_is_integer(value) || json_is_string(value)));
 }
 
+static int refuse_unknown(const struct mcp_tool *tool, const char *name, struct error *err)
+{
+    _cleanup_buffer_ struct buffer known = { 0 };
+    for (const struct mcp_argument *argument = tool->arguments; argument->name != NULL; argument++)
+        buffer_printf(&known, "%s%s", known.length > 0 ? ", " : "", argument->name);
+    if (known.length == 0)
+        return error_set(err, -EINVAL, "%s has no arguments, and not %.60s", tool->name, name);
+    return error_set(
+        err, -EINVAL, "%s has no argument %.60s; there are %s", tool->name, name, buffer_text(&known));
+}
+
 int mcp_tool_check(const struct mcp_tool *tool, const json_t *arguments, struct error *err)
 {
     const char *name;
@@ -152,7 +163,10 @@ int mcp_tool_check(const struct mcp_tool *tool, const json_t *arguments, struct 
     {
         const struct mcp_argument *argument = find_argument(tool, name);
         if (argument == NULL)
-            r = error_set(err, -EINVAL, "%s has no argument %.60s", tool->name, name);
+            r = refuse_unknown(tool, name, err);
+        else if (is_job(argument->type) && json_is_integer(value) && json_integer_value(value) < 1)
+            r = error_set(err, -EINVAL, "jobs have numbers from 1 on, and not %lld",
+                (long long)json_integer_value(value));
         else if (!is_of_type(value, argument->type))
             r = error_set(err, -EINVAL, "%s of %s must be of type %s", name, tool->name,
                 is_job(argument->type) ? "integer or string" : argument->type);
