@@ -10,7 +10,9 @@ wait. Its lines:
     USER~ COMMAND         is typed until the expectations match
     USER^ COMMAND         is a simple command that gets Ctrl-C when its output matches the first expectation
     USER! SIGNAL          is sent to the server that was started last, which then ends
-    (four spaces) REGEX   is found in the output; {NAME} is a group of an earlier match, {here} the folder of the reader
+    (four spaces) REGEX   is found in the output; {NAME} is a group of an earlier match, {here} the folder of the reader, {repository}
+                          and {build} those of the sources and of the programs, {conda} what `conda init` leaves in a shell, and
+                          {others} the options of a server whose GPU 0 of 12 GiB another program uses with 4 GiB
     (four spaces)! REGEX  is not found in it
     (four spaces)= N      is the exit status as a shell shows it; without it 0
     differs: SENTENCE     the promise is not kept, for safety: the sentence is in mgpu-compat(7), and the line shows what is said
@@ -31,6 +33,8 @@ import pytest
 
 import harness
 from machine import Machine
+from nvml import Nvml
+from test_typed import WITH_CONDA, install_conda
 
 pytestmark = pytest.mark.root
 
@@ -79,11 +83,12 @@ class Ledger:
 class Reader:
     """Types the steps of a ledger; the names that their expectations have found are filled in."""
 
-    def __init__(self, machine, users):
-        self.machine, self.users, self.known = machine, users, {}
+    def __init__(self, machine, users, others):
+        self.machine, self.users, self.others, self.known = machine, users, others, {}
 
     def fill(self, text, user, is_pattern=False):
-        values = dict(self.known, here=self.machine.home(user))
+        values = dict(self.known, here=self.machine.home(user), repository=harness.ROOT, build=harness.build_folder(), conda=WITH_CONDA,
+                      others=self.others)
 
         def value(found):
             text = values.get(found[1], f'unknown {found[1]}')
@@ -139,7 +144,7 @@ class Reader:
         try:
             output += process.communicate(timeout=harness.DEADLINE_S)[0]
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)  # a session of its own
             output += f'{process.communicate()[0]} (and it did not end)'
         return self.told(step, user, output, process.returncode)
 
@@ -169,7 +174,19 @@ def furnish(machine, root, user):
         os.symlink('/usr/bin/python3', f'{home}/{name}/python')
     with open(f'{home}/.config/mgpu/mgpu.yaml', 'w', encoding='ascii') as out:
         out.write('gpus: sim:4x24G\n')
+    install_conda(machine, user)
+    os.symlink('/usr/bin/python3', f'{home}/miniconda3/bin/python')
     assert machine.type(root, f'chown -R {user.name} {home}').code == 0
+
+
+def share_with_others(machine):
+    """Options of a server with GPUs on one of which a program runs that mgpu did not start."""
+    nvml = Nvml(machine.place)
+    for number in range(3):
+        nvml.add(bus=0x10 + number, uuid=f'GPU-{number}', memory_mib=12288, used_mib=4096 if number == 0 else 0)
+    nvml.say(f'process 0 compute {machine.holder.pid} 4096')
+    nvml.write()
+    return ' '.join(('--gpus', 'auto', *nvml.arguments))
 
 
 def configure(machine, root):
@@ -188,7 +205,7 @@ def reader(place, names, ana, bo):
         configure(machine, root)
         for user in (root, ana, bo):
             furnish(machine, root, user)
-        yield Reader(machine, {'root': root, 'ana': ana, 'bo': bo})
+        yield Reader(machine, {'root': root, 'ana': ana, 'bo': bo}, share_with_others(machine))
     finally:
         machine.close()
         for pid in harness.processes(place):
