@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "job/gpu_oom.h"
+#include "job/park.h"
 #include "job/xid.h"
 
 #define LINE_SHOWN_MAX 300
@@ -87,6 +88,10 @@ const char *job_end_advice(const struct job *job, const struct job_usage *usage)
         [END_DEADLINE] = "No suitable GPUs were free before its deadline: see mgpu why while a job waits.",
     };
     _cleanup_free_ char *line = oom_line(job, usage);
+    if (job->end == END_GPU_FAULT && job->text != NULL && job_park(job)->text != NULL &&
+        strstr(job->text, job_park(job)->text) != NULL)
+        return "The contents of its GPU memory are lost: mgpu retry submits it again, and --no-park keeps it "
+               "from being parked.";
     if (job->end == END_GPU_FAULT)
         return advise_fault(usage);
     if (job->end == END_GPU_OOM || line != NULL)

@@ -352,15 +352,24 @@ def test_a_parked_job_can_be_cancelled_and_requeued(make_instance, cuda):
     assert phase(instance, again) is None
 
 
-def test_a_restore_that_fails_ends_the_job(make_instance, cuda):
+def test_a_restore_that_fails_ends_the_job_with_a_sentence_and_its_user_is_told(make_instance, cuda):
     instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
-    job = start_work(instance, cuda)
+    told = f'{cuda.folder}/told'
+    job = start_work(instance, cuda, '--notify', f'cat > {told}.part; mv {told}.part {told}', '--notify-on', 'fail')
     park(instance, job)
     cuda.rule('fail restore 2')
     instance.mgpu('unpark', job, check=True)
     done = instance.wait(job)
     assert done['ended_by'] == 'gpu_fault'
     assert 'CUDA_ERROR_OUT_OF_MEMORY' in done['park_text']
+    sentence = f'the driver could not continue it after it was parked: {done["park_text"]}'
+    assert done['message'] == sentence
+    shown = instance.mgpu('show', job, check=True).out
+    assert sentence in shown and 'not parked' not in shown, shown
+    assert '--no-park' in instance.mgpu('postmortem', job, check=True).out
+    harness.until(lambda: os.path.exists(told), 'its user is told')
+    with open(told, encoding='utf-8') as source:
+        assert json.load(source)['message'] == sentence
 
 
 def test_a_job_returns_at_the_time_it_was_parked_for(make_instance, cuda):

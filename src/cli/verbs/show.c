@@ -218,8 +218,8 @@ static void print_park(const struct page *page)
         show_print_line(page, "saved", text);
     }
     print_time(page, "returns", "return_at");
-    if (!field_is_known(page->job, "park_text"))
-        return;
+    if (!field_is_known(page->job, "park_text") || field_is(page->job, "ended_by", "gpu_fault"))
+        return; // the state says it already
     _cleanup_free_ char *why = field_shown(page->job, "park_text");
     show_print_line(page, field_is_known(page->job, "park") ? "not restored" : "not parked", why);
 }

@@ -20,6 +20,7 @@
 #include "controller/core/gpu_oom.h"
 #include "controller/core/tables.h"
 #include "controller/core/usage.h"
+#include "job/park.h"
 
 #define EXIT_TIME_LIMIT 124  // as timeout(1)
 #define EXIT_GPU_MEM    137  // as a job that exceeds its host memory
@@ -76,6 +77,24 @@ static void bound_start(const struct core *core, const struct job *job, struct j
         event->started_wall_ms = earliest_ms;
 }
 
+/* It was ended because it could not continue after it was parked; its node's reason is in its record. NULL:
+ * for another reason. */
+static char *lost_text(const struct job *job)
+{
+    const struct job_park *park = job_park(job);
+    if (park->number == 0)
+        return NULL;
+    return xasprintf("the driver could not continue it after it was parked: %.900s",
+        park->text != NULL ? park->text : "it did not say why");
+}
+
+/* Why mgpu ended it as one whose GPU failed; NULL: its shepherd says so. The caller frees it. */
+static char *fault_text(const struct core *core, const struct job *job)
+{
+    char *text = gone_text(core, job);
+    return text != NULL ? text : lost_text(job);
+}
+
 /* The attempt has ended. A preempted job is requeued, unless it ended by itself; so is one that requested a
  * requeue after such an end. */
 static void end_attempt(struct core *core, struct core_entry *entry, struct job_event *event)
@@ -95,7 +114,7 @@ static void end_attempt(struct core *core, struct core_entry *entry, struct job_
     else if (event->end == END_GPU_MEM)
         why = share_text(entry, event);
     else if (is_stopped && event->end == END_GPU_FAULT)
-        why = gone_text(core, job);
+        why = fault_text(core, job);
     int64_t parked_ms = job_parked_ms(job, core->now_ms);
     event->run_ms = event->run_ms > parked_ms ? event->run_ms - parked_ms : 0;
     char *text = event->text;
