@@ -636,11 +636,16 @@ def test_S1_44_S1_46_the_guide(page):
 
 
 def test_S1_46_the_two_pages_have_the_same_parts():
+    """Headings, paragraphs, rows, commands, and the words that are typed or printed; one language differs."""
     pages = [read(page) for page in ('docs/simple.md', 'docs/simple.ko.md')]
-    headings = [[line.count('#') for line in page.splitlines() if re.match('#+ ', line)] for page in pages]
-    commands = [re.findall(r'^(?:\$|#) (.*)$', page, re.M) for page in pages]
-    assert headings[0] == headings[1]
-    assert len(commands[0]) == len(commands[1]) and commands[0]
+    for pattern in (r'^(#+) [^a-z]', r'^(?:\$|#) [a-z].*$', r'^\d\. '):
+        found = [re.findall(pattern, page, re.M) for page in pages]
+        assert found[0] == found[1] and found[0], pattern
+    assert len(pages[0].split('\n\n')) == len(pages[1].split('\n\n'))
+    rows = [[line.count('|') for line in page.splitlines() if line.startswith('|')] for page in pages]
+    assert rows[0] == rows[1] and len(rows[0]) > 12
+    words = [set(re.findall('`([^`\n]+)`', page)) for page in pages]
+    assert words[0] == words[1], words[0] ^ words[1]
     assert re.search('[가-힣]', pages[1])
 
 
