@@ -119,6 +119,16 @@ def example(make_instance, place):
     return make
 
 
+def test_every_example_is_listed_and_says_against_what_it_was_tested():
+    with open(f'{harness.ROOT}/examples/README.md', encoding='utf-8') as source:
+        listed = set(re.findall(r'\((\w+)/README\.md\)', source.read()))
+    folders = {entry.name for entry in os.scandir(f'{harness.ROOT}/examples') if entry.is_dir()}
+    assert listed == folders
+    for name in folders:
+        with open(f'{harness.ROOT}/examples/{name}/README.md', encoding='utf-8') as source:
+            assert re.search(r'^Tested against ', source.read(), re.M), name
+
+
 # --- evaluation ---
 
 @needs_torch
