@@ -22,6 +22,7 @@
 #include "kit/child.h"
 #include "kit/instance.h"
 #include "kit/kit.h"
+#include "kit/page.h"
 #include "kit/report.h"
 
 #define SECONDS_DEFAULT "460" // of 8 minutes; the rest is SPARE_MS
@@ -38,6 +39,7 @@ struct options {
     double seconds;
     char *output, *programs;
     const char *only;
+    char *report; // a file to show
     bool is_help, is_version;
 };
 
@@ -54,6 +56,8 @@ static const struct option_row rows[] = {
         OPTION_VALUE(text, struct options, only) },
     { 0, "programs", "DIR", "the folder of mgpu's programs (bin beside this program)",
         OPTION_VALUE(path, struct options, programs) },
+    { 0, "report", "FILE", "only show that report.json as a page",
+        OPTION_VALUE(path, struct options, report) },
     { 'h', "help", NULL, "show this help", OPTION_VALUE(flag, struct options, is_help) },
     { 'V', "version", NULL, "show the version", OPTION_VALUE(flag, struct options, is_version) },
     { 0 },
@@ -224,6 +228,19 @@ static int guard(struct options *options, struct error *err)
     return status;
 }
 
+/* Prints a report that somebody sent. */
+static int show(const char *path, struct error *err)
+{
+    _cleanup_free_ char *page = page_of_file(path, err);
+    if (page == NULL)
+        return EXIT_USAGE;
+    if (fputs(page, stdout) == EOF || fflush(stdout) == EOF) {
+        (void)error_set_errno(err, -errno, "cannot write the page");
+        return EXIT_WRONG;
+    }
+    return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
     struct options options = { 0 };
@@ -248,6 +265,8 @@ int main(int argc, char **argv)
         (void)puts("Exit status: 0 nothing failed, 1 a check failed, 2 wrong use, 77 there is no GPU.");
     } else if (options.is_version) {
         (void)puts("mgpu gpu-kit " MGPU_VERSION);
+    } else if (options.report != NULL) {
+        status = show(options.report, &err);
     } else {
         status = guard(&options, &err);
     }
@@ -255,5 +274,6 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "run: %s\n", err.message);
     free(options.output);
     free(options.programs);
+    free(options.report);
     return status;
 }

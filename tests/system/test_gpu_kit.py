@@ -139,6 +139,63 @@ def test_a_program_that_only_names_its_folder_is_left_alone(kit):
             other.stdin.close()
 
 
+REPORTS = sorted(glob.glob(f'{harness.ROOT}/docs/hardware/*.json'))
+
+
+def page_of(report):
+    return subprocess.run([f'{harness.build_folder()}/mgpu-gpu-kit', '--report', report], capture_output=True, text=True, check=False,
+                          env={'ASAN_OPTIONS': 'detect_leaks=0'}, timeout=harness.DEADLINE_S)
+
+
+@pytest.mark.parametrize('report', REPORTS, ids=os.path.basename)
+def test_a_report_of_the_documents_is_shown_as_a_page_and_has_its_row(report):
+    with open(report, encoding='utf-8') as source:
+        whole = json.load(source)
+    lines = (done := page_of(report)).stdout.splitlines()
+    assert done.returncode == 0, done.stderr
+    counts = [sum(check['result'] == word for check in whole['checks']) for word in ('passed', 'failed', 'skipped')]
+    assert counts == [whole['passed'], whole['failed'], whole['skipped']]
+    assert lines[0].endswith('{} passed, {} failed, {} skipped'.format(*counts)) and whole['began_at'] in lines[0]
+    shown = lines[-len(whole['checks']):]
+    for check, line in zip(whole['checks'], shown):
+        assert line.split()[:2] == [check['result'].replace('failed', 'FAILED'), check['name']] and check['text'].strip() in line, line
+    with open(f'{harness.ROOT}/docs/hardware.md', encoding='utf-8') as source:
+        row = next((line for line in source if f'](hardware/{os.path.basename(report)})' in line), '')
+    assert '| {}, {}, {} |'.format(*counts) in row, 'docs/hardware.md has no row for it, or another result'
+
+
+def test_todays_kit_has_every_check_of_the_reports():
+    known = subprocess.run([f'{harness.build_folder()}/mgpu-gpu-kit', '--only', 'none'], capture_output=True, text=True, check=False,
+                           env={'ASAN_OPTIONS': 'detect_leaks=0'}, timeout=harness.DEADLINE_S).stderr.partition('there are:')[2].split()
+    assert REPORTS
+    for report in REPORTS:
+        with open(report, encoding='utf-8') as source:
+            checks = [check['name'] for check in json.load(source)['checks']]
+        assert not set(checks) - set(known), report
+
+
+def test_a_report_that_comes_from_anybody_drives_no_terminal(tmp_path):
+    check = {'name': 'nvml', 'title': 'each call', 'result': 'failed', 'text': 'a\x1b[2Jb\nc\u202ed', 'seconds': 1}
+    (tmp_path / 'report.json').write_text(json.dumps({'format': 1, 'mgpu': '\x1b]0;x\x07', 'checks': [check]}))
+    done = page_of(tmp_path / 'report.json')
+    assert done.returncode == 0 and '0 passed, 1 failed, 0 skipped' in done.stdout and 'Failed: nvml' in done.stdout
+    assert done.stdout.splitlines()[-1].endswith('\\x0ac\\xe2\\x80\\xaed'), done.stdout
+    assert not set(done.stdout) & {'\x1b', '\x07', '\u202e'}
+
+
+@pytest.mark.parametrize('text, words', [
+    ('', 'is not JSON'), ('{"format": 1', 'is not JSON'), ('[]', 'no list of checks'), ('{"checks": 3}', 'no list of checks'),
+    ('{"checks": []}', 'format 0'), ('{"format": 2, "checks": []}', 'format 2, and this kit reads format 1'),
+    ('{"format": 1, "checks": [{}]}', 'check 0 of the report'), ('{"format": 1, "checks": [5]}', 'check 0 of the report'),
+    ('{"format": 1, "checks": [{"name": "a", "result": "good"}]}', 'check 0 of the report'), (None, 'No such file'),
+])
+def test_what_is_no_report_is_refused_with_the_reason(tmp_path, text, words):
+    if text is not None:
+        (tmp_path / 'report.json').write_text(text)
+    done = page_of(tmp_path / 'report.json')
+    assert done.returncode == 2 and words in done.stderr and not done.stdout, done
+
+
 BARE = """
 set -e
 mount -t proc proc $1/proc
