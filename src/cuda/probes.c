@@ -129,22 +129,31 @@ static void give_back(struct cuda_gpu *gpu, cuda_pointer at)
     cuda_gpu_close(gpu);
 }
 
-/* Sums of wrong words while the memory is held; the process may be stopped or parked meanwhile. */
+/* Says that so much memory is held, and keeps it; the process may be stopped or parked meanwhile. */
+static int keep(struct cuda_gpu *gpu, double seconds, uint64_t bytes, struct error *err)
+{
+    const struct timespec pause = { .tv_nsec = PAUSE_NS };
+    int64_t end = clock_boot_us() + (int64_t)(seconds * 1e6);
+    int r = 0;
+    print(json_pack("{s:s, s:I}", "result", "ready", "bytes", (json_int_t)bytes));
+    while (r == 0 && clock_boot_us() < end) {
+        (void)nanosleep(&pause, NULL);
+        r = cuda_gpu_spin(gpu, PAUSE_NS, err);
+    }
+    return r;
+}
+
+/* Counts the words that are wrong after the memory was held. */
 static int hold(struct cuda_gpu *gpu, const struct probe_options *options, cuda_pointer at, uint64_t words,
     uint64_t *ret_wrong, struct error *err)
 {
-    const struct timespec pause = { .tv_nsec = PAUSE_NS };
-    int64_t end = clock_boot_us() + (int64_t)(options->seconds * 1e6);
     uint64_t first;
+    *ret_wrong = 0;
     int r = cuda_gpu_fill(gpu, at, words, CUDA_PATTERN_SEED, err);
     if (r == 0)
         r = cuda_check(gpu->api, gpu->api->synchronize(), "cuCtxSynchronize", err);
     if (r == 0)
-        print(json_pack("{s:s, s:I}", "result", "ready", "bytes", (json_int_t)(words * sizeof(uint32_t))));
-    for (*ret_wrong = 0; r == 0 && clock_boot_us() < end;) {
-        (void)nanosleep(&pause, NULL);
-        r = cuda_gpu_spin(gpu, PAUSE_NS, err);
-    }
+        r = keep(gpu, options->seconds, words * sizeof(uint32_t), err);
     return r < 0 ? r : cuda_gpu_count_wrong(gpu, at, words, CUDA_PATTERN_SEED, ret_wrong, &first, err);
 }
 
@@ -227,6 +236,8 @@ int probe_managed(const struct probe_options *options, const struct cuda_api *ap
         r = cuda_gpu_fill(&gpu, at, MANAGED_WORDS, CUDA_PATTERN_SEED, &err);
     if (r == 0)
         r = cuda_check(api, api->synchronize(), "cuCtxSynchronize", &err);
+    if (r == 0)
+        r = keep(&gpu, options->seconds, MANAGED_WORDS * sizeof(uint32_t), &err);
     /* Word 0 of the pattern is the seed itself: read by this side, through the same address. */
     bool is_right = r == 0 && *(const uint32_t *)(uintptr_t)at == CUDA_PATTERN_SEED;
     if (r == 0)

@@ -25,7 +25,7 @@ static void check_health(struct kit *kit, struct result *result)
 
 static void check_managed(struct kit *kit, struct result *result)
 {
-    static const char *const arguments[] = { "managed", NULL };
+    static const char *const arguments[] = { "managed", "-s", "0", NULL };
     (void)probe_run(kit, arguments, SHORT_MS, result);
 }
 

@@ -16,10 +16,6 @@
 #define JOB_MS       60000
 #define TORCH_MS     90000
 #define ASK_MS       20000
-#define PARK_MS      20000
-#define LOOK_MS      100
-#define READY_MS     20000
-#define HELD         "\"ready\""
 #define NUMBER       32
 #define LESS_PERCENT 25U // of the free memory
 #define GIB_MIB      1024
@@ -27,25 +23,12 @@
 
 static const char *const one[] = { "-G", "0", NULL };
 
-/* A verb that this mgpu has; else the check is skipped. */
-static bool has_verb(struct kit *kit, const char *verb, const char *action, struct result *result)
-{
-    const char *const arguments[] = { verb, "--help", NULL }, *const longer[] = { verb, action, "--help",
-        NULL };
-    struct error err = { 0 };
-    if (instance_ask(kit, action != NULL ? longer : arguments, ASK_MS, NULL, &err) == 0)
-        return true;
-    result_skip(
-        result, "this mgpu has no '%s%s%s'", verb, action != NULL ? " " : "", action != NULL ? action : "");
-    return false;
-}
-
 static void check_gpu_test(struct kit *kit, struct result *result)
 {
     static const char *const arguments[] = { "gpu", "test", "0", NULL };
     struct error err = { 0 };
     json_t *answer = NULL;
-    if (!has_verb(kit, "gpu", "test", result))
+    if (!probe_has_verb(kit, "gpu", "test", result))
         return;
     int status = instance_ask(kit, arguments, JOB_MS, &answer, &err);
     result_fact(result, "answer", answer != NULL ? json_incref(answer) : json_null());
@@ -86,93 +69,6 @@ static void check_oom(struct kit *kit, struct result *result)
             record_word(record, "ended_by"));
     else
         result_pass(result, "recognised as gpu_oom after %lld attempts", attempts);
-    json_decref(record);
-}
-
-/* The record of a job once it is `state` of park, or not parked at all: the caller frees it. */
-static json_t *await_park(struct kit *kit, const char *number, const char *state)
-{
-    const char *const show[] = { "show", number, NULL };
-    int64_t end_ms = clock_boot_ms() + kit_left_ms(kit, PARK_MS);
-    for (;;) {
-        struct error err = { 0 };
-        json_t *record = NULL;
-        (void)instance_ask(kit, show, ASK_MS, &record, &err);
-        const char *park = record_word(record, "park");
-        if (strcmp(park, state) == 0 || park[0] == '\0' || clock_boot_ms() > end_ms)
-            return record;
-        json_decref(record);
-        (void)poll(NULL, 0, LOOK_MS);
-    }
-}
-
-/* Why the job was not parked: the message of its last event that has one. */
-static const char *refusal_of(const json_t *record)
-{
-    const json_t *event;
-    const char *why = "no reason was given";
-    size_t i;
-    json_array_foreach(json_object_get(record, "events"), i, event)
-    {
-        if (strcmp(record_word(event, "type"), "unparked") == 0 && record_word(event, "message")[0] != '\0')
-            why = record_word(event, "message");
-    }
-    return why;
-}
-
-/* Parks the job, and brings it back. False after result_skip() or result_fail(). */
-static bool park(struct kit *kit, const char *number, struct result *result)
-{
-    const char *const park[] = { "park", number, NULL }, *const unpark[] = { "unpark", number, NULL };
-    struct error err = { 0 };
-    int64_t begin_ms = clock_boot_ms();
-    if (instance_ask(kit, park, ASK_MS, NULL, &err) != 0) {
-        result_skip(result, "the job cannot be parked: %s", err.message);
-        return false;
-    }
-    json_t *record = await_park(kit, number, "parked");
-    bool is_parked = strcmp(record_word(record, "park"), "parked") == 0;
-    result_fact(result, "park_ms", json_integer(clock_boot_ms() - begin_ms));
-    if (!is_parked && record_word(record, "park")[0] == '\0')
-        result_skip(result, "the job was not parked: %s", refusal_of(record));
-    else if (!is_parked)
-        result_fail(result, "after %d s it is still %s", PARK_MS / 1000, record_word(record, "park"));
-    json_decref(record);
-    if (!is_parked)
-        return false;
-    begin_ms = clock_boot_ms();
-    int status = instance_ask(kit, unpark, ASK_MS, NULL, &err);
-    record = status == 0 ? await_park(kit, number, "") : NULL;
-    bool is_back = record != NULL && record_word(record, "park")[0] == '\0';
-    result_fact(result, "unpark_ms", json_integer(clock_boot_ms() - begin_ms));
-    json_decref(record);
-    if (!is_back)
-        result_fail(result, "the job did not come back: %s", err.message);
-    return is_back;
-}
-
-/* The job checks its memory at its end. A job that is not parked continues, and must not notice. */
-static void check_park(struct kit *kit, struct result *result)
-{
-    char number[NUMBER], memory[PROBE_SIZE];
-    probe_size(kit, LESS_PERCENT, GIB_MIB, memory);
-    const char *const hold[] = { "hold", "-m", memory, "-s", "8", NULL };
-    if (!has_verb(kit, "park", NULL, result))
-        return;
-    int64_t job = probe_submit(kit, one, hold, result);
-    if (job < 0)
-        return;
-    if (instance_await_output(kit, job, HELD, READY_MS) < 0) {
-        result_fail(result, "the job does not hold its memory");
-        return;
-    }
-    (void)snprintf(number, sizeof(number), "%lld", (long long)job);
-    bool is_parked = park(kit, number, result);
-    json_t *record = probe_wait(kit, job, JOB_MS, result);
-    if (record != NULL && strcmp(record_word(record, "state"), "done") != 0)
-        result_fail(result, "the job ended as %s", record_word(record, "state"));
-    else if (record != NULL && is_parked)
-        result_pass(result, "parked, resumed, and its memory was right");
     json_decref(record);
 }
 
@@ -293,7 +189,6 @@ const struct check kit_feature_checks[] = {
     { "oom", "a job that runs out of GPU memory", JOB_MS, NEED_JOBS, check_oom },
     { "mig", "MIG instances", JOB_MS, NEED_JOBS, check_mig },
     { "mps", "a share as a cap (MPS)", JOB_MS, NEED_JOBS, check_mps },
-    { "park", "a job parked and resumed", JOB_MS, NEED_JOBS, check_park },
     { "pytorch", "a training job", TORCH_MS, NEED_JOBS, check_torch },
     { 0 },
 };

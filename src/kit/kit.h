@@ -31,6 +31,7 @@ struct kit {
     struct instance *instance; // a private mgpud; NULL: not started, or it does not start
     char *no_gpu;              // why there is no GPU to test; NULL: there is one
     char *no_cuda;             // why no program can use one; NULL: they can
+    char *no_park;             // why no job can be parked; NULL: it is not known, or they can
     char *nvml_library;        // where the loader found it; NULL: nowhere
     json_t *nvml_gpus;         // array: index, uuid, pci, minor, memory, as NVML has them
 };
@@ -53,7 +54,7 @@ struct check {
 
 /* The checks in the order in which they run; the last row has no name. */
 extern const struct check kit_machine_checks[], kit_nvml_checks[], kit_cuda_checks[], kit_agent_checks[],
-    kit_job_checks[], kit_feature_checks[];
+    kit_job_checks[], kit_feature_checks[], kit_park_checks[];
 
 void result_pass(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void result_fail(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -65,7 +65,7 @@ static const struct option_row rows[] = {
 static const struct option_row *const tables[] = { rows, NULL };
 
 static const struct check *const lists[] = { kit_machine_checks, kit_nvml_checks, kit_cuda_checks,
-    kit_agent_checks, kit_job_checks, kit_feature_checks };
+    kit_agent_checks, kit_job_checks, kit_feature_checks, kit_park_checks };
 
 static volatile sig_atomic_t is_stopped;
 
@@ -194,6 +194,7 @@ static int run(struct kit *kit, const struct options *options)
     report_free(report);
     free(kit->no_gpu);
     free(kit->no_cuda);
+    free(kit->no_park);
     free(kit->nvml_library);
     json_decref(kit->nvml_gpus);
     return status;

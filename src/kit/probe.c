@@ -13,6 +13,7 @@
 #define SKIPPED       77
 #define LINE_SIZE     300U
 #define MIB           (1 << 20)
+#define ASK_MS        20000
 
 char *probe_program(const struct kit *kit)
 {
@@ -113,4 +114,16 @@ void probe_hide(json_t *gpu)
     (void)json_object_del(gpu, "node");
     if (gpu != NULL)
         (void)json_object_set_new(gpu, "processes", json_integer((json_int_t)count));
+}
+
+bool probe_has_verb(struct kit *kit, const char *verb, const char *action, struct result *result)
+{
+    const char *const arguments[] = { verb, "--help", NULL }, *const longer[] = { verb, action, "--help",
+        NULL };
+    struct error err = { 0 };
+    if (instance_ask(kit, action != NULL ? longer : arguments, ASK_MS, NULL, &err) == 0)
+        return true;
+    result_skip(
+        result, "this mgpu has no '%s%s%s'", verb, action != NULL ? " " : "", action != NULL ? action : "");
+    return false;
 }

@@ -32,3 +32,6 @@ void probe_hide(json_t *gpu);
 
 /* A member of a record, "" where it is none. */
 const char *record_word(const json_t *record, const char *name);
+
+/* Whether this mgpu has `VERB ACTION`; `action` may be NULL. False after result_skip(). */
+bool probe_has_verb(struct kit *kit, const char *verb, const char *action, struct result *result);

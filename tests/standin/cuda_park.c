@@ -21,7 +21,12 @@
  *   hold N               the Nth call of the log does not return while this line is there
  *   room N               no more than N processes can be saved: there is no host memory for more
  *
- * With OLD_DRIVER it has only what drivers before 570 had.
+ *   rate FUNCTION MB_PER_S  FUNCTION takes the time that the process's memory needs at that speed
+ *
+ * With OLD_DRIVER it has only what drivers before 570 had. With IN_CUDA it is a part of the stand-in for CUDA
+ * (cuda.c), whose programs are its processes where there is a folder `cuda.d`. They write their files: after
+ * the state come `r` once a restore has ended, `m` for memory that the driver cannot save
+ * (CUDA_ERROR_NOT_SUPPORTED), and else `-`.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -38,6 +43,7 @@
 #define OUT_OF_MEMORY 2
 #define ILLEGAL_STATE 401
 #define NOT_READY     600
+#define NOT_SUPPORTED 801
 #define POLL_MS       5
 
 static void wait_ms(unsigned int ms)
@@ -89,6 +95,8 @@ static bool obey(const char *function, int *ret)
     return rule("lie", function) >= 0;
 }
 
+#ifndef IN_CUDA
+
 EXPORT int cuInit(unsigned int flags);
 EXPORT int cuInit(unsigned int flags)
 {
@@ -120,6 +128,8 @@ EXPORT int cuGetErrorName(int error, const char **ret)
     *ret = error == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : error == 801 ? "CUDA_ERROR_NOT_SUPPORTED" : NULL;
     return *ret != NULL ? 0 : INVALID_VALUE;
 }
+
+#endif
 
 #ifndef OLD_DRIVER
 
@@ -227,6 +237,29 @@ static int count_in(char wanted)
     return count;
 }
 
+/* What the stand-in for CUDA says of the process: the bytes after its state. */
+static bool has_mark(int fd, unsigned int at, char mark)
+{
+    char have = '\0';
+    return pread(fd, &have, 1, at) == 1 && have == mark;
+}
+
+/* The time that so much memory takes, from cuda.PID: "UUID MIB". */
+static void take_time(const char *function, int pid)
+{
+    char name[32], path[4096];
+    unsigned int mib = 0;
+    int rate = rule("rate", function);
+    (void)snprintf(name, sizeof(name), "../cuda.%d", pid);
+    folder_file(name, path, sizeof(path));
+    FILE *file = rate > 0 ? fopen(path, "re") : NULL;
+    if (file == NULL)
+        return;
+    if (fscanf(file, "%*s %u", &mib) == 1)
+        wait_ms(mib * 1000 / (unsigned int)rate);
+    (void)fclose(file);
+}
+
 static int move(const char *function, int pid, char from, char to, unsigned int timeout_ms)
 {
     char state = '\0';
@@ -246,6 +279,13 @@ static int move(const char *function, int pid, char from, char to, unsigned int 
     int fd = open_process(pid, &state), broken = rule("break", function);
     if (fd < 0)
         return INVALID_VALUE;
+    if (to == '2' && has_mark(fd, 2, 'm')) {
+        (void)close(fd);
+        return NOT_SUPPORTED;
+    }
+    take_time(function, pid);
+    if (from == '2' && pwrite(fd, "r", 1, 1) != 1)
+        abort();
     if (state == from) {
         state = broken >= 0 ? '3' : to;
         ret = pwrite(fd, &state, 1, 0) == 1 ? (broken >= 0 ? broken : 0) : 999;

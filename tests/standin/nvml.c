@@ -39,8 +39,9 @@
  *   still 1                  the file is never read again by this process, for benchmarks
  *
  * Programs that use the stand-in for CUDA (tests/standin/cuda.c) leave files cuda.PID beside the library:
- * while such a process exists, it is in the list of its GPU, and its memory is used. With MGPU_NVML_STANDIN
- * there are none: the state file may be in a folder with thousands of others, which each call would list.
+ * while such a process exists and is not parked, it is in the list of its GPU, and its memory is used. With
+ * MGPU_NVML_STANDIN there are none: the state file may be in a folder with thousands of others, which each
+ * call would list.
  *
  * A process that uses a GPU has its device node open: the file STATE.gpuI, where STATE is the state file, and
  * STATE.ctl for the driver itself; where there are such files.
@@ -335,12 +336,25 @@ static int open_file(const char *suffix)
     return find_file(suffix, path, sizeof(path)) == 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 }
 
+/* The driver does not list a program whose memory is saved: cuda.d/PID begins with 2 (cuda_park.c). */
+static int is_parked(const char *folder, unsigned int pid)
+{
+    char path[4400], state = '0';
+    (void)snprintf(path, sizeof(path), "%s/cuda.d/%u", folder, pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int is_saved = fd >= 0 && read(fd, &state, 1) == 1 && state == '2';
+    if (fd >= 0)
+        (void)close(fd);
+    return is_saved;
+}
+
 /* A program that uses CUDA's stand-in: "UUID MIB" in cuda.PID. */
 static void read_use(struct machine *machine, const char *folder, const char *name)
 {
     char path[4400], uuid[64] = "";
     unsigned int pid = 0, mib = 0;
-    if (sscanf(name, "cuda.%u", &pid) != 1 || (kill((pid_t)pid, 0) < 0 && errno != EPERM))
+    if (sscanf(name, "cuda.%u", &pid) != 1 || (kill((pid_t)pid, 0) < 0 && errno != EPERM) ||
+        is_parked(folder, pid))
         return;
     (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
     FILE *file = fopen(path, "re");

@@ -4,6 +4,7 @@
 import glob
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -53,6 +54,14 @@ class Kit:
                 print(f'gpu {bus} 256 {digits} NVIDIA Stand-in', file=out)
             print('\n'.join(cuda), file=out)
 
+    def install_parking(self, *rules, cuda=()):
+        """A driver that can park programs; the rules are those of tests/standin/cuda_park.c."""
+        self.install(cuda=('version 13000', *cuda))
+        os.mkdir(f'{self.place}/driver/cuda.d')
+        os.chmod(f'{self.place}/driver/cuda.d', 0o1777)
+        with open(f'{self.place}/driver/cuda.d/rules', 'w', encoding='ascii') as out:
+            print('\n'.join(rules), file=out)
+
     def run(self, *arguments, user=None):
         """(exit status, the checks of report.json by name)"""
         user = user or harness.User('root' if harness.IS_ROOT else os.environ['USER'])
@@ -91,9 +100,9 @@ def test_a_driver_that_does_its_work_passes_every_check(kit):
     status, checks = kit.run()
     outcome = results(checks)
     assert status == 0, outcome
-    assert [name for name, result in outcome.items() if result == 'skipped'] == [
-        name for name in outcome if name in ('driver', 'job-nodes', 'mig', 'mps', 'park', 'pytorch')
-        and outcome[name] == 'skipped']
+    parks = {'park', 'park-8', 'park-40', 'park-most'}
+    assert {name for name in outcome if outcome[name] == 'skipped'} <= parks | {'driver', 'job-nodes', 'mig', 'mps', 'pytorch'}
+    assert parks <= set(outcome) and checks['park-most']['text'] == checks['park']['text'], 'what cannot be done is tried once'
     assert checks['nvml']['facts']['gpus'][0]['memory']['code'] == 0
     assert checks['cuda-health']['facts']['probe']['wrong_words'] == 0
     assert checks['oom']['facts']['attempts'] >= 2
@@ -164,9 +173,21 @@ def test_a_report_of_the_documents_is_shown_as_a_page_and_has_its_row(report):
     assert '| {}, {}, {} |'.format(*counts) in row, 'docs/hardware.md has no row for it, or another result'
 
 
+def names_of_checks():
+    refused = subprocess.run([f'{harness.build_folder()}/mgpu-gpu-kit', '--only', 'none'], capture_output=True, text=True, check=False,
+                             env={'ASAN_OPTIONS': 'detect_leaks=0'}, timeout=harness.DEADLINE_S).stderr
+    return refused.partition('there are:')[2].split()
+
+
+def test_every_check_has_a_row_in_the_document():
+    with open(f'{harness.ROOT}/docs/hardware.md', encoding='utf-8') as source:
+        table = re.search(r'\| check \| passes if \|\n(.*?)\n\n', source.read(), re.DOTALL)[1]
+    rows = [name for line in table.splitlines() for name in re.findall(r'`([\w-]+)`', line.split('|')[1])]
+    assert rows and sorted(rows) == sorted(names_of_checks())
+
+
 def test_todays_kit_has_every_check_of_the_reports():
-    known = subprocess.run([f'{harness.build_folder()}/mgpu-gpu-kit', '--only', 'none'], capture_output=True, text=True, check=False,
-                           env={'ASAN_OPTIONS': 'detect_leaks=0'}, timeout=harness.DEADLINE_S).stderr.partition('there are:')[2].split()
+    known = names_of_checks()
     assert REPORTS
     for report in REPORTS:
         with open(report, encoding='utf-8') as source:
@@ -290,6 +311,43 @@ def test_a_job_that_cannot_be_parked_is_told_with_the_reason(kit):
     assert checks['park']['text'].startswith('the job was not parked: '), checks['park']
     assert 'parking needs 13.0' in checks['park']['text'], 'the library was found'
     assert checks['park']['facts']['job']['state'] == 'done'
+
+
+def test_a_driver_that_parks_slowly_passes_with_its_speeds(kit):
+    kit.install_parking('rate save 100', 'rate restore 300')
+    status, checks = kit.run('--only', 'park-most')
+    park = checks['park-most']
+    assert (status, park['result']) == (0, 'passed'), park
+    facts = park['facts']
+    assert facts['park_ms'] >= 2000 > facts['unpark_ms'] >= 700, 'at least 200 MiB at these speeds'
+    assert facts['control']['wrong_words'] == facts['output']['wrong_words'] == 0
+
+
+@pytest.mark.parametrize('rules, cuda, result, text', [
+    ((), ('rot 5',), 'failed', 'the same memory was right without parking'),
+    ((), ('corrupt 5',), 'failed', 'wrong in a job that was not parked'),
+    (('break save 999',), (), 'failed', 'the job ended as'),
+    (('fail lock 801',), (), 'skipped', 'CUDA_ERROR_NOT_SUPPORTED'),
+], ids=['rot', 'corrupt', 'broken', 'refused'])
+def test_what_parking_changes_is_told_from_what_is_wrong_without_it(kit, rules, cuda, result, text):
+    kit.install_parking(*rules, cuda=cuda)
+    status, checks = kit.run('--only', 'park')
+    assert (status, checks['park']['result']) == (int(result == 'failed'), result), checks['park']
+    assert text in checks['park']['text']
+
+
+def test_managed_memory_that_the_driver_refuses_to_save_stays_right(kit):
+    kit.install_parking()
+    status, checks = kit.run('--only', 'park-managed')
+    assert (status, checks['park-managed']['result']) == (0, 'passed'), checks['park-managed']
+    assert 'CUDA_ERROR_NOT_SUPPORTED' in checks['park-managed']['text']
+
+
+def test_a_size_that_does_not_fit_is_not_tried(kit):
+    kit.install_parking()
+    status, checks = kit.run('--only', 'park-8')
+    assert (status, checks['park-8']['result']) == (0, 'skipped'), checks['park-8']
+    assert 'needs 8192 MiB of the GPU, and 230 can be used' in checks['park-8']['text']
 
 
 def test_a_driver_that_hangs_leaves_the_checks_before_it(kit):
