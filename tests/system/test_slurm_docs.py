@@ -35,7 +35,7 @@ def test_every_option_of_slurm_is_known_by_its_name_and_letter():
     with open(os.path.join(os.path.dirname(__file__), 'slurm_options.txt'), encoding='utf-8') as file:
         text = file.read().replace('\n    ', ' ')
     programs = dict(line.split(': ') for line in text.splitlines() if not line.startswith('#'))
-    assert len(programs) == 15
+    assert len(programs) == 17
     for program, options in programs.items():
         letters, names = table_of(program)
         for option in options.split():

@@ -23,7 +23,7 @@ const struct foreign_command foreign_commands[] = {
     { "sreport", "mgpu users, or mgpu history" REAL },
     { "sacctmgr", "mgpu users for what each may use; limits are settings of mgpud: man mgpud" },
     { "sdiag", "mgpu doctor" },
-    { "seff", "mgpu show JOB" },
+    { "seff", "mgpu show JOB" REAL },
     { "sview", "mgpu top" },
     { "smap", "mgpu top" },
     /* pueue */

@@ -21,6 +21,7 @@
 #include "cli/slurm/fields.h"
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/programs.h"
+#include "cli/slurm/report.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/steps.h"
 #include "cli/slurm/table.h"
@@ -88,6 +89,7 @@ const struct slurm_option slurm_sshare_options[] = {
     SLURM_ROW(SLURM_SSHARE, "all", 'a', NULL, set_flag, NULL, "of all users"),
     SLURM_ROW(SLURM_SSHARE, "clusters", 'M', "list", slurm_set_clusters, NULL, "clusters: mgpu or all"),
     SLURM_ROW(SLURM_SSHARE, "format", 'o', "fields", set_text, NULL, "fields, each with %width"),
+    SLURM_ROW(SLURM_SSHARE, "helpformat", 'e', NULL, set_flag, NULL, "print the names of all fields"),
     SLURM_NO_EFFECT(SLURM_SSHARE, "long", 'l', NULL, NULL, "more fields"),
     SLURM_ROW(SLURM_SSHARE, "noheader", 'n', NULL, set_flag, NULL, "no header"),
     SLURM_ROW(SLURM_SSHARE, "parsable", 'p', NULL, set_flag, NULL, "fields with a | behind each"),
@@ -247,36 +249,60 @@ static bool is_user_wanted(const struct others *others, const char *user)
            (others->users != NULL ? slurm_list_has(others->users, user) : strcmp(user, own) == 0);
 }
 
+static const struct report_field share_fields[] = { { "Account", NULL, -20 }, { "Cluster", NULL, 10 },
+    { "EffectvUsage", NULL, 13 }, { "FairShare", NULL, 10 }, { "NormShares", NULL, 11 },
+    { "NormUsage", NULL, 11 }, { "RawShares", NULL, 10 }, { "RawUsage", NULL, 11 }, { "User", NULL, 10 },
+    { 0 } };
+
+/* Usage is in GPU seconds, its parts are of that of all users; a share is one of as many as there are users.
+ */
+static void print_share(const struct report *report, const json_t *user, double all, size_t count)
+{
+    double used = field_number(user, "gpu_seconds", 0);
+    const char *name = field_text(user, "user");
+    _cleanup_free_ char *usage = xasprintf("%.0f", name != NULL ? used : all);
+    _cleanup_free_ char *part = xasprintf("%.6f", all <= 0 ? 0.0 : name != NULL ? used / all : 1.0);
+    _cleanup_free_ char *share = xasprintf("%.6f", name != NULL && count > 0 ? 1.0 / (double)count : 1.0);
+    _cleanup_free_ char *factor =
+        name != NULL ? xasprintf("%.6f", field_number(user, "factor", 0)) : xstrdup("");
+    const char *const texts[] = { name != NULL ? " " ACCOUNT : ACCOUNT, "mgpu", part, factor, share, part,
+        "1", usage, name != NULL ? name : "" };
+    report_print_row(report, texts);
+}
+
 /* The account, and of its users the caller, all, or those that are named. */
 static int run_sshare(
     struct client *client, const struct others *others, int argc, char **argv, struct error *err)
 {
-    const char *format =
-        others->format != NULL ? others->format : "Account%20,User,RawShares,RawUsage%11,FairShare";
-    _cleanup_json_ json_t *users = NULL;
+    static const char usual[] = "Account,User,RawShares,NormShares,RawUsage,EffectvUsage,FairShare";
+    struct report report = { .fields = share_fields,
+        .is_headless = others->is_headless,
+        .is_parsable = others->is_parsable,
+        .has_last_delimiter = others->has_last_delimiter };
+    _cleanup_json_ json_t *answer = NULL;
     size_t index = 0;
     json_t *user = NULL;
-    const struct value account[] = { { "account", ACCOUNT }, { "rawshares", "1" }, { 0 } };
+    double all = 0;
     (void)argc, (void)argv;
-    int r = client_get(client, API_PATH "/users", &users, err);
+    if (others->is_help_format) {
+        report_print_names(share_fields);
+        return 0;
+    }
+    int r = report_read(&report, others->format != NULL ? others->format : usual, err);
+    if (r == 0)
+        r = client_get(client, API_PATH "/users", &answer, err);
     if (r < 0)
         return r;
-    if (!others->is_headless)
-        print_line(others, format, NULL);
+    const json_t *users = json_object_get(answer, "users");
+    json_array_foreach(users, index, user) all += field_number(user, "gpu_seconds", 0);
+    report_print_head(&report);
     if (others->accounts != NULL && !slurm_list_has(others->accounts, ACCOUNT))
         return 0;
     if (!others->is_users_alone)
-        print_line(others, format, account);
-    json_array_foreach(json_object_get(users, "users"), index, user)
-    {
-        if (field_text(user, "user") == NULL || !is_user_wanted(others, field_text(user, "user")))
-            continue;
-        _cleanup_free_ char *usage = xasprintf("%.0f", field_number(user, "gpu_seconds", 0));
-        _cleanup_free_ char *factor = xasprintf("%.6f", field_number(user, "factor", 0));
-        const struct value values[] = { { "account", ACCOUNT }, { "user", field_text(user, "user") },
-            { "rawshares", "1" }, { "rawusage", usage }, { "fairshare", factor }, { 0 } };
-        print_line(others, format, values);
-    }
+        print_share(&report, NULL, all, json_array_size(users));
+    json_array_foreach(users, index,
+        user) if (field_text(user, "user") != NULL && is_user_wanted(others, field_text(user, "user")))
+        print_share(&report, user, all, json_array_size(users));
     return 0;
 }
 

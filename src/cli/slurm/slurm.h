@@ -44,5 +44,7 @@ int slurm_run_sacct(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_sinfo(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_scancel(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_scontrol(const struct slurm_program *program, int argc, char **argv);
+int slurm_run_seff(const struct slurm_program *program, int argc, char **argv);
+int slurm_run_sreport(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_restd(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_other(const struct slurm_program *program, int argc, char **argv);

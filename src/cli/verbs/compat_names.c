@@ -34,6 +34,8 @@ const struct compat_name slurm_names[] = {
     { "sprio", "Slurm: show the places of jobs that wait", "Slurm" },
     { "sdiag", "Slurm: show how many jobs there are", "Slurm" },
     { "slurmrestd", "Slurm: answer its REST API for one user", "Slurm" },
+    { "seff", "Slurm: show how much of its resources a job has used", "Slurm" },
+    { "sreport", "Slurm: show what users had in a period", "Slurm" },
     { "sstat", "Slurm: show the memory of running jobs", "Slurm" },
     { "sattach", "Slurm: follow the output of a job", "Slurm" },
     { "sbcast", "Slurm: copy a file in a job", "Slurm" },
