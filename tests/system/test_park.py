@@ -6,6 +6,7 @@ each step of its work, as a call of CUDA would block."""
 import datetime
 import json
 import os
+import re
 import shutil
 
 import pytest
@@ -370,6 +371,35 @@ def test_a_restore_that_fails_ends_the_job_with_a_sentence_and_its_user_is_told(
     harness.until(lambda: os.path.exists(told), 'its user is told')
     with open(told, encoding='utf-8') as source:
         assert json.load(source)['message'] == sentence
+
+
+def test_show_lists_each_time_in_which_a_job_was_parked_with_its_cause(make_instance, cuda):
+    instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
+    job = start_work(instance, cuda, '--preemptible', '--on-preempt', 'park')
+
+    def parked():
+        lines = instance.mgpu('show', job, check=True).out.splitlines()
+        return [line.split(maxsplit=1)[1] for line in lines if line.startswith('parked ')]
+    assert parked() == []
+    park(instance, job)
+    (first,) = parked()
+    assert re.fullmatch(rf'since \S+ \(\S+\), requested by {instance.client.name}', first), first
+    instance.mgpu('unpark', job, check=True)
+    await_phase(instance, job, None)
+    assert instance.wait(instance.submit('-g', '1', '--', 'true'))['state'] == 'done'
+    await_phase(instance, job, None)
+    cuda.rule('fail save 801')
+    instance.mgpu('park', job, check=True)
+    harness.until(lambda: instance.job(job)['park_text'] and phase(instance, job) is None, 'it was not parked')
+    cuda.rule()
+    park(instance, job)
+    first, second, third = parked()
+    assert re.fullmatch(rf'\S+ to \S+ \(\S+\), requested by {instance.client.name}', first), first
+    assert re.fullmatch(r'\S+ to \S+ \(\S+\), because other jobs needed its GPUs', second), second
+    assert third.startswith('since '), third
+    instance.mgpu('cancel', job, check=True)
+    instance.wait(job)
+    assert parked()[2].endswith(f', requested by {instance.client.name}; it ended parked'), parked()
 
 
 def test_a_job_returns_at_the_time_it_was_parked_for(make_instance, cuda):

@@ -25,6 +25,9 @@ void show_print_line(const struct page *page, const char *label, const char *tex
 /* Its notification targets, and the results. */
 void show_print_notifications(const struct page *page);
 
+/* The times in which it was parked, with their causes: the latest ones, one line each. */
+void show_print_parks(const struct page *page);
+
 /* Its steps, one line each. */
 void show_print_steps(const struct page *page);
 

@@ -206,12 +206,12 @@ static void print_count(const struct page *page, const char *label, const char *
         (void)fprintf(page->out, "%-10s %" PRId64 " time%s%s\n", label, count, count == 1 ? "" : "s", more);
 }
 
-/* Since when it is parked, where its GPU memory is, and why it could not be parked or restored. */
+/* When it was parked, where its GPU memory is, and why it could not be parked or restored. */
 static void print_park(const struct page *page)
 {
     char size[32];
     double bytes = 0;
-    print_time(page, "parked", "parked_at");
+    show_print_parks(page);
     if (field_measured(page->job, "parked_bytes", &bytes)) {
         format_size((uint64_t)bytes, size, sizeof(size));
         _cleanup_free_ char *text = xasprintf("%s of GPU memory are in host memory", size);
