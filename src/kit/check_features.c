@@ -20,6 +20,7 @@
 #define LESS_PERCENT 25U // of the free memory
 #define GIB_MIB      1024
 #define GIB          (1LL << 30)
+#define MIB          (1LL << 20)
 
 static const char *const one[] = { "-G", "0", NULL };
 
@@ -42,24 +43,21 @@ static void check_gpu_test(struct kit *kit, struct result *result)
     json_decref(answer);
 }
 
-/* A job that needs more than the GPU has. */
-static void check_oom(struct kit *kit, struct result *result)
+/* Submits a job that needs more than the GPU has, and waits for its end. NULL after result_fail(). */
+static json_t *run_out(struct kit *kit, const char *const *options, struct result *result)
 {
-    char share[PROBE_SIZE];
-    probe_size(kit, LESS_PERCENT, GIB_MIB, share);
-    /* From 1 GiB to all of a large GPU in a few attempts. */
-    const char *const options[] = { "-G", "0", "-m", share, "--retry-oom", "x4", NULL };
     const json_t *gpu = json_array_get(kit->nvml_gpus, 0);
     char memory[NUMBER];
     (void)snprintf(memory, sizeof(memory), "%lldG",
         (long long)(json_integer_value(json_object_get(gpu, "memory_bytes")) / GIB + 2));
     const char *const need[] = { "need", "-m", memory, NULL };
     int64_t job = probe_submit(kit, options, need, result);
-    json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
-    if (record == NULL)
-        return;
-    long long attempts = json_integer_value(json_object_get(record, "attempt"));
-    result_fact(result, "attempts", json_integer(attempts));
+    return job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
+}
+
+/* False after result_fail(). */
+static bool is_out_of_memory(const json_t *record, struct result *result)
+{
     if (strcmp(record_word(record, "state"), "failed") != 0 &&
         strcmp(record_word(record, "state"), "gpu_oom") != 0)
         result_fail(result, "the job ended as %s", record_word(record, "state"));
@@ -68,7 +66,45 @@ static void check_oom(struct kit *kit, struct result *result)
         result_fail(result, "mgpu does not say that GPU memory ran out: ended by %s",
             record_word(record, "ended_by"));
     else
+        return true;
+    return false;
+}
+
+/* Again with more, until the GPU has no more. */
+static void check_oom(struct kit *kit, struct result *result)
+{
+    char share[PROBE_SIZE];
+    probe_size(kit, LESS_PERCENT, GIB_MIB, share);
+    /* From 1 GiB to all of a large GPU in a few attempts. */
+    const char *const options[] = { "-G", "0", "-m", share, "--retry-oom", "x4", NULL };
+    json_t *record = run_out(kit, options, result);
+    if (record == NULL)
+        return;
+    long long attempts = json_integer_value(json_object_get(record, "attempt"));
+    result_fact(result, "attempts", json_integer(attempts));
+    if (is_out_of_memory(record, result))
         result_pass(result, "recognised as gpu_oom after %lld attempts", attempts);
+    json_decref(record);
+}
+
+/* A job that ends within a moment: its peak may not have been measured, and is then no number. */
+static void check_oom_first(struct kit *kit, struct result *result)
+{
+    json_t *record = run_out(kit, one, result);
+    if (record == NULL)
+        return;
+    const json_t *peak = json_object_get(json_object_get(record, "usage"), "gpu_memory_peak_bytes");
+    if (!is_out_of_memory(record, result)) {
+        json_decref(record);
+        return;
+    }
+    if (json_is_integer(peak) && json_integer_value(peak) == 0)
+        result_fail(result, "the job's peak is told as 0 bytes, and was not measured");
+    else if (json_is_integer(peak))
+        result_pass(result, "recognised as gpu_oom at the first attempt, with a peak of %lld MiB",
+            (long long)json_integer_value(peak) / MIB);
+    else
+        result_pass(result, "recognised as gpu_oom at the first attempt; its peak was not measured");
     json_decref(record);
 }
 
@@ -186,6 +222,7 @@ static void check_torch(struct kit *kit, struct result *result)
 
 const struct check kit_feature_checks[] = {
     { "gpu-test", "mgpu gpu test", JOB_MS, NEED_JOBS, check_gpu_test },
+    { "oom-first", "a job that runs out of the memory of a whole GPU", JOB_MS, NEED_JOBS, check_oom_first },
     { "oom", "a job that runs out of GPU memory", JOB_MS, NEED_JOBS, check_oom },
     { "mig", "MIG instances", JOB_MS, NEED_JOBS, check_mig },
     { "mps", "a share as a cap (MPS)", JOB_MS, NEED_JOBS, check_mps },

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/strings.h"
@@ -69,23 +70,48 @@ static void check_none(struct kit *kit, struct result *result)
     json_decref(record);
 }
 
+/* The GPUs in reverse: "3,2,1,0". The caller frees it. */
+static char *reverse_order(size_t count)
+{
+    struct buffer order = { 0 };
+    for (size_t i = count; i > 0; i--)
+        buffer_printf(&order, "%zu%s", i - 1, i > 1 ? "," : "");
+    return buffer_take(&order);
+}
+
+/* The first place at which the job does not see the GPU that was asked for there; `count`: none. */
+static size_t find_misplaced(const struct kit *kit, const json_t *seen, size_t count)
+{
+    size_t at = 0;
+    while (at < count && text_equal(record_word(json_array_get(seen, at), "uuid"),
+                             record_word(json_array_get(kit->nvml_gpus, count - 1 - at), "uuid")))
+        at++;
+    return at;
+}
+
+/* All GPUs in reverse: each place must have the GPU asked for, not just the first. */
 static void check_order(struct kit *kit, struct result *result)
 {
-    static const char *const options[] = { "-G", "1,0", NULL }, *const list[] = { "list", NULL };
-    if (json_array_size(kit->nvml_gpus) < 2) {
+    size_t count = json_array_size(kit->nvml_gpus);
+    if (count < 2) {
         result_skip(result, "there is one GPU");
         return;
     }
+    _cleanup_free_ char *order = reverse_order(count);
+    const char *const options[] = { "-G", order, NULL }, *const list[] = { "list", NULL };
     int64_t job = probe_submit(kit, options, list, result);
     json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
-    const json_t *seen = json_object_get(json_object_get(result->facts, "output"), "gpus");
     if (record == NULL)
         return;
-    const char *first = record_word(json_array_get(seen, 0), "uuid");
-    if (!text_equal(first, record_word(json_array_get(kit->nvml_gpus, 1), "uuid")))
-        result_fail(result, "with -G 1,0 the first GPU of the job is '%s'", first);
+    const json_t *seen = json_object_get(json_object_get(result->facts, "output"), "gpus");
+    size_t at = find_misplaced(kit, seen, count);
+    if (json_array_size(seen) != count)
+        result_fail(result, "with -G %s the job sees %zu GPUs", order, json_array_size(seen));
+    else if (at < count)
+        result_fail(result, "with -G %s GPU %zu of the job is '%s'", order, at,
+            record_word(json_array_get(seen, at), "uuid"));
     else
-        result_pass(result, "with -G 1,0 the first GPU of the job is GPU 1");
+        result_pass(result, "with -G %s the job sees the GPUs in that order", order);
     json_decref(record);
 }
 

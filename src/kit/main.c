@@ -52,7 +52,7 @@ static const struct option_row rows[] = {
     { 't', "time", "SECONDS", "end within this time", set_seconds, SECONDS_DEFAULT },
     { 'o', "output", "DIR", "where report.json and report.txt are written",
         OPTION_VALUE(path, struct options, output), .preset = "." },
-    { 0, "only", "NAME", "only this check, and those that every other one needs",
+    { 0, "only", "NAME[,NAME]...", "only these checks, and those that every other one needs",
         OPTION_VALUE(text, struct options, only) },
     { 0, "programs", "DIR", "the folder of mgpu's programs (bin beside this program)",
         OPTION_VALUE(path, struct options, programs) },
@@ -109,29 +109,49 @@ static void run_check(struct kit *kit, const struct check *check, struct report 
         (void)fprintf(stderr, "run: %s\n", err.message);
 }
 
+/* Whether `name` is one of the names in `list`, between commas. */
+static bool is_listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at != NULL; at = strchr(at, ','), at += at != NULL)
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+            return true;
+    return false;
+}
+
 static void run_checks(struct kit *kit, const char *only, struct report *report)
 {
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         for (const struct check *check = lists[i]; check->name != NULL; check++)
-            if (only == NULL || check->is_first || strcmp(check->name, only) == 0)
+            if (only == NULL || check->is_first || is_listed(only, check->name))
                 run_check(kit, check, report);
 }
 
-static int check_name(const char *only, struct error *err)
+/* Adds the names of all checks to `names`; true if `wanted` is one of them. */
+static bool find_check(const char *wanted, struct buffer *names)
 {
-    struct buffer names = { 0 };
+    bool is_found = false;
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         for (const struct check *check = lists[i]; check->name != NULL; check++) {
-            if (only == NULL || strcmp(check->name, only) == 0) {
-                buffer_clear(&names);
-                return 0;
-            }
-            buffer_printf(&names, " %s", check->name);
+            is_found |= strcmp(check->name, wanted) == 0;
+            buffer_printf(names, " %s", check->name);
         }
-    (void)error_set(
-        err, -EINVAL, "--only: there is no check '%.40s'; there are:%s", only, buffer_text(&names));
-    buffer_clear(&names);
-    return -EINVAL;
+    return is_found;
+}
+
+static int check_names(const char *only, struct error *err)
+{
+    _cleanup_free_ char *copy = only != NULL ? xstrdup(only) : NULL;
+    char *rest = copy;
+    int r = 0;
+    for (char *name = strsep(&rest, ","); name != NULL && r == 0; name = strsep(&rest, ",")) {
+        struct buffer names = { 0 };
+        if (!find_check(name, &names))
+            r = error_set(
+                err, -EINVAL, "--only: there is no check '%.40s'; there are:%s", name, buffer_text(&names));
+        buffer_clear(&names);
+    }
+    return r;
 }
 
 static int find_programs(struct options *options, struct error *err)
@@ -256,7 +276,7 @@ int main(int argc, char **argv)
     if (r == 0 && first < argc)
         r = error_set(&err, -EINVAL, "'%.40s' is no option", argv[first]);
     if (r == 0)
-        r = check_name(options.only, &err);
+        r = check_names(options.only, &err);
     if (r < 0) {
         status = EXIT_USAGE;
     } else if (options.is_help) {

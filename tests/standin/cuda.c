@@ -17,6 +17,7 @@
  *   speed MB_PER_S      what copies and kernels move (100000 where the line is missing)
  *   work_ms MS          each copy and kernel really takes at least so long
  *   used I MIB          memory of GPU I that others have
+ *   sorted 1            GPUs are in CUDA's order whatever that of CUDA_VISIBLE_DEVICES
  *   rot N               word N of each pattern is another after the program was parked
  *
  * Beside the state file, `cuda.PID` says which GPU the process uses and how much of its memory: "UUID MIB".
@@ -71,7 +72,7 @@ struct word {
 
 struct machine {
     unsigned int count, n_words, init_ms, speed, work_ms, corrupt, rot;
-    int version, init, has_corrupt, has_rot, is_there;
+    int version, init, has_corrupt, has_rot, is_sorted, is_there;
     struct gpu gpus[GPUS_MAX];
     struct word words[WORDS_MAX];
 };
@@ -118,6 +119,7 @@ static void read_line(struct machine *machine, const char *line)
     (void)sscanf(line, "work_ms %u", &machine->work_ms);
     if (sscanf(line, "corrupt %u", &machine->corrupt) == 1)
         machine->has_corrupt = 1;
+    (void)sscanf(line, "sorted %d", &machine->is_sorted);
     if (sscanf(line, "rot %u", &machine->rot) == 1)
         machine->has_rot = 1;
     int is_failing = sscanf(line, "fail %63s %d", word.function, &word.code) == 2;
@@ -173,6 +175,12 @@ static int find_visible(const struct machine *machine, const char *word)
     return -1;
 }
 
+static int by_bus(const void *left, const void *right)
+{
+    const struct gpu *a = left, *b = right;
+    return (a->bus > b->bus) - (a->bus < b->bus);
+}
+
 static void hide(struct machine *machine)
 {
     struct machine all = *machine;
@@ -202,6 +210,8 @@ static struct machine look(void)
         read_line(&machine, line);
     (void)fclose(file);
     hide(&machine);
+    if (machine.is_sorted)
+        qsort(machine.gpus, machine.count, sizeof(machine.gpus[0]), by_bus);
     return machine;
 }
 

@@ -113,13 +113,24 @@ def test_a_driver_that_does_its_work_passes_every_check(kit):
 
 @pytest.mark.parametrize('arguments, words', [
     (('--only', 'job-two'), "there is no check 'job-two'; there are: machine driver nvml"),
+    (('--only', 'nvml,job-two'), "there is no check 'job-two'"),
+    (('--only', 'nvml,'), "there is no check ''"),
+    (('--only', 'job'), "there is no check 'job'"),
     (('-o', '/nonexistent'), 'cannot write /nonexistent/report.json'),
     (('-t', 'long'), "'long' is not a number"),
-], ids=['check', 'folder', 'time'])
+], ids=['check', 'second', 'empty', 'part', 'folder', 'time'])
 def test_wrong_use_is_refused_before_anything_is_tried(kit, arguments, words):
     done = subprocess.run([f'{kit.place}/run', *arguments], env={'ASAN_OPTIONS': 'detect_leaks=0'}, cwd=f'{kit.place}/out',
                           capture_output=True, text=True, timeout=harness.DEADLINE_S, check=False)
     assert done.returncode == 2 and words in done.stderr and not done.stdout, done
+
+
+def test_only_some_checks_are_run_in_the_kits_order(kit):
+    kit.install()
+    status, checks = kit.run('--only', 'oom-first,job-order')
+    assert status == 0 and list(checks)[-2:] == ['job-order', 'oom-first'] and 'storm' not in checks, results(checks)
+    assert checks['job-order']['text'] == 'with -G 1,0 the job sees the GPUs in that order'
+    assert checks['oom-first']['text'].startswith('recognised as gpu_oom at the first attempt')
 
 
 def test_an_ordinary_user_runs_it_too(kit):
@@ -270,6 +281,8 @@ def test_it_ends_in_the_time_that_it_is_given(kit):
 
 @pytest.mark.parametrize('nvml, cuda, name, text', [
     ((), ('corrupt 5',), 'cuda-health', 'exit status 1'),
+    ((), ('sorted 1',), 'job-order', "with -G 1,0 GPU 0 of the job is 'GPU-00112233"),
+    ((), ('fail cuMemAlloc_v2 999',), 'oom-first', 'mgpu does not say that GPU memory ran out'),
     ((), ('fail cuMemAllocManaged 999',), 'cuda-managed', 'CUDA_ERROR_UNKNOWN'),
     ((), ('fail cuDevicePrimaryCtxRetain 999',), 'job-cancel', 'does not hold its memory'),
     (('handle 1 999',), (), 'nvml', '1 of 2 GPUs can be opened'),
