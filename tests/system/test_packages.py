@@ -23,6 +23,9 @@ pytestmark = [pytest.mark.real, pytest.mark.root, pytest.mark.xdist_group('packa
               pytest.mark.skipif(bool(MISSING), reason=f'{", ".join(MISSING)} not installed: tools/install-packages real')]
 
 JOB = 'sleep 4321'
+# What root has in a container of podman or docker that nobody gave more.
+IN_CONTAINER = ('setpriv --inh-caps -all --bounding-set -all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,'
+                '+net_bind_service,+sys_chroot,+setfcap')
 
 
 def version_of(deb):
@@ -174,6 +177,14 @@ def test_a_bare_debian_gets_it_by_one_command_and_a_user_runs_a_job_by_another(s
     listed = served.sh('dpkg -L mgpu').stdout
     for name in ('man1/mgpu-submit.1.gz', 'man8/mgpud.8.gz', 'man7/mgpu-compat.7.gz', '/lib/systemd/system/mgpud.service'):
         assert name in listed, name
+
+
+def test_a_container_without_init_and_privileges_runs_jobs_of_its_users(machine):
+    machine.sh(f'{IN_CONTAINER} mgpud --detach --gpus sim:2x8G')
+    assert 'hello from ana on 0' in machine.sh("mgpu run -g 1 'echo hello from $(id -un) on $CUDA_VISIBLE_DEVICES'", user='ana').stdout
+    doctor = machine.sh(f'{IN_CONTAINER} mgpu doctor', check=False).stdout
+    assert re.search(r'(?m)^off +private-tmp .*cannot mount', doctor) and re.search(r'(?m)^on +users .*who submitted', doctor), doctor
+    machine.sh('mgpud --stop')
 
 
 def test_no_user_gets_a_private_mgpud_unasked(served):
