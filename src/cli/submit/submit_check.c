@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,6 +18,7 @@
 #include "cli/options/talk.h"
 #include "cli/term/field.h"
 #include "cli/term/time_text.h"
+#include "cli/term/words.h"
 
 #define SHOWN_MAX      200
 #define BEGIN_SLACK_MS 1000 // "now" is not past
@@ -99,6 +101,70 @@ static void check_variables(const struct submit_options *options)
         if (strings_get_env(&options->env, set[i]) != NULL)
             talk_line(
                 "warning: -e %s has no effect: the job has that of its own GPUs; -G chooses them", set[i]);
+}
+
+static void check_venv(const struct submit_options *options)
+{
+    if (options->setup.venv == NULL)
+        return;
+    _cleanup_free_ char *path = from_directory(options, options->setup.venv), *name = shown(path);
+    _cleanup_free_ char *activate = xasprintf("%s/bin/activate", path);
+    struct stat st;
+    if (stat(activate, &st) < 0 && errno == ENOENT)
+        talk_line(
+            "warning: %s is no virtual environment: it has no bin/activate; python3 -m venv %s makes one",
+            name, name);
+}
+
+/* A target of one word that is no address is a command, and often was meant to be a service. */
+static void check_notify(const struct submit_options *options)
+{
+    size_t i;
+    const json_t *target;
+    json_array_foreach(json_object_get(options->ask, "notify"), i, target)
+    {
+        const char *word = json_string_value(target);
+        bool is_word = word != NULL && word[0] != '\0' && strpbrk(word, "/:@ \t;|&$'\"") == NULL;
+        if (!is_word || strcmp(word, "mail") == 0 || script_find_in_path(word, "/", false))
+            continue;
+        _cleanup_free_ char *name = shown(word);
+        talk_line(
+            "warning: --notify %s: command not found in PATH; a target is mail, a URL or a command", name);
+    }
+}
+
+static bool is_swept(const struct submit_options *options, const char *name)
+{
+    size_t length = strlen(name);
+    for (size_t i = 0; i < options->sweeps.count; i++)
+        if (strncmp(options->sweeps.items[i], name, length) == 0 && options->sweeps.items[i][length] == '=')
+            return true;
+    return false;
+}
+
+/* {seed} is replaced by a --sweep of that name, and else stays. */
+static void check_placeholders(const struct submit_options *options, const char *option, const char *text)
+{
+    for (const char *p = text; p != NULL && (p = strchr(p, '{')) != NULL; p++) {
+        _cleanup_free_ char *name = xstrndup(p + 1, strcspn(p + 1, "}"));
+        if (p[1 + strlen(name)] != '}' || !words_is_variable(name) || is_swept(options, name))
+            continue;
+        _cleanup_free_ char *word = shown(name);
+        talk_line("warning: {%s} in %s is not replaced: there is no --sweep %s=VALUES", word, option, word);
+    }
+}
+
+/* Ranges as other programs have them. */
+static void check_sweeps(const struct submit_options *options)
+{
+    for (size_t i = 0; i < options->sweeps.count; i++) {
+        const char *values = strchr(options->sweeps.items[i], '=');
+        int first, last, end = 0;
+        if (values == NULL || sscanf(values, "=%9d..%9d%n", &first, &last, &end) < 2 || values[end] != '\0')
+            continue;
+        _cleanup_free_ char *word = shown(options->sweeps.items[i]);
+        talk_line("warning: --sweep %s is one value; a range is %d-%d", word, first, last);
+    }
 }
 
 static void check_output(const struct submit_options *options)
@@ -258,10 +324,19 @@ void submit_check_ask(const struct call *call, const json_t *ask)
     check_gpu_memory(ask);
 }
 
+static void check_sweep_names(const struct submit_options *options)
+{
+    check_sweeps(options);
+    check_placeholders(options, "-J", field_text(options->ask, "name"));
+    check_placeholders(options, "-o", options->output);
+}
+
 void submit_check(const struct call *call, const json_t *command)
 {
     const struct submit_options *options = call->options;
     submit_check_ask(call, options->ask);
+    if (!call->is_quiet)
+        check_sweep_names(options);
     if (call->is_quiet || call->client.host != NULL)
         return;
     check_tilde("-C", options->directory);
@@ -269,6 +344,8 @@ void submit_check(const struct call *call, const json_t *command)
     check_tilde("--error", options->error);
     check_tilde("--input", options->input);
     check_variables(options);
+    check_venv(options);
+    check_notify(options);
     bool has_directory = check_directory(options);
     if (!has_directory && options->fallback == NULL)
         return;
