@@ -43,11 +43,28 @@ def test_every_option_of_slurm_is_known_by_its_name_and_letter():
             assert name in names and letter[1:] in letters | {''}, (program, option)
 
 
+COMMANDS = ['sbatch', 'srun', 'salloc', 'squeue', 'scancel', 'sacct', 'sinfo', 'scontrol', 'sacctmgr', 'sshare', 'sprio', 'sreport', 'seff',
+            'sdiag', 'sstat', 'sattach', 'sbcast']
+
+
 def test_help_usage_and_version_are_answered():
-    for name in ('sbatch', 'srun', 'salloc', 'squeue', 'scancel', 'sacct', 'sinfo', 'scontrol'):
-        assert call(name, '--help').startswith(f'Usage: {name} ') and '--' in call(name, '--help')
-        assert call(name, '--usage') == call(name, '--help').splitlines()[0] + '\n'
+    for name in COMMANDS:
+        text, usage = call(name, '--help'), call(name, '--usage')
+        assert text.startswith(f'Usage: {name}') and '--' in text
+        assert '\nHelp options:\n' in text and '  --usage  ' in text and '\nOther options:\n  -V, --version  ' in text, text
+        assert usage.startswith(f'Usage: {name} [-') and max(len(line) for line in usage.splitlines()) <= 110, usage
+        letters = set(re.findall(r'^  -(\w), --', text, re.MULTILINE)) - {'V'}
+        shown = set(re.findall(r'\s\[-(\w)[] ]', usage))
+        assert shown == letters - ({'h'} if '-h, --help' in text else set()), (name, letters ^ shown)
         assert call(name, '--version') == 'slurm 22.05.8\n'
+
+
+def test_h_is_help_unless_it_is_an_option():
+    for name in COMMANDS:
+        if '  -h, --help ' in call(name, '--help'):
+            assert call(name, '-h') == call(name, '--help')
+    taken = [name for name in COMMANDS if '  -h, --help ' not in call(name, '--help')]
+    assert taken == ['squeue', 'sinfo', 'sprio'], taken
 
 
 def test_scripts_are_checked_for_what_differs(tmp_path):

@@ -202,6 +202,45 @@ int slurm_options_from_environment(const struct slurm_reading *reading, const ch
 
 /* --- help --- */
 
+#define USAGE_COLUMNS 79
+
+/* "Usage: squeue [-A list] [-a] [--me] ...", as long as it is. */
+static void print_usage(const struct slurm_program *program)
+{
+    int column = printf("Usage: %s", program->name), indent = column;
+    for (const struct slurm_option *row = program->options; row != NULL && row->name != NULL; row++) {
+        if (!has(program, row) || row->effect == SLURM_REFUSED)
+            continue;
+        const char *argument = row->argument != NULL ? row->argument : "";
+        _cleanup_free_ char *text =
+            row->letter != 0 ? xasprintf("[-%c%s%s]", row->letter, argument[0] != '\0' ? " " : "", argument)
+                             : xasprintf("[--%s%s%s]", row->name, argument[0] != '\0' ? "=" : "", argument);
+        if (column + 1 + (int)strlen(text) > USAGE_COLUMNS)
+            column = printf("\n%*s", indent, "") - 1;
+        column += printf(" %s", text);
+    }
+    const char *operands = program->usage + (strncmp(program->usage, "[OPTIONS] ", 10) == 0 ? 10 : 0);
+    bool has_operands = operands[0] != '\0' && strcmp(operands, "[OPTIONS]") != 0;
+    if (has_operands)
+        (void)printf("\n%*s %s", indent, "", operands);
+    (void)putchar('\n');
+}
+
+static void print_row(int letter, const char *name, const char *help, const char *remark)
+{
+    (void)printf("  %c%c%s %-26s %s%s\n", letter != 0 ? '-' : ' ', letter != 0 ? letter : ' ',
+        letter != 0 ? "," : " ", name, help, remark);
+}
+
+/* "-h" is help for the commands of which it is no other option. */
+static bool has_help_letter(const struct slurm_program *program)
+{
+    for (const struct slurm_option *row = program->options; row != NULL && row->name != NULL; row++)
+        if (has(program, row) && row->letter == 'h')
+            return false;
+    return true;
+}
+
 static void print_help(const struct slurm_program *program)
 {
     (void)printf("Usage: %s %s\n\n%s.\n\nOptions:\n", program->name, program->usage, program->help);
@@ -213,25 +252,29 @@ static void print_help(const struct slurm_program *program)
             slurm_option_is_optional(row)
                 ? xasprintf("--%s[=%s", row->name, argument + 1)
                 : xasprintf("--%s%s%s", row->name, argument[0] != '\0' ? "=" : "", argument);
-        (void)printf("  %c%c%s %-26s %s%s\n", row->letter != 0 ? '-' : ' ',
-            row->letter != 0 ? row->letter : ' ', row->letter != 0 ? "," : " ", name, row->help,
+        print_row(row->letter, name, row->help,
             row->effect == SLURM_DONE       ? ""
             : row->effect == SLURM_RECORDED ? " (recorded)"
                                             : " (no effect)");
     }
+    (void)puts("\nHelp options:");
+    print_row(has_help_letter(program) ? 'h' : 0, "--help", "show this help message", "");
+    print_row(0, "--usage", "display brief usage message", "");
+    (void)puts("\nOther options:");
+    print_row('V', "--version", "output version information and exit", "");
     (void)printf("\nThis is mgpu with the commands of Slurm: man mgpu-slurm\n");
 }
 
 bool slurm_options_answer(const struct slurm_program *program, int argc, char **argv)
 {
     for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
-        bool is_help = strcmp(argv[i], "--help") == 0, is_usage = strcmp(argv[i], "--usage") == 0;
+        bool is_letter = strcmp(argv[i], "-h") == 0 && has_help_letter(program);
         if (strcmp(argv[i], "--version") == 0 || strcmp(argv[i], "-V") == 0)
             (void)puts("slurm " SLURM_VERSION);
-        else if (is_help)
+        else if (strcmp(argv[i], "--help") == 0 || is_letter)
             print_help(program);
-        else if (is_usage)
-            (void)printf("Usage: %s %s\n", program->name, program->usage);
+        else if (strcmp(argv[i], "--usage") == 0)
+            print_usage(program);
         else
             continue;
         return true;
