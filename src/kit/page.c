@@ -133,7 +133,7 @@ char *page_of_file(const char *path, struct error *err)
         (void)error_set_errno(err, r, "cannot read %s", path);
         return NULL;
     }
-    json_t *report = json_loadb((const char *)bytes.bytes, bytes.length, JSON_REJECT_DUPLICATES, &at);
+    json_t *report = json_loadb(buffer_text(&bytes), bytes.length, JSON_REJECT_DUPLICATES, &at);
     buffer_clear(&bytes);
     if (report == NULL) {
         _cleanup_free_ char *why = text_escape(at.text, REASON_MAX);

@@ -216,7 +216,7 @@ def test_a_report_that_comes_from_anybody_drives_no_terminal(tmp_path):
 
 
 @pytest.mark.parametrize('text, words', [
-    ('', 'is not JSON'), ('{"format": 1', 'is not JSON'), ('[]', 'no list of checks'), ('{"checks": 3}', 'no list of checks'),
+    ('', 'is not JSON: line 1'), ('{"format": 1', 'is not JSON'), ('[]', 'no list of checks'), ('{"checks": 3}', 'no list of checks'),
     ('{"checks": []}', 'format 0'), ('{"format": 2, "checks": []}', 'format 2, and this kit reads format 1'),
     ('{"format": 1, "checks": [{}]}', 'check 0 of the report'), ('{"format": 1, "checks": [5]}', 'check 0 of the report'),
     ('{"format": 1, "checks": [{"name": "a", "result": "good"}]}', 'check 0 of the report'), (None, 'No such file'),
