@@ -400,6 +400,9 @@ def test_show_lists_each_time_in_which_a_job_was_parked_with_its_cause(make_inst
     instance.mgpu('cancel', job, check=True)
     instance.wait(job)
     assert parked()[2].endswith(f', requested by {instance.client.name}; it ended parked'), parked()
+    assert re.search(r'ran \S+  \S+ parked \S+  ended', instance.mgpu('show', job, check=True).out)
+    text = instance.mgpu('history', '-o', 'id,run,parked', '--no-header', check=True).out
+    assert {len(line.split()) for line in text.splitlines()} == {3} and '-' in text.split(), text
 
 
 def test_a_job_returns_at_the_time_it_was_parked_for(make_instance, cuda):

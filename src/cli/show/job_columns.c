@@ -179,6 +179,12 @@ static char *render_wait(const struct view *view, const json_t *job, enum color 
     return seconds_text(job, "wait_seconds");
 }
 
+static char *render_parked(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view, (void)color;
+    return seconds_text(job, "parked_seconds");
+}
+
 static char *render_cpu(const struct view *view, const json_t *job, enum color *color)
 {
     (void)view, (void)color;
@@ -464,6 +470,8 @@ const struct list_column job_columns[] = {
     { "ended", "ENDED", "when it ended", "ended_at", false, 0, render_ended },
     { "wait", "WAIT", "waiting time", "wait_seconds", true, 0, render_wait },
     { "run", "RUN", "run time", "run_seconds", true, 0, render_run },
+    { "parked", "PARKED", "how long it was parked, which is no run time", "parked_seconds", true, 0,
+        render_parked },
     { "exit", "EXIT", "its exit status", "exit_code", true, 0, NULL },
     { "signal", "SIGNAL", "the signal that ended it", "signal", true, 0, NULL },
     { "ended_by", "ENDED_BY", "how it ended", "ended_by", false, 0, NULL },

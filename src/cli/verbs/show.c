@@ -329,7 +329,7 @@ static void append_span(const struct page *page, struct buffer *out, const char 
 
 static void print_timeline(const struct page *page)
 {
-    struct buffer text = { 0 };
+    _cleanup_buffer_ struct buffer text = { 0 };
     append_time(page, &text, "submitted", "submitted_at");
     if (!job_is_split_up(page->job))
         append_span(page, &text,
@@ -337,9 +337,9 @@ static void print_timeline(const struct page *page)
             "wait_seconds");
     append_time(page, &text, "started", "started_at");
     append_span(page, &text, job_is_done(page->job) ? "ran" : "runs", "run_seconds");
+    append_span(page, &text, "parked", "parked_seconds");
     append_time(page, &text, "ended", "ended_at");
     show_print_line(page, "timeline", buffer_text(&text));
-    buffer_clear(&text);
 }
 
 static void print_use(const struct page *page)
