@@ -31,6 +31,10 @@ void sched_settings_init(struct sched_settings *settings)
         .preempt_cost_ms = 40 * 1000,
         .preempt_cost_wide_ms = 60 * 1000,
         .quantum_ms = 60 * 1000,
+        .parking = PARKING_ASKED,
+        .park_bound = 4,
+        .park_ratio = 2,
+        .park_layers = 2,
     };
 }
 
@@ -59,8 +63,10 @@ static void free_jobs(struct sched *sched)
         while (sched->buckets[i] != NULL) {
             struct sched_job *job = sched->buckets[i];
             sched->buckets[i] = job->chain;
-            if (job->rules != NULL)
+            if (job->rules != NULL) {
                 free(job->rules->after);
+                sched_parked_free(job->rules);
+            }
             free(job->rules);
             free(job);
         }
@@ -82,6 +88,7 @@ void sched_free(struct sched *sched)
         free(sched->nodes[i].holds);
     }
     free(sched->nodes);
+    free(sched->parked);
     free(sched->late);
     timers_free(&sched->timers);
     timers_free(&sched->ends);
@@ -122,6 +129,7 @@ void sched_configure(struct sched *sched, int64_t now_ms, const struct sched_set
         account->limits = fairshare_default_limits(&sched->fairshare, account->kind);
     fairshare_settle(&sched->fairshare, sched->now_ms, (double)settings->half_life_ms);
     sched_unpark_all(sched);
+    sched_parked_reckon(sched);
     for (size_t i = 0; i < sched->n_runs; i++)
         sched_run_expect(sched, sched->runs[i]);
     for (uint32_t node = 0; node < sched->cluster.n_nodes; node++)
@@ -258,6 +266,7 @@ void sched_block(
     job->blockers = (job->blockers & ~clear) | set;
     if ((set & BLOCK_BACKOFF) != 0)
         sched_rules(job)->backoff_ms = until_ms;
+    sched_parked_changed(sched, job);
     sched_set_job_timer(sched, job);
     sched_place_in_queue(sched, job);
 }
@@ -271,11 +280,10 @@ void sched_edit(struct sched *sched, int64_t now_ms, const struct sched_job_spec
     sched_leave_queue(sched, job);
     job->entry.submit_ms = spec->submit_ms;
     sched_depend_no_more(sched, job);
-    struct sched_job old = *job;
-    sched_join_class(sched, job, &spec->key);
-    sched_leave_class(sched, &old);
+    sched_parked_join(sched, job, &spec->key);
     sched_take_rules(job, spec);
     job->blockers = (job->blockers & BLOCK_BACKOFF) | spec->hold;
+    sched_parked_changed(sched, job);
     sched_depend(sched, job);
     sched_set_job_timer(sched, job);
     sched_place_in_queue(sched, job);
@@ -378,6 +386,7 @@ void sched_stopped(struct sched *sched, int64_t now_ms, uint64_t id, int64_t don
     unsigned stage = job->run->stage;
     bool is_work_lost = job->run->is_giving_way && done_ms == 0;
     sched_run_over(sched, job);
+    sched_parked_forget(sched, job); // it begins from the beginning
     if (is_work_lost)
         sched_rules(job)->preemptions++;
     if (done_ms != 0 || stage > 0 || job->rules != NULL) {
@@ -448,5 +457,5 @@ int sched_invariant(const struct sched *sched, struct error *err)
     for (size_t i = 0; r == 0 && i < sched->n_runs; i++)
         if (sched->runs[i]->place != i || sched->runs[i]->job->run != sched->runs[i])
             r = error_set(err, -EBADMSG, "run %zu is at the wrong index", i);
-    return r;
+    return r == 0 ? sched_parked_invariant(sched, err) : r;
 }

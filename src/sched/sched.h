@@ -24,6 +24,13 @@
 
 struct sched;
 
+/* Who may park a running job. */
+enum parking_mode {
+    PARKING_NEVER,
+    PARKING_ASKED, // its owner or an administrator; for the scheduler the same as PARKING_NEVER
+    PARKING_AUTO,  // the scheduler as well, for jobs that will probably end much sooner (sched_guest.c)
+};
+
 struct sched_settings {
     const struct policy *policy;
     const struct placement *placement;
@@ -38,6 +45,11 @@ struct sched_settings {
     int64_t preempt_cost_ms, preempt_cost_wide_ms; // cost of a preemption to the job (wide: > 8 GPUs)
     int64_t preempt_cost_gpu_ms;                   // and for each of its GPUs
     int64_t quantum_ms;                            // minimum run time before a preemption by policy
+    enum parking_mode parking;
+    uint32_t park_bound;   // a job is parked for at most so many times as long as it has run, all in all;
+                           // at least park_layers + 2
+    uint32_t park_ratio;   // a guest is probably over in what its host still needs, divided by this
+    uint32_t park_layers;  // at most so many jobs are parked from a GPU for guests, 1 or 2
     bool counts_gpus_only; // preemptive policies as in the reference simulators, which count GPUs without
                            // placing jobs
     struct account_limits user_limits, group_limits;
@@ -71,6 +83,10 @@ struct sched_job_spec {
     uint32_t elements_open; // elements already running
     uint64_t array;         // the array this is an element of, 0: none
     uint32_t preemptions;   // preemptions that lost its work, before this scheduler was created
+    /* Since it last began from the beginning: how long it has run, and been parked by the scheduler, in
+     * earlier periods; and if it is parked now, since when, and what it left. */
+    int64_t ran_ms, waited_ms, parked_ms; // parked_ms 0: it is not parked
+    const struct allocation *left;
 };
 
 struct sched_callbacks {
@@ -86,6 +102,11 @@ struct sched_callbacks {
     /* May this running job be preempted now? Asked again directly before each preemption, which then does not
      * happen. NULL: each may. */
     bool (*may_preempt)(void *arg, uint64_t job);
+    /* Parks this running job for a waiting one (0: for a parked one that returns). sched_parked() follows, or
+     * sched_park_refused(), or sched_ended(). NULL: the scheduler parks none, whatever the settings. */
+    void (*park)(void *arg, uint64_t job, uint64_t guest);
+    /* Can this job, which waits or runs, be parked, as far as is known? NULL: each can. */
+    bool (*may_park)(void *arg, uint64_t job);
     /* A dependency of this job can never be satisfied any more. May be NULL; changes nothing immediately. */
     void (*never)(void *arg, uint64_t job);
     /* An unused reservation was returned. May be NULL. */
@@ -142,6 +163,15 @@ void sched_ended(struct sched *sched, int64_t now_ms, uint64_t job, int64_t run_
  * old submit time. done_ms: work that is kept (in a simulation; 0 for a job that starts again from the
  * beginning). */
 void sched_stopped(struct sched *sched, int64_t now_ms, uint64_t job, int64_t done_ms);
+/* It was parked, or its return has failed: releases its GPUs; its CPUs and host memory stay booked. It waits
+ * again, for GPUs of the same model on its node, and has them at sched_latest_return(). done_ms: work done so
+ * far (of a simulation), else 0. */
+void sched_parked(struct sched *sched, int64_t now_ms, uint64_t job, int64_t done_ms);
+/* It could not be parked and runs on; it is not asked again. If its GPUs are due back, it is preempted. */
+void sched_park_refused(struct sched *sched, int64_t now_ms, uint64_t job);
+/* When a job that was parked by the scheduler has its GPUs again at the latest; TIME_NEVER: it is not parked.
+ */
+int64_t sched_latest_return(const struct sched *sched, uint64_t job);
 /* The cost of a preemption of a job with this many GPUs. */
 int64_t sched_preempt_cost(const struct sched_settings *settings, uint32_t gpus);
 /* A job is done; resolves dependencies on it. */

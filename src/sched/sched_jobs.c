@@ -90,6 +90,7 @@ struct sched_job *sched_add_job(struct sched *sched, const struct sched_job_spec
     sched_take_rules(job, spec);
     if (spec->preemptions > 0)
         sched_rules(job)->preemptions = spec->preemptions;
+    sched_parked_take(sched, job, spec);
     sched_depend(sched, job);
     return job;
 }
@@ -97,6 +98,7 @@ struct sched_job *sched_add_job(struct sched *sched, const struct sched_job_spec
 void sched_remove_job(struct sched *sched, struct sched_job *job)
 {
     sched_leave_queue(sched, job);
+    sched_parked_forget(sched, job);
     sched_depend_no_more(sched, job);
     struct sched_job **chain = &sched->buckets[bucket_of(job->entry.job, sched->n_buckets)];
     while (*chain != job)
@@ -107,6 +109,7 @@ void sched_remove_job(struct sched *sched, struct sched_job *job)
     if (job->rules != NULL) {
         timers_set(&sched->timers, TIME_NEVER, TIMER_JOB, job, &job->rules->timer);
         free(job->rules->after);
+        sched_parked_free(job->rules);
         free(job->rules);
     }
     free(job);

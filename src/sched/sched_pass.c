@@ -19,7 +19,10 @@ void sched_fit_of(const struct sched *sched, const struct queue_class *class, ui
         .reservations = reservations,
         .n_reservations = sched_usable(sched, class->key.uid, reservations, max),
         .may_give_way = class->key.is_preemptible,
+        .parked_max = sched->settings.park_layers,
     };
+    if (sched_parks(sched) && (class->key.is_preemptible || sched_class_can_park(sched, class)))
+        ret->give_back_ms = sched->now_ms + sched_park_slot(sched);
 }
 
 /* --- what came free --- */
@@ -144,9 +147,7 @@ static bool keep_back(struct sched *sched, struct sched_job *job)
     return is_kept;
 }
 
-/* Tries the head of the class. 1: it started; 0: it does not fit; -1: a limit keeps it, it is parked, or it
- * has left the queue. */
-static int try_class(struct sched *sched, struct queue_class *class)
+static int try_head(struct sched *sched, struct queue_class *class)
 {
     uint64_t reservations[16];
     struct fit fit;
@@ -167,11 +168,38 @@ static int try_class(struct sched *sched, struct queue_class *class)
     /* In a simulation they are gone at once: then it starts before anything else is planned. */
     if (may_ask && sched_make_way(sched, class, &fit) && start_head(sched, class, &fit))
         return 1;
+    uint64_t head = class->first->job;
+    bool is_guest = sched_parks(sched) && sched_guest_make_way(sched, class, &fit);
+    if (is_guest && class->first->job == head &&
+        start_head(sched, class, &fit)) // its host may be of its class
+        return 1;
     if (class->is_fresh) {
         class->is_fresh = false;
         queue_refresh(&sched->queue, class);
     }
     return 0;
+}
+
+int sched_try_class(struct sched *sched, struct queue_class *class)
+{
+    struct sched_job *head = sched->n_parked > 0 ? sched_find(sched, class->first->job) : NULL;
+    struct parked_job *parked = head != NULL ? sched_parked_lift(sched, head) : NULL;
+    int outcome = try_head(sched, class);
+    if (parked != NULL && head->run != NULL)
+        sched_parked_began(sched, parked);
+    else if (parked != NULL)
+        sched_parked_put(sched, parked);
+    return outcome;
+}
+
+static bool plan(struct sched *sched, struct queue_class *class)
+{
+    struct sched_job *head = sched->n_parked > 0 ? sched_find(sched, class->first->job) : NULL;
+    struct parked_job *parked = head != NULL ? sched_parked_lift(sched, head) : NULL;
+    bool is_planned = sched_plan(sched, class);
+    if (parked != NULL)
+        sched_parked_put(sched, parked);
+    return is_planned;
 }
 
 static uint32_t reservations_of(const struct sched *sched)
@@ -191,7 +219,7 @@ static void pass_strict(struct sched *sched)
     struct queue_class *class;
     while ((class = queue_first(&sched->queue)) != NULL) {
         sched->counts.examined++;
-        if (try_class(sched, class) == 0)
+        if (sched_try_class(sched, class) == 0)
             return;
     }
 }
@@ -201,14 +229,16 @@ static void pass_strict(struct sched *sched)
 static struct queue_class *pass_heads(struct sched *sched, uint32_t reservations)
 {
     struct queue_class *behind = NULL;
-    for (uint32_t planned = 0; planned < reservations;) {
+    uint32_t tried = sched_parks(sched) ? GUEST_HEADS : 0;
+    for (uint32_t planned = 0; planned < reservations || tried > 0;) {
         struct queue_class *class = behind != NULL ? queue_next(behind) : queue_first(&sched->queue);
         if (class == NULL)
             break;
         sched->counts.examined++;
-        if (try_class(sched, class) != 0)
+        if (sched_try_class(sched, class) != 0)
             continue; // it may stand elsewhere now: on from the one before it
-        planned += is_learnt(sched) || sched_plan(sched, class);
+        tried -= tried > 0;
+        planned += is_learnt(sched) || (planned < reservations && plan(sched, class));
         behind = class;
     }
     return behind;
@@ -223,6 +253,7 @@ static void pass_backfill(struct sched *sched)
             cluster_touch(&sched->cluster, &sched->cluster.nodes[sched->holds[i].allocation.nodes[k].node]);
     sched->are_holds_in_question = false;
     sched_plan_drop_all(sched, &old, &n_old);
+    sched_guests_first(sched);
     struct queue_class *behind = pass_heads(sched, reservations_of(sched)), *class;
     sched_plan_compare(sched, old, n_old);
     struct queue_offer offers[QUEUE_OFFERS_MAX];
@@ -230,7 +261,7 @@ static void pass_backfill(struct sched *sched)
     struct queue_search search = { offers, collect_offers(sched, offers), &sched->counts.queue_work };
     while ((class = queue_seek(&sched->queue, behind, &search)) != NULL) {
         sched->counts.examined++;
-        int outcome = try_class(sched, class);
+        int outcome = sched_try_class(sched, class);
         if (outcome == 0)
             behind = class;
         if (outcome == 1 && version != sched->cluster.version && sched->cluster.n_dirty <= QUEUE_OFFERS_MAX)
@@ -255,6 +286,7 @@ static void run_timers(struct sched *sched)
         case TIMER_LIMIT: sched_unpark_all(sched); break;
         case TIMER_START: sched_run_start_over(sched, owner); break;
         case TIMER_BAR: sched_bar_timer(sched); break;
+        case TIMER_RETURN: sched->is_dirty = true; break;
         }
     }
 }
@@ -330,12 +362,14 @@ void sched_pass(struct sched *sched, int64_t now_ms)
         timers_set(&sched->timers, sched->now_ms + RERANK_MS, TIMER_RERANK, sched, &sched->rerank_timer);
     look_at_dirty(sched);
     sched_head_starts_return(sched);
+    sched_return_due(sched);
     uint64_t n_over;
     do { // again if preempted jobs stopped at once
         n_over = sched->n_over;
         sched_own_settle(sched);
         sched->is_deciding = true;
         sched->failure = (struct learnt_failure){ 0 };
+        sched->are_guests_over = false;
         decide(sched);
         sched->is_deciding = false;
     } while (sched->n_over != n_over || was_passed_over(sched));

@@ -55,7 +55,16 @@ static bool is_over_before(const struct search *search, int64_t from, const stru
     return limit > 0 && from <= booking->from_ms - limit;
 }
 
-/* Moves `from` past whatever others keep of this GPU: plan holds and reservations. */
+/* From then on it would keep the GPU from a job that was parked from it, and returns. */
+static bool is_owed_at(const struct search *search, int64_t from, const struct cluster_gpu *gpu)
+{
+    int64_t limit = search->class->key.limit_ms, slot_ms = search->fit.give_back_ms - search->sched->now_ms;
+    bool ends_before = limit > 0 && from <= gpu->return_ms - limit;
+    bool gives_back = search->fit.give_back_ms != 0 && from <= gpu->return_ms - slot_ms;
+    return gpu->return_ms < TIME_NEVER && !ends_before && !gives_back;
+}
+
+/* Moves `from` past whatever others keep of this GPU: plan holds, reservations, and jobs parked from it. */
 static int64_t past_holds(const struct search *search, uint32_t node, uint32_t gpu, int64_t from)
 {
     const struct sched *sched = search->sched;
@@ -77,6 +86,10 @@ static int64_t past_holds(const struct search *search, uint32_t node, uint32_t g
                 is_over_before(search, from, booking))
                 continue;
             from = booking->until_ms;
+            is_moved = true;
+        }
+        if (from < what->parked_until_ms && is_owed_at(search, from, what)) {
+            from = what->parked_until_ms;
             is_moved = true;
         }
     }

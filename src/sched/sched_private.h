@@ -17,7 +17,8 @@ enum timer_kind {
     TIMER_RESERVATION,
     TIMER_LIMIT,
     TIMER_START,
-    TIMER_BAR
+    TIMER_BAR,
+    TIMER_RETURN
 };
 
 /* Data that only some jobs have. */
@@ -34,6 +35,24 @@ struct job_rules {
     double attained;      // GPU-milliseconds used in all runs so far
     unsigned stage;       // stage reached in earlier runs
     uint32_t preemptions; // preemptions that lost its work
+    /* sched_parked.c */
+    int64_t ran_ms,
+        waited_ms; // on its GPUs, and parked, in earlier periods since it began from the beginning
+    struct parked_job *parked; // NULL: it is not parked
+    bool refuses_park;         // it was tried
+    bool is_bound;             // its class is bound to the node that it left; it requested this:
+    char *own_nodelist;
+    uint32_t *own_allow;
+    size_t n_own_allow;
+};
+
+/* A job that the scheduler has parked. */
+struct parked_job {
+    struct sched_job *job;
+    struct allocation left;     // its CPUs and host memory stay booked
+    int64_t since_ms, needs_ms; // needs_ms: what it will probably still need
+    uint64_t guest;             // the job that it was parked for
+    bool is_guest_due;          // and which comes next on its GPUs
 };
 
 struct sched_job {
@@ -60,8 +79,10 @@ struct sched_run {
     size_t start_timer;
     int64_t gpu_milli, charged_milli; // GPUs held; charged to its owner, by its dominant resource
     bool is_giving_way;
-    bool is_idle; // does not use its GPUs: treated as preemptible
-    size_t place; // position in sched->runs
+    bool is_being_parked; // it gives way, and will be parked
+    uint64_t guest;       // for this job
+    bool is_idle;         // does not use its GPUs: treated as preemptible
+    size_t place;         // position in sched->runs
 };
 
 /* The reservation of a blocked class's head: its start and what is held for it. */
@@ -129,6 +150,9 @@ struct sched {
     size_t n_holds;
     struct sched_reservation *reservations;
     size_t n_reservations, reservation_timer;
+    struct parked_job **parked;
+    size_t n_parked, return_timer;
+    bool are_guests_over; // in this pass: a job ahead in the queue must not find more GPUs owed
     struct timers timers;
     size_t rerank_timer, limit_timer, bar_timer;
     int64_t limit_ms; // of limit_timer
@@ -282,6 +306,9 @@ void sched_unpark_one(struct sched *sched, struct queue_class *class);
 void sched_fit_of(const struct sched *sched, const struct queue_class *class, uint64_t *reservations,
     size_t max, struct fit *ret);
 void sched_start(struct sched *sched, struct sched_job *job, struct allocation *allocation);
+/* Tries the head of the class. 1: it started; 0: it does not fit; -1: a limit keeps it, it is parked, or it
+ * has left the queue. */
+int sched_try_class(struct sched *sched, struct queue_class *class);
 
 /* --- why.c, why_bars.c, why_order.c, why_ahead.c --- */
 /* The nodes on which starts of this user fail, in a list only if no other node is left. True if none is. */
@@ -315,6 +342,57 @@ void sched_give_way(struct sched *sched, struct sched_run *run, const char *why)
 /* --- sched_preempt.c --- */
 /* Preempts preemptible jobs for this blocked class's head. True if any were. */
 bool sched_make_way(struct sched *sched, struct queue_class *class, const struct fit *fit);
+
+/* --- sched_parked.c: jobs that the scheduler has parked --- */
+/* True if the settings and the caller let it park jobs. */
+bool sched_parks(const struct sched *sched);
+/* Whether a run, or the next job of a waiting class, can be parked, by its shape and as far as is known. */
+bool sched_run_can_park(const struct sched *sched, const struct sched_run *run);
+bool sched_class_can_park(const struct sched *sched, const struct queue_class *class);
+/* How long it may be parked from now on. */
+int64_t sched_run_budget(const struct sched *sched, const struct sched_run *run);
+/* What a job gets at least each time before it gives its GPUs back; several of these fit into what it may
+ * then be parked for. */
+int64_t sched_park_slot(const struct sched *sched);
+/* What a job that waits will probably still need. */
+int64_t sched_job_needs(const struct sched *sched, const struct sched_job *job);
+/* When it returns, whatever runs on the GPUs that it left. */
+int64_t sched_parked_due(const struct sched *sched, const struct parked_job *parked);
+/* Takes over what its description says. */
+void sched_parked_take(struct sched *sched, struct sched_job *job, const struct sched_job_spec *spec);
+/* It begins from the beginning, or is gone: owed nothing. */
+void sched_parked_forget(struct sched *sched, struct sched_job *job);
+void sched_parked_free(struct job_rules *rules); // the memory alone
+/* Moves a job to the class of this key; if it is parked, bound to its node. */
+void sched_parked_join(struct sched *sched, struct sched_job *job, const struct class_key *key);
+/* Reckons again what is owed: settings or nodes have changed. */
+void sched_parked_reckon(struct sched *sched);
+/* Takes a parked job out of the books while it is tried, or if it starts; and puts it back. */
+struct parked_job *sched_parked_lift(struct sched *sched, struct sched_job *job);
+void sched_parked_put(struct sched *sched, struct parked_job *parked);
+void sched_parked_began(struct sched *sched, struct parked_job *parked); // it has its GPUs again; frees it
+/* The same for a running job as if it were parked: to see what would follow. */
+void sched_parked_try(struct sched *sched, struct sched_run *run, struct parked_job *trial);
+void sched_parked_try_over(struct sched *sched, struct sched_run *run, struct parked_job *trial);
+/* Its blockers have changed: what is held does not return. */
+void sched_parked_changed(struct sched *sched, struct sched_job *job);
+/* Parks it for a guest, once. */
+void sched_give_back(struct sched *sched, struct sched_run *run, uint64_t guest);
+int sched_parked_invariant(const struct sched *sched, struct error *err);
+
+/* --- sched_return.c --- */
+/* Parked jobs whose time has come return; who is on their GPUs is parked or stopped. */
+void sched_return_due(struct sched *sched);
+
+/* --- sched_guest.c --- */
+#define GUEST_HEADS 64U // waiting classes for which jobs are parked
+/* Parks a running job for this blocked class's head, which is then its guest. True if it was parked at once.
+ * `fit` becomes that of the guest. */
+bool sched_guest_make_way(struct sched *sched, struct queue_class *class, struct fit *fit);
+/* Tries the guests whose hosts have been parked since, before anybody else has the GPUs. */
+void sched_guests_first(struct sched *sched);
+/* When a run is next looked at as a host. TIME_NEVER: by no time alone. */
+int64_t sched_guest_change(const struct sched *sched, const struct sched_run *run);
 
 /* --- sched_learnt.c --- */
 #define LEARNT_HEADS 64U // waiting classes for which jobs are preempted

@@ -200,6 +200,10 @@ static void estimate_end(struct sched *sched, struct sched_run *run)
         at = TIME_NEVER;
     if (sched->settings.policy->preempting != PREEMPT_NONE)
         at = sched_preemptive_change(sched, run);
+    if (sched_parks(sched)) {
+        int64_t host_at = sched_guest_change(sched, run);
+        at = host_at < at ? host_at : at;
+    }
     int64_t stage_at = next_stage(sched, run, elapsed);
     at = stage_at < at ? stage_at : at;
     timers_set(&sched->timers, at, TIMER_RUN, run, &run->timer);
@@ -230,7 +234,8 @@ void sched_run_expect(struct sched *sched, struct sched_run *run)
     expect(sched, run);
     for (size_t i = 0; i < run->allocation.n_nodes; i++)
         sched_node_late(sched, run->allocation.nodes[i].node);
-    sched->is_dirty |= sched->n_holds > 0 || sched->settings.policy->preempting != PREEMPT_NONE;
+    sched->is_dirty |=
+        sched->n_holds > 0 || sched->settings.policy->preempting != PREEMPT_NONE || sched_parks(sched);
 }
 
 /* What the accounts are charged: whole GPUs, fractions, and for memory alone its part of the GPU's memory. */

@@ -29,7 +29,14 @@ enum case_setting {
 };
 
 /* Whether preempted jobs are parked, and where they return to. */
-enum check_park { CHECK_PARK_NONE, CHECK_PARK_ANY, CHECK_PARK_NODE, CHECK_PARK_GPU, CHECK_PARK_KINDS };
+enum check_park {
+    CHECK_PARK_NONE,
+    CHECK_PARK_ANY,
+    CHECK_PARK_NODE,
+    CHECK_PARK_GPU,
+    CHECK_PARK_AUTO, // by the scheduler's own rule
+    CHECK_PARK_KINDS
+};
 
 enum case_node { NODE_GPUS, NODE_CPU, NODE_MEMORY, CASE_NODE_VALUES };
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "base/memory.h"
+#include "sim/check_bound.h"
 #include "sim/check_spec.h"
 
 #define QUANTUM_MS 5000 // of jobs that mostly run for less than a minute
@@ -33,6 +34,7 @@ void park_init(struct world *world)
     if (options.is_on) {
         parking_set_cost(&options, &world->settings);
         world->settings.quantum_ms = QUANTUM_MS;
+        options.is_auto = settings[SET_PARK] == CHECK_PARK_AUTO;
     }
     parking_init(&world->parking, &options, world->of->n_nodes, world->of->n_jobs);
     world->parked = xcalloc(world->of->n_jobs + 1, sizeof(*world->parked));
@@ -105,15 +107,21 @@ static int64_t enter(struct world *world, size_t job, const struct allocation *a
         &world->parking, sched_cluster(world->sched), (uint32_t)job, allocation, world->now_ms);
 }
 
-void park_now(struct world *world, struct case_attempt *attempt)
+int64_t park_take_off(struct world *world, struct case_attempt *attempt)
 {
     size_t number = attempt->job;
     struct case_state *state = &world->jobs[number];
     state->work_ms += enter(world, number, &attempt->allocation) + attempt->start_ms - world->now_ms;
     world_drop_attempt(world, attempt);
     state->state = CASE_WAITS;
-    sched_stopped(world->sched, world->now_ms, (uint64_t)world->of->jobs[number][JOB_ID],
-        world->of->jobs[number][JOB_RUN] - state->work_ms);
+    return world->of->jobs[number][JOB_RUN] - state->work_ms;
+}
+
+void park_now(struct world *world, struct case_attempt *attempt)
+{
+    size_t number = attempt->job;
+    int64_t done_ms = park_take_off(world, attempt);
+    sched_stopped(world->sched, world->now_ms, (uint64_t)world->of->jobs[number][JOB_ID], done_ms);
     spec_tell_again(world, number);
 }
 
@@ -139,6 +147,17 @@ void park_forget(struct world *world, size_t job)
         parking_remove(&world->parking, (uint32_t)job);
 }
 
+/* To the scheduler it is a new job, so it forgets where this one was. */
+static void begin_again(struct world *world, size_t job)
+{
+    struct case_spec spec;
+    spec_make(world, job, &spec);
+    spec.told.n_after = 0; // it has run
+    sched_withdraw(world->sched, world->now_ms, spec.told.id);
+    sched_submit(world->sched, world->now_ms, &spec.told);
+    spec_clear(&spec);
+}
+
 void park_lose(struct world *world, uint32_t node)
 {
     for (size_t i = 0; i < world->of->n_jobs; i++) {
@@ -146,6 +165,10 @@ void park_lose(struct world *world, uint32_t node)
             continue;
         park_forget(world, i);
         world->jobs[i].work_ms = world->of->jobs[i][JOB_RUN];
-        spec_tell_again(world, i);
+        bound_forget(world, i);
+        if (world->of->settings[SET_PARK] == CHECK_PARK_AUTO)
+            begin_again(world, i);
+        else
+            spec_tell_again(world, i);
     }
 }

@@ -12,6 +12,8 @@ void park_clear(struct world *world);
 bool park_may(void *world, uint64_t id);
 /* Parks what is preempted, with its work; an error of the world if it should not have been parked. */
 void park_now(struct world *world, struct case_attempt *attempt);
+/* The same without telling the scheduler. Returns how much of its work is done, ms. */
+int64_t park_take_off(struct world *world, struct case_attempt *attempt);
 /* It starts with this allocation: an error of the world if it is parked elsewhere. */
 void park_return(struct world *world, size_t job, const struct allocation *allocation);
 /* It is cancelled, or its contents are lost. */

@@ -175,6 +175,45 @@ static void make_fair(struct sim_case *ret, struct random *random)
     }
 }
 
+/* Whole GPUs of any kind, on one small node. */
+static void make_crowded(struct sim_case *ret, struct random *random)
+{
+    for (size_t i = 0; i < ret->n_nodes; i++)
+        ret->nodes[i][NODE_GPUS] = i == 0 ? 1 + up_to(random, 2) : 0;
+    for (size_t i = 0; i < ret->n_jobs; i++) {
+        int64_t *job = ret->jobs[i];
+        job[JOB_GPUS] = 1 + up_to(random, ret->nodes[0][NODE_GPUS] - 1);
+        job[JOB_SHARE] = job[JOB_GPU_MEM] = job[JOB_NODES] = job[JOB_PER_NODE] = job[JOB_PICK] = 0;
+        job[JOB_ALLOW] = job[JOB_ELEMENTS] = job[JOB_ELEMENT_LIMIT] = job[JOB_PRIORITY] = 0;
+        job[JOB_LIMIT] = one_in(random, 3) ? job[JOB_LIMIT] : 0;
+    }
+}
+
+/* The scheduler parks jobs by its own rule in a fourth of the cases of policies that may do so. What is
+ * parked keeps its CPUs and memory, and each job gets its GPUs for some time at least, so some need none of
+ * these, and some run for longer. */
+static void make_rule(struct sim_case *ret, struct random *random)
+{
+    if (policies[ret->settings[SET_POLICY]]->backfill == BACKFILL_NONE || !one_in(random, 4))
+        return;
+    bool has_preemptible = one_in(random, 3);
+    if (!one_in(random, 3))
+        make_crowded(ret, random);
+    ret->settings[SET_PARK] = CHECK_PARK_AUTO;
+    ret->settings[SET_PARK_ROOM] = 3000;
+    ret->settings[SET_IS_EXACT] = !has_preemptible;
+    for (size_t i = 0; i < ret->n_jobs; i++) {
+        int64_t *job = ret->jobs[i];
+        job[JOB_REFUSES] = one_in(random, 6);
+        job[JOB_PREEMPTIBLE] &= has_preemptible;
+        job[JOB_OWN] = 0;
+        if (one_in(random, 2))
+            job[JOB_CPU] = job[JOB_MEMORY] = 0;
+        job[JOB_RUN] *= one_in(random, 3) ? 10 : 1;
+        job[JOB_LIMIT] *= job[JOB_LIMIT] < job[JOB_RUN] ? 10 : 1;
+    }
+}
+
 /* Drawn last, so that cases without parking are those of older versions. What is parked stays at once. */
 static void make_parking(struct sim_case *ret, struct random *random)
 {
@@ -184,9 +223,13 @@ static void make_parking(struct sim_case *ret, struct random *random)
             ret->settings[SET_POLICY]++;
         ret->settings[SET_IS_EXACT] = 1;
     }
-    if (policies[ret->settings[SET_POLICY]]->preempting == PREEMPT_NONE || one_in(random, 4))
+    if (policies[ret->settings[SET_POLICY]]->preempting == PREEMPT_NONE) {
+        make_rule(ret, random);
         return;
-    ret->settings[SET_PARK] = 1 + up_to(random, CHECK_PARK_KINDS - 2);
+    }
+    if (one_in(random, 4))
+        return;
+    ret->settings[SET_PARK] = 1 + up_to(random, CHECK_PARK_GPU - 1);
     ret->settings[SET_PARK_ROOM] = 250 * up_to(random, 8);
     ret->settings[SET_GRACE_MS] = 0;
     for (size_t i = 0; i < ret->n_jobs; i++) {

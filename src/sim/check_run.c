@@ -11,6 +11,8 @@
  *     departments in proportion to their shares;
  *   - the promise: no job is placed ahead of one that was submitted longer ago than promised (check_order.c);
  *   - own priorities order each user's jobs and move none before another user's (check_order.c);
+ *   - no job that the scheduler has parked is parked for longer than promised (check_bound.c), and parked
+ * jobs return where they may (check_park.c);
  *   - sched_invariant() after every pass.
  */
 #include "sim/check_run.h"
@@ -19,6 +21,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "sim/check_bound.h"
 #include "sim/check_order.h"
 #include "sim/check_world.h"
 
@@ -145,6 +148,11 @@ static int settle_instant(struct world *world, struct error *err)
         }
         if (!sched_is_dirty(world->sched))
             break;
+    }
+    bound_check(world);
+    if (world->error.code != 0) {
+        *err = world->error;
+        return err->code;
     }
     int result = sched_invariant(world->sched, err);
     if (result < 0)

@@ -6,11 +6,12 @@
 #include "sim/check_case.h"
 
 /* For tests of the checker: can modify an allocation before the checker sees it, a job's description for
- * the scheduler, and what may be parked. NULL: no change. */
+ * the scheduler, what may be parked, and for how long. NULL: no change. */
 struct check_spoiler {
     void (*spoil)(void *arg, const int64_t *job, struct allocation *allocation);
     void (*tell)(void *arg, struct sched_job_spec *spec);
     bool (*allows)(void *arg); // parking, whatever the rules
+    uint32_t park_bound;       // told to the scheduler; 0: what is checked
     void *arg;
 };
 

@@ -45,7 +45,7 @@ void spec_make(const struct world *world, size_t number, struct case_spec *ret)
         if ((job[JOB_ALLOW] >> i & 1) != 0)
             ret->allow[request->n_allow++] = i;
     request->allow = request->n_allow > 0 ? ret->allow : NULL;
-    if (world->parking.options.is_on)
+    if (world->parking.options.is_on && !world->parking.options.is_auto) // else the scheduler binds it
         parking_bind(&world->parking, (uint32_t)number, request);
     if (job[JOB_AFTER] > 0) {
         ret->after = (struct ask_after){ .job = (uint64_t)job[JOB_AFTER],

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "sim/check_bound.h"
 #include "sim/check_park.h"
 #include "sim/check_spec.h"
 
@@ -209,6 +210,7 @@ static uint64_t on_start(void *arg, uint64_t id, const struct allocation *alloca
         (void)error_set(
             &world->error, -EPROTO, "job %llu starts: %.400s", (unsigned long long)id, err.message);
     state->n_started++;
+    bound_return(world, number);
     park_return(world, number, &attempt->allocation);
     if (is_return)
         return id;
@@ -240,8 +242,10 @@ static void stop(struct world *world, struct case_attempt *attempt)
         world->returned[world->n_returned++] = (struct case_attempt){ .id = id, .job = number };
     }
     world->jobs[number].work_ms = job_values(world, number)[JOB_RUN];
+    bound_forget(world, number);
     sched_stopped(world->sched, world->now_ms, id, 0);
-    if (world->parking.options.is_on && job_values(world, number)[JOB_ELEMENTS] == 0)
+    if (world->parking.options.is_on && !world->parking.options.is_auto &&
+        job_values(world, number)[JOB_ELEMENTS] == 0)
         spec_tell_again(world, number);
 }
 
@@ -256,10 +260,11 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
         return;
     }
     world->is_disturbed = true;
-    if (world->parking.options.is_on) {
+    if (world->parking.options.is_on && !world->parking.options.is_auto) {
         park_now(world, attempt);
         return;
     }
+    attempt->is_parking = false;
     attempt->stop_ms = world->now_ms + world->of->settings[SET_GRACE_MS];
     /* After a mistake it stays where it is, so that a scheduler that runs in circles comes to an end. */
     if (world->of->settings[SET_GRACE_MS] == 0 && world->error.code == 0)
@@ -308,6 +313,7 @@ static void cancel(struct world *world, size_t number)
         return;
     sched_withdraw(world->sched, world->now_ms, (uint64_t)job_values(world, number)[JOB_ID]);
     park_forget(world, number);
+    bound_forget(world, number);
     job->left = 0;
     job->is_ok = false;
     job->state = job->open > 0 ? CASE_RUNS : CASE_OVER;
@@ -369,6 +375,8 @@ static void change_node(struct world *world, const int64_t *event)
     else if (gpu < node->n_gpus)
         books->is_paused[gpu] = is_off, node->gpus[gpu].is_paused = is_off;
     cluster_touch(cluster, node);
+    if (is_off)
+        bound_excuse(world, at);
     if (kind == HAPPEN_NODE_DOWN) {
         lose_node(world, at);
         park_lose(world, at);
@@ -381,7 +389,7 @@ static void happen(struct world *world, const int64_t *event)
     if (event[EVENT_KIND] <= HAPPEN_RESUME_GPU)
         change_node(world, event);
     else if (event[EVENT_KIND] == HAPPEN_RESERVE)
-        reserve(world, event);
+        reserve(world, event), bound_excuse(world, WORLD_ALL_NODES);
     else if (find_job(world, event[EVENT_A]) < world->of->n_jobs)
         cancel(world, find_job(world, event[EVENT_A]));
 }
@@ -407,7 +415,7 @@ void world_happen(struct world *world)
     for (size_t i = world->n_attempts; i-- > 0;) {
         if (world->attempts[i].end_ms <= world->now_ms)
             end(world, &world->attempts[i]);
-        else if (world->attempts[i].stop_ms <= world->now_ms)
+        else if (world->attempts[i].stop_ms <= world->now_ms && !bound_stop(world, &world->attempts[i]))
             stop(world, &world->attempts[i]);
         else
             continue;
@@ -521,8 +529,9 @@ void world_init(struct world *world, const struct sim_case *of, const struct che
     world->settings.user_limits.jobs = (uint32_t)of->settings[SET_USER_JOBS];
     world->settings.user_limits.gpu_milli = (uint32_t)of->settings[SET_USER_GPUS];
     park_init(world);
-    if (world->parking.options.is_on)
+    if (world->parking.options.is_on && !world->parking.options.is_auto)
         callbacks.may_preempt = park_may;
+    bound_init(world, &callbacks);
     world->sched = sched_new(&world->settings, &callbacks);
     world->jobs = xcalloc(of->n_jobs + 1, sizeof(*world->jobs));
     world->has_happened = xcalloc(of->n_events + 1, sizeof(bool));
@@ -541,5 +550,6 @@ void world_clear(struct world *world)
     free(world->jobs);
     free(world->has_happened);
     park_clear(world);
+    bound_clear(world);
     ledger_clear(&world->ledger);
 }

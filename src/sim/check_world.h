@@ -22,7 +22,7 @@ struct case_attempt {
     uint64_t id;
     size_t job;
     int64_t start_ms, end_ms, stop_ms; // stop_ms: end of its preemption; TIME_NEVER: none
-    bool is_new;
+    bool is_new, is_parking;           // is_parking: what ends at stop_ms is a park
     struct allocation allocation;
 };
 
@@ -41,6 +41,8 @@ struct world {
     uint64_t last_element;
     struct parking parking;    // what is said to the scheduler
     struct park_books *parked; // of each job, what is checked
+    struct bound_books *bounds;
+    bool has_reserved; // GPUs are reserved, or were
     int64_t now_ms;
     unsigned n_starts;  // at this time
     struct error error; // of a callback

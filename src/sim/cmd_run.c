@@ -19,6 +19,7 @@
 #define TICK_MS          60000 // of the LAS reference
 #define RESERVATIONS_MAX 1000
 #define FORECASTS_MAX    100000
+#define PARK_MAX         1000
 #define REPAIR_MS        (INT64_C(4) * 3600 * 1000)
 
 struct run_call {
@@ -33,6 +34,8 @@ struct run_call {
     uint64_t seed;
     int64_t forecasts, failure_ms, repair_ms;
     struct parking_options parking;
+    int64_t park_bound, park_ratio, park_layers; // -1: the default
+    bool is_park_auto;
     bool has_estimate, is_reference, is_json, no_timing, no_progress, no_limits, is_help;
 };
 
@@ -127,6 +130,14 @@ static const struct option_row rows[] = {
     { 0, "preempt-cost", "TIME", "extra work of a preempted job (40s; 60s above 8 GPUs)", set_preempt_cost },
     { 0, "park", "MODEL", "park preempted jobs: where=gpu|node|any,room=R,save=TIME,load=TIME,refuse=P",
         set_park },
+    { 0, "park-auto", NULL, "the scheduler parks jobs for those that are probably over much sooner",
+        OPTION_VALUE(flag, struct run_call, is_park_auto) },
+    { 0, "park-bound", "N", "a job is parked for at most N times as long as it has run (4)",
+        OPTION_VALUE(integer, struct run_call, park_bound), OPTION_RANGE(1, PARK_MAX) },
+    { 0, "park-ratio", "N", "for jobs that take at most 1/N of what it still needs (2)",
+        OPTION_VALUE(integer, struct run_call, park_ratio), OPTION_RANGE(1, PARK_MAX) },
+    { 0, "park-layers", "N", "at most N jobs are parked from a GPU for others (2)",
+        OPTION_VALUE(integer, struct run_call, park_layers), OPTION_RANGE(1, 2) },
     { 0, "half-life", "TIME", "half-life of usage", set_half_life },
     { 0, "age-cap", "TIME", "a job is not overtaken by jobs submitted that much later; 0: no bound",
         set_age_cap },
@@ -181,6 +192,16 @@ static void choose_settings(const struct run_call *call, struct sched_settings *
     }
     if (call->parking.is_on)
         parking_set_cost(&call->parking, settings);
+    if (call->is_park_auto) {
+        settings->parking = PARKING_AUTO;
+        settings->preempt_grace_ms = 0; // who is preempted stops at once
+    }
+    if (call->park_bound >= 0)
+        settings->park_bound = (uint32_t)call->park_bound;
+    if (call->park_ratio >= 0)
+        settings->park_ratio = (uint32_t)call->park_ratio;
+    if (call->park_layers >= 0)
+        settings->park_layers = (uint32_t)call->park_layers;
     if (call->half_life_ms >= 0)
         settings->half_life_ms = call->half_life_ms;
     if (call->age_cap_ms >= 0)
@@ -216,9 +237,25 @@ static int check_estimate(const struct run_call *call, const struct workload *wo
 static int check_parking(
     const struct run_call *call, const struct sched_settings *settings, struct error *err)
 {
+    bool has_rule = call->park_bound >= 0 || call->park_ratio >= 0 || call->park_layers >= 0;
+    if (has_rule && !call->is_park_auto)
+        return error_set(
+            err, -EINVAL, "--park-bound, --park-ratio and --park-layers have no effect without --park-auto");
+    if (settings->park_bound < settings->park_layers + 2)
+        return error_set(err, -EINVAL,
+            "--park-bound %u does not suffice for --park-layers %u: the jobs of a GPU could not take turns; "
+            "it "
+            "is %u or more",
+            settings->park_bound, settings->park_layers, settings->park_layers + 2);
+    if (call->is_park_auto &&
+        (settings->policy->preempting != PREEMPT_NONE || settings->policy->backfill == BACKFILL_NONE))
+        return error_set(err, -EINVAL, "--park-auto: policy %s %s; choose another, such as --policy default",
+            settings->policy->name,
+            settings->policy->preempting != PREEMPT_NONE ? "preempts by its own rule"
+                                                         : "keeps a strict order");
     if (!call->parking.is_on)
         return 0;
-    if (settings->policy->preempting == PREEMPT_NONE)
+    if (settings->policy->preempting == PREEMPT_NONE && !call->is_park_auto)
         return error_set(err, -EINVAL,
             "--park: policy %s preempts no job; choose a preemptive one, such as --policy learnt",
             settings->policy->name);
@@ -279,6 +316,9 @@ static int replay(struct run_call *call, const char *path, struct workload *work
     struct engine *engine, struct error *err)
 {
     struct sched_settings settings;
+    if (call->is_park_auto && !call->parking.is_on && parking_options_read(&call->parking, "", err) < 0)
+        return err->code;
+    call->parking.is_auto = call->is_park_auto;
     choose_settings(call, &settings);
     int result = check_parking(call, &settings, err);
     if (result < 0)
@@ -322,6 +362,7 @@ static int run(int argc, char **argv)
         .age_cap_ms = -1,
         .repair_ms = REPAIR_MS,
         .seed = 1 };
+    call.park_bound = call.park_ratio = call.park_layers = -1;
     struct error err = { 0 };
     int first = 0;
     if (talk_parse(&command_run, argc, argv, rows, &call, 0, 1, &first, &err) < 0)

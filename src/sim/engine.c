@@ -111,7 +111,7 @@ static void fill_spec(const struct engine *engine, uint32_t number, struct sched
         ret->key.estimate_ms = job->duration_ms > 0 ? job->duration_ms : 1;
     else if (options->estimate == ESTIMATE_WALLTIME)
         ret->key.estimate_ms = job->wall_ms;
-    if (options->parking.is_on)
+    if (options->parking.is_on && !options->parking.is_auto) // the scheduler binds what it parks
         parking_bind(&engine->parking, number, &ret->key.request);
 }
 
@@ -125,12 +125,24 @@ static int64_t estimate_of(const struct engine *engine, uint32_t number)
 
 /* --- what the scheduler decides --- */
 
+/* It starts, or returns: of all jobs, what part of its own run was one parked for at most? */
+static void note_parked(struct engine *engine, struct job_result *result)
+{
+    if (!result->is_parked)
+        return;
+    result->is_parked = false;
+    result->parked_ms += engine->now_ms - result->since_ms;
+    double part = (double)result->parked_ms / (double)(result->ran_ms > 0 ? result->ran_ms : 1);
+    engine->most_parked = part > engine->most_parked ? part : engine->most_parked;
+}
+
 static uint64_t on_start(void *arg, uint64_t id, const struct allocation *allocation)
 {
     struct engine *engine = arg;
     uint32_t number = (uint32_t)(id - 1);
     struct job_result *result = &engine->results[number];
     result->wait_ms += engine->now_ms - result->since_ms;
+    note_parked(engine, result);
     if (result->start_ms < 0) {
         result->start_ms = engine->now_ms;
         result->estimate_ms = estimate_of(engine, number);
@@ -188,7 +200,7 @@ static bool on_may_preempt(void *arg, uint64_t id)
 static void bind_place(struct engine *engine, uint32_t number)
 {
     struct sched_job_spec spec;
-    if (engine->options.parking.where == PARKING_ANY)
+    if (engine->options.parking.where == PARKING_ANY || engine->options.parking.is_auto)
         return;
     fill_spec(engine, number, &spec);
     sched_edit(engine->sched, engine->now_ms, &spec);
@@ -205,6 +217,8 @@ static void lose_parked(struct engine *engine, uint32_t node)
         int64_t done_ms = engine->workload->jobs[number].duration_ms - result->work_ms;
         engine->lost_gpu_ms += (double)(done_ms > 0 ? done_ms : 0) * (double)parked->gpu_milli / SHARE_WHOLE;
         parking_remove(&engine->parking, number);
+        result->is_parked = false;
+        result->ran_ms = result->parked_ms = 0;
         struct sched_job_spec spec;
         fill_spec(engine, number, &spec);
         result->work_ms = engine->workload->jobs[number].duration_ms;
@@ -214,28 +228,55 @@ static void lose_parked(struct engine *engine, uint32_t node)
     }
 }
 
-/* At once: the scheduler may then count on its GPUs in the same pass. */
-static void on_preempt(void *arg, uint64_t id, const char *why)
+/* It leaves its GPUs, with its work. Returns how much it has done. */
+static int64_t give_way(struct engine *engine, uint32_t number, bool is_parked)
 {
-    struct engine *engine = arg;
-    uint32_t number = (uint32_t)(id - 1);
     struct job_result *result = &engine->results[number];
     const struct sim_job *job = &engine->workload->jobs[number];
-    const struct sched_settings *settings = engine->options.settings;
-    (void)why;
-    bool is_parked = engine->options.parking.is_on;
     int64_t cost_ms = is_parked ? parking_add(&engine->parking, sched_cluster(engine->sched), number,
                                       &engine->places[number], engine->now_ms)
-                                : sched_preempt_cost(settings, job->gpus);
+                                : sched_preempt_cost(engine->options.settings, job->gpus);
     leave(engine, number);
     result->work_ms += cost_ms - worked_ms(engine, result);
+    result->ran_ms += engine->now_ms - result->since_ms;
     result->preemptions++;
     result->since_ms = engine->now_ms;
     engine->n_preemptions++;
     engine->n_waiting++;
     engine->lost_gpu_ms += (double)cost_ms * result->gpu_milli / SHARE_WHOLE;
     /* Work kept, less what giving way costs: so the scheduler's "left" is the truth of this clock. */
-    sched_stopped(engine->sched, engine->now_ms, id, job->duration_ms - result->work_ms);
+    return job->duration_ms - result->work_ms;
+}
+
+/* By the rule of the scheduler (sched/sched_guest.c). */
+static bool on_may_park(void *arg, uint64_t id)
+{
+    const struct engine *engine = arg;
+    uint32_t number = (uint32_t)(id - 1);
+    if (!engine->results[number].is_running)
+        return !engine->parking.refuses[number];
+    return parking_allows(&engine->parking, sched_cluster(engine->sched), number, &engine->places[number]);
+}
+
+static void on_park(void *arg, uint64_t id, uint64_t guest)
+{
+    struct engine *engine = arg;
+    uint32_t number = (uint32_t)(id - 1);
+    (void)guest;
+    int64_t done_ms = give_way(engine, number, true);
+    engine->results[number].is_parked = true;
+    sched_parked(engine->sched, engine->now_ms, id, done_ms);
+}
+
+/* At once: the scheduler may then count on its GPUs in the same pass. */
+static void on_preempt(void *arg, uint64_t id, const char *why)
+{
+    struct engine *engine = arg;
+    uint32_t number = (uint32_t)(id - 1);
+    (void)why;
+    bool is_parked = engine->options.parking.is_on && !engine->options.parking.is_auto;
+    int64_t done_ms = give_way(engine, number, is_parked);
+    sched_stopped(engine->sched, engine->now_ms, id, done_ms);
     if (is_parked)
         bind_place(engine, number);
 }
@@ -256,6 +297,7 @@ static void interrupt_job(struct engine *engine, uint32_t number)
     engine->lost_gpu_ms += (double)(engine->now_ms - result->since_ms) * result->gpu_milli / SHARE_WHOLE;
     leave(engine, number);
     result->work_ms = engine->workload->jobs[number].duration_ms;
+    result->ran_ms = result->parked_ms = 0;
     result->since_ms = engine->now_ms;
     engine->n_interruptions++;
     engine->n_waiting++;
@@ -449,8 +491,13 @@ int engine_run(struct engine *engine, const struct workload *workload, const str
 {
     *engine = (struct engine){ .workload = workload, .nodes = nodes, .options = *options };
     struct sched_callbacks callbacks = { .arg = engine, .start = on_start, .preempt = on_preempt };
-    if (options->parking.is_on) {
+    if (options->parking.is_auto) {
+        callbacks.park = on_park;
+        callbacks.may_park = on_may_park;
+    } else if (options->parking.is_on) {
         callbacks.may_preempt = on_may_preempt;
+    }
+    if (options->parking.is_on) {
         engine->places = xcalloc(workload->n_jobs, sizeof(*engine->places));
     }
     parking_init(&engine->parking, &options->parking, nodes->count, workload->n_jobs);

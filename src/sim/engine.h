@@ -61,7 +61,9 @@ struct job_result {
     /* While it is active. */
     int64_t since_ms, work_ms; // start of the current wait or run; remaining work
     int64_t delay_ms;          // of the current run: before its work begins
-    uint32_t generation;       // incremented at each start and stop, to detect stale end events
+    int64_t ran_ms, parked_ms; // in earlier periods, and parked by the scheduler
+    bool is_parked;
+    uint32_t generation; // incremented at each start and stop, to detect stale end events
     uint32_t preemptions;
     uint32_t gpu_milli; // held
     bool is_refused, is_running;
@@ -90,6 +92,7 @@ struct engine {
     struct failures failures;
     struct allocation *places; // with parking: of each job, where it ran last
     struct parking parking;    // if options.parking.is_on
+    double most_parked;        // the longest that the scheduler parked a job, in its own run time before
     /* For drawing. */
     struct segment *segments;
     size_t n_segments;

@@ -116,6 +116,8 @@ void metrics_make(struct engine *engine, struct metrics *ret)
         .user_jobs = xcalloc(workload->users.count + 1, sizeof(uint32_t)) };
     *ret = (struct metrics){ .refused = engine->n_refused,
         .preemptions = engine->n_preemptions,
+        .parks = engine->options.parking.is_auto ? engine->parking.n_parks : 0,
+        .most_parked = engine->most_parked,
         .interruptions = engine->n_interruptions };
     int64_t first_ms = -1, last_end_ms = 0, last_submit_ms = 0;
     for (size_t i = 0; i < workload->n_jobs; i++) {

@@ -22,6 +22,8 @@ struct metrics {
     double utilization; // until the last submission, 0 to 1
     uint64_t preemptions, interruptions;
     double lost_gpu_s;
+    uint64_t parks;     // by the rule of the scheduler
+    double most_parked; // see struct engine
     double jain, worst_user_slowdown;
     char *worst_user; // owned by the workload
     /* While jobs were waiting. */

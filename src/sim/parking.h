@@ -17,6 +17,7 @@ enum parking_where { PARKING_ANY, PARKING_NODE, PARKING_GPU }; // where a parked
 
 struct parking_options {
     bool is_on;
+    bool is_auto; // the scheduler parks by its own rule, which says where a job returns to
     enum parking_where where;
     double room;                  // parked GPUs that a node may hold, per GPU of its own
     int64_t save_ms, save_gpu_ms; // additional work of the parked job, and the same for each of its GPUs

@@ -121,6 +121,9 @@ void report_json(const struct report *report, FILE *out)
         "  \"jobs\": %zu,\n  \"refused_jobs\": %zu,\n  \"bad_lines\": %llu,\n  \"users\": %zu,\n",
         metrics->jobs, metrics->refused, (unsigned long long)report->bad_lines, metrics->users);
     buffer_printf(&text, "  \"preemptions\": %llu,\n", (unsigned long long)metrics->preemptions);
+    if (metrics->parks > 0)
+        buffer_printf(&text, "  \"parks\": %llu,\n  \"parked_at_most\": %.3f,\n",
+            (unsigned long long)metrics->parks, metrics->most_parked);
     buffer_printf(&text, "  \"interruptions\": %llu,\n", (unsigned long long)metrics->interruptions);
     for (size_t i = 0; i < sizeof(figures) / sizeof(*figures); i++)
         buffer_printf(
@@ -203,6 +206,9 @@ void report_table(const struct report *report, FILE *out)
     (void)fprintf(out, "preemptions      %llu, by failed nodes %llu; %.0f GPU-seconds lost\n",
         (unsigned long long)metrics->preemptions, (unsigned long long)metrics->interruptions,
         metrics->lost_gpu_s);
+    if (metrics->parks > 0)
+        (void)fprintf(out, "parked           %llu times, at most %.2f times as long as the job had run\n",
+            (unsigned long long)metrics->parks, metrics->most_parked);
     (void)fprintf(out,
         "fragmentation    %.2f GPUs (%.2f %%) unallocated while jobs waited, largest gang %.2f\n",
         metrics->free_gpus, metrics->free_percent, metrics->largest_gang);

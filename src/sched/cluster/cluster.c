@@ -160,9 +160,12 @@ struct cluster_gpu *cluster_gpu(struct cluster_node *node, uint32_t index, const
         return gpu;
     node->gpus = xreallocarray(node->gpus, node->n_gpus + 1, sizeof(*gpu));
     gpu = &node->gpus[node->n_gpus++];
-    *gpu = (struct cluster_gpu){
-        .index = index, .uuid = xstrdup(uuid), .hold_from_ms = TIME_NEVER, .numa = -1, .pcie_switch = -1
-    };
+    *gpu = (struct cluster_gpu){ .index = index,
+        .uuid = xstrdup(uuid),
+        .hold_from_ms = TIME_NEVER,
+        .return_ms = TIME_NEVER,
+        .numa = -1,
+        .pcie_switch = -1 };
     return gpu;
 }
 

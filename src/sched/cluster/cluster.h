@@ -54,6 +54,10 @@ struct cluster_gpu {
     uint64_t hold_class;              // number of the class it is held for; several: 0
     struct cluster_booking *bookings; // reservations, ordered by time
     size_t n_bookings;
+    /* Of jobs that were parked from it by the scheduler and return at the latest then (sched_parked.c). */
+    int64_t return_ms;       // TIME_NEVER: none
+    uint32_t parked;         // how many
+    int64_t parked_until_ms; // when they have probably ended
     /* Topology; equal numbers are close. -1: unknown. */
     int16_t numa, pcie_switch;
     uint64_t links; // bit k: NVLink to the GPU at position k of the same node

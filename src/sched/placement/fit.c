@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one node may allocate to a request now. A GPU that is not allocated may be excluded for three reasons:
+ * What one node may allocate to a request now. A GPU that is not allocated may be excluded for four reasons:
  * it is held for blocked jobs of the plan (excludes jobs expected to end after the hold begins), it is
- * reserved (excludes jobs whose certain end is after its beginning), or it is closed or used by external
- * processes.
+ * reserved (excludes jobs whose certain end is after its beginning), it is owed to a parked job (the same,
+ * unless the job can give it back), or it is closed or used by external processes.
  */
 #include "sched/placement/placement.h"
 
@@ -49,6 +49,14 @@ static bool is_reserved(const struct cluster_gpu *gpu, const struct fit *fit)
     return false;
 }
 
+/* Whoever was parked from the GPU returns in time: the job has ended by then, or it gives the GPU back. */
+static bool is_owed(const struct cluster_gpu *gpu, const struct fit *fit)
+{
+    if (gpu->return_ms == TIME_NEVER || fit->limit_ms <= gpu->return_ms)
+        return false;
+    return fit->give_back_ms == 0 || fit->give_back_ms > gpu->return_ms || gpu->parked > fit->parked_max;
+}
+
 static bool share_fits(
     const struct cluster_gpu *gpu, const struct sched_request *request, const struct fit *fit)
 {
@@ -77,7 +85,8 @@ bool fit_gpu(const struct cluster *cluster, const struct cluster_node *node, con
     }
     if (fit->gpu_bytes_max > 0 && gpu->memory_bytes > fit->gpu_bytes_max)
         return false;
-    if (!cluster_gpu_is_open(node, gpu) || !cluster_gpu_suits(cluster, gpu, request) || is_reserved(gpu, fit))
+    if (!cluster_gpu_is_open(node, gpu) || !cluster_gpu_suits(cluster, gpu, request) ||
+        is_reserved(gpu, fit) || is_owed(gpu, fit))
         return false;
     if (request_is_shared(request))
         return share_fits(gpu, request, fit);

@@ -18,7 +18,11 @@ struct fit {
     uint64_t class_number;        // holds for this class are ignored; 0: for none
     const uint64_t *reservations; // ids of the reservations its user may use now
     size_t n_reservations;
-    bool may_give_way;      // preemptible: may use reserved GPUs before the reservation begins
+    bool may_give_way; // preemptible: may use reserved GPUs before the reservation begins
+    /* Of a job that can be parked or stopped: it must have the GPU until this time before it gives it back to
+     * one that was parked from it. 0: it cannot give it back before its certain end. */
+    int64_t give_back_ms;
+    uint32_t parked_max;    // and at most so many are parked from the GPU
     bool counts_starts;     // to start now: a node may be starting as many jobs as it may
     uint64_t gpu_bytes_max; // only GPUs with at most this much memory; 0: any
 };

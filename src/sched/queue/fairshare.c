@@ -361,14 +361,15 @@ bool fairshare_is_limited(const struct fairshare *fairshare, const struct accoun
             limits->gpu_milli / 1000.0);
         return true;
     }
-    if (limits->jobs > 0 && account->running >= limits->jobs) {
+    if (limits->jobs > 0 && account->running + account->aside >= limits->jobs) {
         (void)snprintf(
             text, size, "running jobs: %" PRIu32 " of at most %" PRIu32, account->running, limits->jobs);
         return true;
     }
     if (gpu_milli == 0) // it holds and uses no GPU, however much its owner does
         return false;
-    if (limits->gpu_milli > 0 && (uint64_t)account->gpu_milli + gpu_milli > limits->gpu_milli) {
+    if (limits->gpu_milli > 0 &&
+        (uint64_t)account->gpu_milli + account->aside_milli + gpu_milli > limits->gpu_milli) {
         (void)snprintf(text, size, "%g of %g GPUs in use%s", account->gpu_milli / 1000.0,
             limits->gpu_milli / 1000.0,
             account->gpu_milli < limits->gpu_milli ? ", too many to add this job's" : "");

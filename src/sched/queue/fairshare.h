@@ -59,6 +59,7 @@ struct account {
     double factor; // last value used by the scheduler; see fairshare_factor()
     struct account_limits limits;
     uint32_t running;             // running jobs
+    uint32_t aside, aside_milli;  // jobs that the scheduler has parked, and their GPUs: limits count them
     bool had_turn;                // it had one, and others may wait for theirs (sched/sched_rank.c)
     uint32_t gpu_milli;           // GPUs held
     uint64_t charged_milli;       // and charged for

@@ -39,6 +39,20 @@ static void on_preempt(void *arg, uint64_t job, const char *why)
     scene->preempted[scene->n_preempted++] = job;
 }
 
+static void on_park(void *arg, uint64_t job, uint64_t guest)
+{
+    struct scene *scene = arg;
+    assert_true(scene->n_parks < 64);
+    scene->guests[scene->n_parks] = guest;
+    scene->parks[scene->n_parks++] = job;
+}
+
+static bool on_may_park(void *arg, uint64_t job)
+{
+    const struct scene *scene = arg;
+    return job != scene->cannot_park;
+}
+
 static void on_unreserve(void *arg, uint64_t reservation)
 {
     struct scene *scene = arg;
@@ -58,9 +72,12 @@ struct scene *scene_new(void)
 
 void scene_open(struct scene *scene, uint32_t nodes, uint32_t gpus)
 {
-    struct sched_callbacks callbacks = {
-        .arg = scene, .start = on_start, .preempt = on_preempt, .unreserve = on_unreserve
-    };
+    struct sched_callbacks callbacks = { .arg = scene,
+        .start = on_start,
+        .preempt = on_preempt,
+        .unreserve = on_unreserve,
+        .park = on_park,
+        .may_park = on_may_park };
     scene->sched = sched_new(&scene->settings, &callbacks);
     struct cluster *cluster = sched_cluster(scene->sched);
     for (uint32_t n = 0; n < nodes; n++) {

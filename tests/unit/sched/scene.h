@@ -23,6 +23,9 @@ struct scene {
     size_t n_starts;
     uint64_t preempted[64];
     size_t n_preempted;
+    uint64_t parks[64], guests[64]; // to be parked, and for which job (0: a parked one returns)
+    size_t n_parks;
+    uint64_t cannot_park;  // a job that is known not to be parkable
     uint64_t returned[16]; // reservations
     size_t n_returned;
 };

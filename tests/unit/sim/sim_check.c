@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <cmocka.h>
 #include <stdlib.h>
@@ -313,6 +314,56 @@ static void equal_seeds_make_equal_cases(void **state)
     case_clear(&b);
 }
 
+/* Job 2 takes longer than job 1 may be parked, and no longer than the scheduler is told. */
+static void make_guest(struct sim_case *ret)
+{
+    make_parked(ret, 1, CHECK_PARK_AUTO);
+    ret->settings[SET_POLICY] = 0;
+    ret->settings[SET_PARK_ROOM] = 3000;
+    ret->nodes[0][NODE_GPUS] = 1;
+    ret->n_jobs = 2;
+    ret->jobs[0][JOB_AT] = 1000;
+    ret->jobs[0][JOB_RUN] = 100000000;
+    ret->jobs[1][JOB_AT] = 61000;
+    ret->jobs[1][JOB_RUN] = 1000000;
+}
+
+static void parking_for_longer_than_promised_is_found(void **state)
+{
+    (void)state;
+    struct check_spoiler spoiler = { .park_bound = 40 };
+    struct sim_case of;
+    struct error err = { 0 };
+    make_guest(&of);
+    assert_int_equal(check_run(&of, NULL, &err), 0);
+    assert_int_equal(check_run(&of, &spoiler, &err), -EPROTO);
+    assert_non_null(strstr(err.message, "job 1 has been parked for "));
+    assert_non_null(strstr(err.message, "more than 4 times the 60000 ms that it has run"));
+    case_clear(&of);
+}
+
+/* So the random cases do come to the bound. */
+static void random_cases_come_to_the_bound(void **state)
+{
+    (void)state;
+    unsigned n_rule = 0, n_found = 0;
+    for (uint64_t seed = 1; seed <= 800; seed++) {
+        struct check_spoiler spoiler = { .park_bound = 40 };
+        struct sim_case of;
+        struct error err = { 0 };
+        case_make(&of, seed);
+        if (of.settings[SET_PARK] == CHECK_PARK_AUTO) {
+            n_rule++;
+            assert_int_equal(check_run(&of, NULL, &err), 0);
+            n_found +=
+                check_run(&of, &spoiler, &err) < 0 && strstr(err.message, "has been parked for") != NULL;
+        }
+        case_clear(&of);
+    }
+    if (n_rule < 20 || n_found < 3)
+        fail_msg("%u cases have the rule, and in %u a job is parked for too long", n_rule, n_found);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +371,8 @@ int main(void)
         cmocka_unit_test(an_own_priority_that_counts_for_all_or_for_nobody_is_found),
         cmocka_unit_test(a_promise_that_is_not_kept_is_found),
         cmocka_unit_test(parking_against_a_rule_is_found),
+        cmocka_unit_test(parking_for_longer_than_promised_is_found),
+        cmocka_unit_test(random_cases_come_to_the_bound),
         cmocka_unit_test(own_priorities_order_a_job_that_gives_way_in_the_same_pass),
         cmocka_unit_test(a_case_survives_being_written_and_read),
         cmocka_unit_test(equal_seeds_make_equal_cases),

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Parked jobs return at the latest when the GPUs that they left are due (sched_parked.c): on any of their
+ * node that are free, or on those, whose jobs are parked then, or preempted if they cannot be. Such a return
+ * asks for no rank and no limit: it has been in the queue like every other job until now.
+ */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "sched/sched_private.h"
+
+static bool is_due(const struct sched *sched, const struct parked_job *parked)
+{
+    return parked->job->blockers == 0 && parked->job->run == NULL &&
+           sched_parked_due(sched, parked) <= sched->now_ms;
+}
+
+struct due {
+    uint64_t job;
+    int64_t bound_ms;
+};
+
+static int compare_due(const void *a, const void *b)
+{
+    const struct due *left = a, *right = b;
+    if (left->bound_ms != right->bound_ms)
+        return left->bound_ms < right->bound_ms ? -1 : 1;
+    return (left->job > right->job) - (left->job < right->job);
+}
+
+/* Whether the job may have these GPUs, whoever has them now, and whatever is planned and owed there. */
+static bool can_be_open(const struct sched *sched, const struct sched_job *job, const struct allocation *left)
+{
+    const struct cluster_node *node = &sched->cluster.nodes[left->nodes[0].node];
+    uint64_t reservations[16];
+    struct fit fit;
+    sched_fit_of(sched, job->class, reservations, 16, &fit);
+    for (size_t i = 0; i < left->n_gpus; i++) {
+        struct cluster_gpu gpu = node->gpus[left->gpus[i].gpu];
+        gpu.is_exclusive = false;
+        gpu.share_slots = gpu.share_booked = 0;
+        gpu.memory_booked = 0;
+        gpu.hold_from_ms = gpu.return_ms = TIME_NEVER;
+        if (!fit_gpu(&sched->cluster, node, &gpu, &job->class->key.request, &fit))
+            return false;
+    }
+    return node->is_up && !node->is_drained;
+}
+
+static bool is_free(const struct sched *sched, const struct allocation *left)
+{
+    const struct cluster_node *node = &sched->cluster.nodes[left->nodes[0].node];
+    for (size_t i = 0; i < left->n_gpus; i++)
+        if (!cluster_gpu_is_whole(&node->gpus[left->gpus[i].gpu]))
+            return false;
+    return true;
+}
+
+static bool overlap(const struct allocation *a, const struct allocation *b)
+{
+    for (size_t i = 0; i < a->n_gpus; i++)
+        for (size_t k = 0; k < b->n_gpus; k++)
+            if (a->gpus[i].node == b->gpus[k].node && a->gpus[i].gpu == b->gpus[k].gpu)
+                return true;
+    return false;
+}
+
+/* By their ids: a callback may end one at once. */
+static void clear_gpus(struct sched *sched, const struct allocation *left)
+{
+    const struct node_runs *runs = sched_node_runs(sched, left->nodes[0].node);
+    uint64_t *ids = xcalloc(runs->count + 1, sizeof(*ids));
+    size_t count = 0;
+    for (size_t i = 0; i < runs->count; i++)
+        if (overlap(&runs->runs[i]->allocation, left))
+            ids[count++] = runs->runs[i]->job->entry.job;
+    for (size_t i = 0; i < count; i++) {
+        struct sched_job *job = sched_find(sched, ids[i]);
+        if (job == NULL || job->run == NULL)
+            continue;
+        if (sched_parks(sched) && sched_run_can_park(sched, job->run))
+            sched_give_back(sched, job->run, 0);
+        else
+            sched_give_way(sched, job->run, "its GPUs are due to a parked job");
+    }
+    free(ids);
+}
+
+static bool start_where_free(struct sched *sched, struct sched_job *job)
+{
+    uint64_t reservations[16];
+    struct allocation found = { 0 };
+    struct fit fit;
+    sched_fit_of(sched, job->class, reservations, 16, &fit);
+    fit.end_ms = sched->now_ms; // holds for others are planned again
+    bool has = placement_choose(sched->settings.placement, sched->placement_state, &sched->cluster,
+        &job->class->key.request, &fit, &found, &sched->counts.index_work);
+    if (has)
+        sched_start(sched, job, &found);
+    allocation_clear(&found);
+    return has;
+}
+
+/* Directly, whatever is owed to others there: its time is before theirs. */
+static bool start_where_it_was(struct sched *sched, struct sched_job *job, struct allocation *left)
+{
+    if (!can_be_open(sched, job, left) || !is_free(sched, left))
+        return false;
+    sched_start(sched, job, left);
+    return true;
+}
+
+static void return_one(struct sched *sched, struct sched_job *job)
+{
+    struct parked_job *parked = job->rules->parked;
+    if (can_be_open(sched, job, &parked->left) && !is_free(sched, &parked->left)) {
+        (void)sched_parked_lift(sched, job);
+        bool is_back = start_where_free(sched, job);
+        if (is_back) {
+            sched_parked_began(sched, parked);
+            return;
+        }
+        sched_parked_put(sched, parked);
+        clear_gpus(sched, &parked->left);
+    }
+    (void)sched_parked_lift(sched, job);
+    if (start_where_it_was(sched, job, &parked->left) || start_where_free(sched, job))
+        sched_parked_began(sched, parked);
+    else
+        sched_parked_put(sched, parked);
+}
+
+void sched_return_due(struct sched *sched)
+{
+    if (sched->n_parked == 0 || sched->is_fork)
+        return;
+    sched_parked_reckon(sched);
+    struct due *due = xcalloc(sched->n_parked + 1, sizeof(*due));
+    size_t count = 0;
+    for (size_t i = 0; i < sched->n_parked; i++)
+        if (is_due(sched, sched->parked[i])) {
+            uint64_t id = sched->parked[i]->job->entry.job;
+            due[count++] = (struct due){ id, sched_latest_return(sched, id) };
+        }
+    qsort(due, count, sizeof(*due), compare_due);
+    for (size_t i = 0; i < count; i++) {
+        struct sched_job *job = sched_find(sched, due[i].job);
+        if (job != NULL && job->rules->parked != NULL && is_due(sched, job->rules->parked))
+            return_one(sched, job);
+    }
+    free(due);
+}

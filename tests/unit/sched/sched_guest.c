@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: MIT */
+/* The scheduler parks jobs for shorter ones: when, for whom, and until when at the latest. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "sched/sched_private.h"
+#include "scene.h"
+
+#define SLOT_S 60 // the quantum: parks cost nothing here
+
+static struct scene *open_mode(enum parking_mode mode, uint32_t nodes, uint32_t gpus)
+{
+    struct scene *scene = scene_new();
+    scene->settings.policy = policy_find("default");
+    scene->settings.parking = mode;
+    scene->settings.quantum_ms = SLOT_S * 1000;
+    scene->settings.preempt_cost_ms = scene->settings.preempt_cost_wide_ms = 0;
+    scene->settings.preempt_grace_ms = 0;
+    scene_open(scene, nodes, gpus);
+    return scene;
+}
+
+static struct scene *open_auto(uint32_t nodes, uint32_t gpus)
+{
+    return open_mode(PARKING_AUTO, nodes, gpus);
+}
+
+static uint64_t add_running(struct scene *scene, uint32_t gpus, int64_t seconds)
+{
+    uint64_t job = scene_add(scene, gpus, seconds);
+    assert_true(scene_runs(scene, job));
+    sched_started(scene->sched, scene->now_ms, job);
+    return job;
+}
+
+/* What was to be parked, is. */
+static void let_park(struct scene *scene)
+{
+    while (scene->n_parks > 0)
+        sched_parked(scene->sched, scene->now_ms, scene->parks[--scene->n_parks], 1);
+    scene_wait(scene, 0);
+}
+
+static void refuse(struct scene *scene)
+{
+    assert_int_equal(scene->n_parks, 1);
+    sched_park_refused(scene->sched, scene->now_ms, scene->parks[--scene->n_parks]);
+    scene_wait(scene, 0);
+}
+
+static int64_t latest_s(const struct scene *scene, uint64_t job)
+{
+    return (sched_latest_return(scene->sched, job) - scene->now_ms) / 1000;
+}
+
+/* One GPU; a job of 10000 s that has run for 500 s is parked for one of 100 s. */
+static struct scene *open_pair(uint64_t *ret_host, uint64_t *ret_guest)
+{
+    struct scene *scene = open_auto(1, 1);
+    *ret_host = add_running(scene, 1, 10000);
+    scene_wait(scene, 500);
+    *ret_guest = scene_add(scene, 1, 100);
+    let_park(scene);
+    assert_true(scene_runs(scene, *ret_guest));
+    assert_false(scene_runs(scene, *ret_host));
+    sched_started(scene->sched, scene->now_ms, *ret_guest);
+    return scene;
+}
+
+static void a_job_is_parked_for_one_that_needs_half_of_what_it_still_needs(void **state)
+{
+    static const struct {
+        int64_t host_s, ran_s, guest_s;
+        bool is_parked;
+    } rows[] = {
+        { 10000, 3000, 3500, true },
+        { 10000, 3000, 3501, false }, // 7000 are left
+        { 10000, 59, 10, false },     // within the quantum
+        { 10000, 60, 180, true },     // as long as it may be parked, less a slot
+        { 10000, 60, 181, false },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct scene *scene = open_auto(1, 1);
+        uint64_t host = add_running(scene, 1, rows[i].host_s);
+        scene_wait(scene, rows[i].ran_s);
+        uint64_t guest = scene_add(scene, 1, rows[i].guest_s);
+        if (scene->n_parks != rows[i].is_parked)
+            fail_msg("row %zu: %zu parked", i, scene->n_parks);
+        if (rows[i].is_parked) {
+            assert_int_equal(scene->parks[0], host);
+            assert_int_equal(scene->guests[0], guest);
+        }
+        scene_free(scene);
+    }
+}
+
+static void nothing_is_parked_unless_the_setting_says_so(void **state)
+{
+    (void)state;
+    for (unsigned mode = PARKING_NEVER; mode <= PARKING_ASKED; mode++) {
+        struct scene *scene = open_mode((enum parking_mode)mode, 1, 1);
+        uint64_t host = add_running(scene, 1, 100000);
+        scene_wait(scene, 5000);
+        scene_add(scene, 1, 10);
+        scene_wait(scene, 5000);
+        assert_int_equal(scene->n_parks + scene->n_preempted, 0);
+        assert_true(scene_runs(scene, host));
+        scene_free(scene);
+    }
+}
+
+/* Jobs that wait and are no guests, each for another reason. */
+static void some_jobs_are_no_hosts_and_some_no_guests(void **state)
+{
+    static const struct {
+        const char *what;
+        uint32_t nodes, host_gpus, guest_gpus;
+        int32_t host_priority;
+        bool is_preemptible, cannot_park, has_limit;
+        size_t parks;
+    } rows[] = {
+        { "plain", 1, 2, 2, 0, false, false, false, 1 },
+        { "narrower", 1, 2, 1, 0, false, false, false, 1 },
+        { "wider than each host", 1, 1, 2, 0, false, false, false, 0 },
+        { "on several nodes", 2, 4, 1, 0, false, false, false, 0 },
+        { "of higher priority", 1, 2, 2, 1, false, false, false, 0 },
+        { "a preemptible guest", 1, 2, 2, 0, true, false, false, 0 },
+        { "a guest that cannot be parked", 1, 2, 2, 0, false, true, false, 0 },
+        { "a guest that cannot be parked, with a limit", 1, 2, 2, 0, false, true, true, 1 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct scene *scene = open_auto(rows[i].nodes, 2);
+        struct sched_job_spec spec = scene_job(scene, rows[i].host_gpus, 100000);
+        spec.key.priority = rows[i].host_priority;
+        sched_started(scene->sched, scene->now_ms, scene_submit(scene, &spec));
+        if (rows[i].host_gpus == 1)
+            add_running(scene, 1, 100000);
+        scene_wait(scene, 1000);
+        spec = scene_job(scene, rows[i].guest_gpus, 100);
+        spec.key.is_preemptible = rows[i].is_preemptible;
+        spec.key.limit_ms = rows[i].has_limit ? 200000 : 0;
+        scene->cannot_park = rows[i].cannot_park ? spec.id : 0;
+        scene_submit(scene, &spec);
+        if (scene->n_parks != rows[i].parks)
+            fail_msg("%s: %zu parked", rows[i].what, scene->n_parks);
+        scene_free(scene);
+    }
+}
+
+static void the_host_continues_when_the_guest_has_ended(void **state)
+{
+    uint64_t host, guest;
+    struct scene *scene = open_pair(&host, &guest);
+    (void)state;
+    assert_int_equal(latest_s(scene, host), 2000);
+    scene_wait(scene, 100);
+    scene_end(scene, guest);
+    assert_true(scene_runs(scene, host));
+    assert_true(sched_latest_return(scene->sched, host) == TIME_NEVER);
+    sched_started(scene->sched, scene->now_ms, host);
+    scene_wait(scene, 100);
+    scene_add(scene, 1, 100);
+    let_park(scene);
+    assert_int_equal(latest_s(scene, host), 4 * 600 - 100); // all in all
+    scene_free(scene);
+}
+
+static void a_guest_that_takes_longer_is_parked_when_its_host_is_due(void **state)
+{
+    uint64_t host, guest;
+    struct scene *scene = open_pair(&host, &guest);
+    (void)state;
+    scene_wait(scene, 2000 - SLOT_S - 1);
+    assert_int_equal(scene->n_parks, 0);
+    scene_wait(scene, 1);
+    assert_int_equal(scene->n_parks, 1);
+    assert_int_equal(scene->parks[0], guest);
+    let_park(scene);
+    assert_true(scene_runs(scene, host));
+    assert_int_equal(latest_s(scene, guest), 4 * (2000 - SLOT_S)); // and it has the same promise
+    scene_free(scene);
+}
+
+static void a_guest_that_refuses_is_stopped_when_its_host_is_due(void **state)
+{
+    uint64_t host, guest;
+    struct scene *scene = open_pair(&host, &guest);
+    (void)state;
+    scene_wait(scene, 2000 - SLOT_S);
+    refuse(scene);
+    assert_int_equal(scene->n_preempted, 1);
+    assert_int_equal(scene->preempted[0], guest);
+    sched_stopped(scene->sched, scene->now_ms, guest, 0);
+    scene_wait(scene, 0);
+    assert_true(scene_runs(scene, host));
+    scene_free(scene);
+}
+
+static void a_host_that_refuses_runs_on_and_is_not_asked_again(void **state)
+{
+    struct scene *scene = open_auto(1, 1);
+    (void)state;
+    uint64_t host = add_running(scene, 1, 10000);
+    scene_wait(scene, 500);
+    scene_add(scene, 1, 100);
+    refuse(scene);
+    scene_wait(scene, 3000);
+    assert_true(scene_runs(scene, host));
+    assert_int_equal(scene->n_parks + scene->n_preempted, 0);
+    scene_free(scene);
+}
+
+static void a_host_may_end_while_it_is_being_parked_or_is_parked(void **state)
+{
+    uint64_t host, guest;
+    (void)state;
+    struct scene *scene = open_auto(1, 1);
+    host = add_running(scene, 1, 10000);
+    scene_wait(scene, 500);
+    guest = scene_add(scene, 1, 100);
+    assert_int_equal(scene->n_parks, 1);
+    scene_end(scene, host);
+    assert_true(scene_runs(scene, guest));
+    scene_free(scene);
+
+    scene = open_pair(&host, &guest);
+    sched_withdraw(scene->sched, scene->now_ms, host); // cancelled
+    scene_wait(scene, 5000);
+    assert_int_equal(scene->n_parks + scene->n_preempted, 0); // nothing is owed
+    assert_true(scene_runs(scene, guest));
+    scene_free(scene);
+}
+
+static void what_comes_free_is_the_guests_before_anybody_elses(void **state)
+{
+    (void)state;
+    struct scene *scene = open_auto(1, 1);
+    uint64_t host = add_running(scene, 1, 10000);
+    scene_wait(scene, 500);
+    uint64_t guest = scene_add(scene, 1, 100);
+    struct sched_job_spec first = scene_job(scene, 1, 10000);
+    first.key.priority = 1;
+    scene_submit(scene, &first);
+    let_park(scene);
+    assert_true(scene_runs(scene, guest));
+    assert_false(scene_runs(scene, host));
+    assert_false(scene_runs(scene, first.id));
+    scene_free(scene);
+}
+
+static void a_lost_node_owes_nothing(void **state)
+{
+    uint64_t host, guest;
+    struct scene *scene = open_pair(&host, &guest);
+    struct cluster *cluster = sched_cluster(scene->sched);
+    (void)state;
+    cluster->nodes[0].is_up = false;
+    cluster_touch(cluster, &cluster->nodes[0]);
+    sched_stopped(scene->sched, scene->now_ms, guest, 0);
+    sched_withdraw(scene->sched, scene->now_ms, host);
+    struct sched_job_spec again = scene_job(scene, 1, 10000);
+    again.id = host;
+    sched_submit(scene->sched, scene->now_ms, &again);
+    scene_wait(scene, 5000);
+    assert_true(sched_latest_return(scene->sched, host) == TIME_NEVER);
+    assert_true(cluster->nodes[0].gpus[0].return_ms == TIME_NEVER);
+    cluster->nodes[0].is_up = true;
+    cluster_touch(cluster, &cluster->nodes[0]);
+    scene_wait(scene, 0);
+    assert_true(scene_runs(scene, host) != scene_runs(scene, guest));
+    scene_free(scene);
+}
+
+static void while_a_node_is_drained_nobody_is_parked_for_a_return(void **state)
+{
+    uint64_t host, guest;
+    struct scene *scene = open_pair(&host, &guest);
+    struct cluster *cluster = sched_cluster(scene->sched);
+    (void)state;
+    cluster->nodes[0].is_drained = true;
+    cluster_touch(cluster, &cluster->nodes[0]);
+    scene_wait(scene, 5000);
+    assert_int_equal(scene->n_parks + scene->n_preempted, 0);
+    cluster->nodes[0].is_drained = false;
+    cluster_touch(cluster, &cluster->nodes[0]);
+    scene_wait(scene, 0);
+    assert_int_equal(scene->n_parks, 1); // it is overdue
+    scene_free(scene);
+}
+
+static void a_held_job_is_owed_nothing_until_it_is_released(void **state)
+{
+    uint64_t host, guest;
+    struct scene *scene = open_pair(&host, &guest);
+    (void)state;
+    sched_block(scene->sched, scene->now_ms, host, BLOCK_HELD_USER, 0, 0);
+    scene_wait(scene, 5000);
+    assert_int_equal(scene->n_parks + scene->n_preempted, 0);
+    sched_block(scene->sched, scene->now_ms, host, 0, BLOCK_HELD_USER, 0);
+    scene_wait(scene, 0);
+    assert_int_equal(scene->n_parks, 1);
+    scene_free(scene);
+}
+
+/* The caller knows from its records how long it had run and been parked, since when, and what it left. */
+static void a_restart_changes_no_promise(void **state)
+{
+    uint64_t host, guest;
+    struct scene *before = open_pair(&host, &guest), *scene = open_auto(1, 1);
+    (void)state;
+    int64_t bound_ms = sched_latest_return(before->sched, host);
+    scene->now_ms = before->now_ms + 1000;
+    struct alloc_gpu gpu = { 0 };
+    struct alloc_node node = { 0 };
+    struct allocation left = { .gpus = &gpu, .n_gpus = 1, .nodes = &node, .n_nodes = 1 };
+    struct sched_job_spec spec = scene_job(scene, 1, 10000);
+    spec.ran_ms = 500000;
+    spec.parked_ms = before->now_ms;
+    spec.left = &left;
+    assert_int_equal(spec.id, host);
+    sched_submit(scene->sched, scene->now_ms, &spec);
+    spec = scene_job(scene, 1, 100);
+    sched_resume(scene->sched, scene->now_ms, &spec, &left, before->now_ms);
+    assert_true(sched_latest_return(scene->sched, host) == bound_ms);
+    scene_wait(scene, 2000 - SLOT_S - 2);
+    assert_int_equal(scene->n_parks, 0);
+    scene_wait(scene, 1);
+    assert_int_equal(scene->n_parks, 1);
+    let_park(scene);
+    assert_true(scene_runs(scene, host));
+    assert_int_equal(latest_s(scene, guest), 4 * (2000 - SLOT_S));
+    scene_free(scene);
+    scene_free(before);
+}
+
+static void time_on_gpus_without_running_counts_as_parked(void **state)
+{
+    uint64_t host, guest;
+    struct scene *scene = open_pair(&host, &guest);
+    (void)state;
+    scene_wait(scene, 100);
+    scene_end(scene, guest);
+    assert_true(scene_runs(scene, host));
+    scene_wait(scene, 50); // it could not return
+    sched_parked(scene->sched, scene->now_ms, host, 1);
+    assert_int_equal(latest_s(scene, host), 2000 - 150);
+    sched_block(scene->sched, scene->now_ms, host, BLOCK_BACKOFF, 0, scene->now_ms + 30000);
+    uint64_t longer = scene_add(scene, 1, 100000); // may be parked itself, so it may come meanwhile
+    assert_true(scene_runs(scene, longer));
+    sched_started(scene->sched, scene->now_ms, longer);
+    scene_wait(scene, 2000 - 150 - SLOT_S);
+    let_park(scene);
+    assert_true(scene_runs(scene, host));
+    scene_free(scene);
+}
+
+/* Its GPUs stay free for it, whoever waits. */
+static void who_could_not_leave_in_time_does_not_come(void **state)
+{
+    static const struct {
+        int64_t limit_s, wait_s;
+        bool cannot_park, does_start;
+    } rows[] = {
+        { 0, 0, true, false }, { 1900, 0, true, true }, { 2000, 0, true, false }, { 0, 0, false, true },
+        { 0, 2000 - 2 * SLOT_S - 10, false, true },
+        { 0, 2000 - 2 * SLOT_S + 10, false, false }, // it would have the GPU for less than a slot
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        uint64_t host, guest;
+        struct scene *scene = open_pair(&host, &guest);
+        sched_block(scene->sched, scene->now_ms, host, BLOCK_BACKOFF, 0, TIME_NEVER); // else it would return
+        scene_wait(scene, rows[i].wait_s);
+        scene_end(scene, guest);
+        struct sched_job_spec spec = scene_job(scene, 1, 100000);
+        spec.key.limit_ms = rows[i].limit_s * 1000;
+        scene->cannot_park = rows[i].cannot_park ? spec.id : 0;
+        scene_submit(scene, &spec);
+        if (scene_runs(scene, spec.id) != rows[i].does_start)
+            fail_msg("row %zu: it %s", i, rows[i].does_start ? "waits" : "starts");
+        scene_free(scene);
+    }
+}
+
+/* It needs a GPU of which nothing is owed, so no more come to be owed. */
+static void nobody_is_parked_behind_a_job_that_could_not_leave(void **state)
+{
+    (void)state;
+    struct scene *scene = open_auto(1, 1);
+    add_running(scene, 1, 100000);
+    scene_wait(scene, 1000);
+    struct sched_job_spec spec = scene_job(scene, 1, 90000);
+    spec.key.priority = 1;
+    scene->cannot_park = spec.id;
+    scene_submit(scene, &spec);
+    uint64_t guest = scene_add(scene, 1, 100);
+    assert_int_equal(scene->n_parks, 0);
+    sched_withdraw(scene->sched, scene->now_ms, spec.id);
+    scene_wait(scene, 600);
+    assert_int_equal(scene->n_parks, 1);
+    assert_int_equal(scene->guests[0], guest);
+    scene_free(scene);
+}
+
+static void it_returns_to_any_gpu_of_its_model_on_its_node(void **state)
+{
+    struct scene *scene = open_auto(2, 2);
+    struct cluster *cluster = sched_cluster(scene->sched);
+    uint64_t jobs[4];
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        jobs[i] = add_running(scene, 1, 100000);
+    scene_wait(scene, 1000);
+    uint64_t guest = scene_add(scene, 1, 100);
+    assert_int_equal(scene->n_parks, 1);
+    uint64_t host = scene->parks[0];
+    struct scene_start place = *scene_start_of(scene, host);
+    let_park(scene);
+    assert_true(scene_runs(scene, guest));
+    for (size_t i = 0; i < 4; i++) { // one on the other node, which does not help, then the one beside it
+        const struct scene_start *start = scene_start_of(scene, jobs[i]);
+        if (jobs[i] != host && start->node != place.node) {
+            scene_end(scene, jobs[i]);
+            break;
+        }
+    }
+    assert_false(scene_runs(scene, host));
+    for (size_t i = 0; i < 4; i++)
+        if (jobs[i] != host && scene_start_of(scene, jobs[i])->node == place.node)
+            scene_end(scene, jobs[i]);
+    assert_true(scene_runs(scene, host));
+    assert_int_equal(scene_start_of(scene, host)->node, place.node);
+    assert_int_not_equal(scene_start_of(scene, host)->gpu, place.gpu);
+    assert_true(cluster->nodes[place.node].gpus[place.gpu].return_ms == TIME_NEVER);
+    scene_free(scene);
+}
+
+static void parked_jobs_count_against_the_limits_of_their_users(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new();
+    scene->settings.policy = policy_find("default");
+    scene->settings.parking = PARKING_AUTO;
+    scene->settings.preempt_cost_ms = scene->settings.preempt_cost_wide_ms = 0;
+    scene->settings.preempt_grace_ms = 0;
+    scene->settings.user_limits.jobs = 1;
+    scene_open(scene, 1, 1);
+    uint64_t host = add_running(scene, 1, 10000);
+    scene_wait(scene, 500);
+    struct sched_job_spec spec = scene_job(scene, 1, 100);
+    spec.key.uid = 2;
+    uint64_t guest = scene_submit(scene, &spec);
+    let_park(scene);
+    assert_true(scene_runs(scene, guest));
+    uint64_t second = scene_add(scene, 0, 10);
+    assert_false(scene_runs(scene, second));
+    scene_end(scene, guest);
+    assert_true(scene_runs(scene, host));
+    assert_false(scene_runs(scene, second));
+    scene_end(scene, host);
+    assert_true(scene_runs(scene, second));
+    scene_free(scene);
+}
+
+static void its_cpus_and_host_memory_stay_booked(void **state)
+{
+    (void)state;
+    struct scene *scene = open_auto(1, 1);
+    struct sched_job_spec spec = scene_job(scene, 1, 10000);
+    spec.key.request.cpu_milli = 40000;
+    uint64_t host = scene_submit(scene, &spec);
+    sched_started(scene->sched, scene->now_ms, host);
+    scene_wait(scene, 500);
+    spec = scene_job(scene, 1, 100);
+    spec.key.request.cpu_milli = 40000;
+    scene_submit(scene, &spec);
+    assert_int_equal(scene->n_parks, 0); // it would not fit beside it
+    spec = scene_job(scene, 1, 100);
+    spec.key.request.cpu_milli = 20000;
+    uint64_t guest = scene_submit(scene, &spec);
+    let_park(scene);
+    assert_true(scene_runs(scene, guest));
+    assert_int_equal(sched_cluster(scene->sched)->nodes[0].cpu_booked, 60000);
+    scene_free(scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_is_parked_for_one_that_needs_half_of_what_it_still_needs),
+        cmocka_unit_test(nothing_is_parked_unless_the_setting_says_so),
+        cmocka_unit_test(some_jobs_are_no_hosts_and_some_no_guests),
+        cmocka_unit_test(the_host_continues_when_the_guest_has_ended),
+        cmocka_unit_test(a_guest_that_takes_longer_is_parked_when_its_host_is_due),
+        cmocka_unit_test(a_guest_that_refuses_is_stopped_when_its_host_is_due),
+        cmocka_unit_test(a_host_that_refuses_runs_on_and_is_not_asked_again),
+        cmocka_unit_test(a_host_may_end_while_it_is_being_parked_or_is_parked),
+        cmocka_unit_test(what_comes_free_is_the_guests_before_anybody_elses),
+        cmocka_unit_test(a_lost_node_owes_nothing),
+        cmocka_unit_test(while_a_node_is_drained_nobody_is_parked_for_a_return),
+        cmocka_unit_test(a_held_job_is_owed_nothing_until_it_is_released),
+        cmocka_unit_test(a_restart_changes_no_promise),
+        cmocka_unit_test(time_on_gpus_without_running_counts_as_parked),
+        cmocka_unit_test(who_could_not_leave_in_time_does_not_come),
+        cmocka_unit_test(nobody_is_parked_behind_a_job_that_could_not_leave),
+        cmocka_unit_test(it_returns_to_any_gpu_of_its_model_on_its_node),
+        cmocka_unit_test(parked_jobs_count_against_the_limits_of_their_users),
+        cmocka_unit_test(its_cpus_and_host_memory_stay_booked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
