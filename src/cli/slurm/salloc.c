@@ -282,6 +282,8 @@ int slurm_run_salloc(const struct slurm_program *program, int argc, char **argv)
     if (r == 0)
         r = slurm_job_check_single(argc, argv, first, true, &err);
     if (r == 0)
+        slurm_job_tell(&job, program->name);
+    if (r == 0)
         r = allocate(program, &job, argv + first, &err);
     slurm_job_clear(&job);
     return r < 0 ? slurm_exit_immediate(&err, slurm_fail(program, &err)) : r;

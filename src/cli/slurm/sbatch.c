@@ -41,7 +41,11 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
         r = slurm_lines_read(script->text, script->name, &reading, &job->kept, err);
     if (r == 0)
         r = slurm_options_from_environment(&reading, "SBATCH", err);
-    return r == 0 ? slurm_options_read(&reading, argc, argv, true, ret_first, err) : r;
+    if (r == 0)
+        r = slurm_options_read(&reading, argc, argv, true, ret_first, err);
+    if (r == 0)
+        slurm_job_tell(job, program->name);
+    return r;
 }
 
 /* Variables of the job around this command do not apply to the new one. */

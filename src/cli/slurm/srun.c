@@ -135,6 +135,8 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
         r = slurm_options_read(&reading, argc, argv, true, ret_first, err);
     if (r == 0)
         r = slurm_job_check_single(argc, argv, *ret_first, true, err);
+    if (r == 0)
+        slurm_job_tell(job, program->name);
     if (r == 0 && *ret_first >= argc && !is_mpi_listed(job))
         r = error_set(err, -EINVAL, "No command given to execute.");
     return r == 0 && !is_mpi_listed(job) ? check_mpi(job, err) : r;

@@ -48,6 +48,7 @@ void slurm_job_clear(struct slurm_job *job)
     submit_options_clear(&job->submit);
     strings_clear(&job->kept);
     strings_clear(&job->notes);
+    strings_clear(&job->defined);
     strings_clear(&job->call.defaults);
     client_clear(&job->call.client);
     free(job->gpu_model);

@@ -29,7 +29,8 @@ struct slurm_job {
     const char *program; // whose name begins its messages
     const char *wrap, *name, *mail_user;
     char *mail_on;
-    bool is_parsable, is_waited, is_tested, is_quiet;
+    struct strings defined; // NAME=VALUE of the options of the command line, for --verbose
+    bool is_parsable, is_waited, is_tested, is_quiet, is_verbose;
     /* Of srun. */
     bool is_labelled, is_killed_on_exit, is_on_terminal, is_overlapping, is_exact, is_exclusive,
         has_multiple_programs;
@@ -60,6 +61,9 @@ void slurm_job_clear(struct slurm_job *job);
  * added to its environment. */
 void slurm_job_show(
     const struct slurm_reading *reading, const struct slurm_option *option, const char *value);
+
+/* With --verbose, prints the options of the command line in Slurm's form on standard error. */
+void slurm_job_tell(const struct slurm_job *job, const char *program);
 
 /* A slurm_record_fn. */
 void slurm_job_record(

@@ -159,7 +159,7 @@ const struct slurm_option slurm_submit_options[] = {
     ACCEPTED("tmp", 0, "size", ANY, NULL, "disk for temporary files"),
     ACCEPTED("unbuffered", 'u', NULL, R, "UNBUFFEREDIO", "output at once, as it always comes"),
     ACCEPTED("use-min-nodes", 0, NULL, ANY, "USE_MIN_NODES", "as few nodes as possible"),
-    ACCEPTED("verbose", 'v', NULL, ANY, "DEBUG", "increase verbosity"),
+    DONE("verbose", 'v', NULL, ANY, slurm_set_flag, NULL, "print the options of the command line"),
     ACCEPTED("wait-all-nodes", 0, "0|1", S | A, "WAIT_ALL_NODES", "start when all nodes are ready"),
     DONE("wait", 'W', "seconds", R, slurm_set_number, "WAIT",
         "end the other tasks this long after the first has ended"),

@@ -329,8 +329,8 @@ SETTER(flag)
         bool *flag;
     } flags[] = { { "hold", &job->submit.is_held }, { "parsable", &job->is_parsable },
         { "wait", &job->is_waited }, { "test-only", &job->is_tested }, { "quiet", &job->is_quiet },
-        { "label", &job->is_labelled }, { "pty", &job->is_on_terminal }, { "overlap", &job->is_overlapping },
-        { "exact", &job->is_exact }, { "exclusive", &job->is_exclusive },
+        { "verbose", &job->is_verbose }, { "label", &job->is_labelled }, { "pty", &job->is_on_terminal },
+        { "overlap", &job->is_overlapping }, { "exact", &job->is_exact }, { "exclusive", &job->is_exclusive },
         { "no-shell", &job->is_without_shell }, { "disable-status", &job->is_status_off },
         { "quit-on-interrupt", &job->is_status_off }, { "preserve-env", &job->keeps_counts },
         { "multi-prog", &job->has_multiple_programs } };

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Variables by which a job can read the options that it was submitted with: those of sbatch(1) and srun(1)
  * that have the text of the option. Others are numbers of the job, which its node knows (slurm_env.c). */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/submit/slurm_job.h"
+
+#include "base/memory.h"
+#include "base/strings.h"
+
+#define SHOWN_MAX 1024U
 
 static const struct {
     const char *option, *variable;
@@ -48,11 +55,46 @@ static void settle_memory(struct slurm_job *job, const char *option)
             *kinds[i].bytes = 0;
 }
 
+/* Kept for --verbose, which counts. */
+static void define(struct slurm_job *job, const char *option, const char *value)
+{
+    const char *before = strings_get_env(&job->defined, option);
+    bool is_verbose = strcmp(option, "verbose") == 0;
+    _cleanup_free_ char *count =
+        is_verbose ? xasprintf("%ld", 1 + (before != NULL ? strtol(before, NULL, 10) : 0)) : NULL;
+    strings_set_env(&job->defined, option, is_verbose ? count : value != NULL ? value : "set");
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void slurm_job_tell(const struct slurm_job *job, const char *program)
+{
+    static const char rule[] = "-------------------- --------------------";
+    _cleanup_free_ char **sorted = xcalloc(job->defined.count + 1, sizeof(char *));
+    if (!job->is_verbose)
+        return;
+    for (size_t i = 0; i < job->defined.count; i++)
+        sorted[i] = job->defined.items[i];
+    qsort(sorted, job->defined.count, sizeof(char *), by_text);
+    (void)fprintf(stderr, "%s: defined options\n%s: %s\n", program, program, rule);
+    for (size_t i = 0; i < job->defined.count; i++) {
+        int length = (int)strcspn(sorted[i], "=");
+        _cleanup_free_ char *value = text_escape(sorted[i] + length + 1, SHOWN_MAX);
+        (void)fprintf(stderr, "%s: %-20.*s: %s\n", program, length, sorted[i], value);
+    }
+    (void)fprintf(stderr, "%s: %s\n%s: end of defined options\n", program, rule, program);
+}
+
 void slurm_job_show(const struct slurm_reading *reading, const struct slurm_option *option, const char *value)
 {
     struct slurm_job *job = reading->target;
-    if (reading->where == NULL)
+    if (reading->where == NULL) {
         settle_memory(job, option->name);
+        define(job, option->name, value);
+    }
     bool is_batch = reading->program->bit == SLURM_SBATCH;
     for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
         if (strcmp(shown[i].option, option->name) == 0)
