@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "base/system_mgpud.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
@@ -14,6 +17,7 @@
 #include "cli/options/list.h"
 #include "cli/personalities/personality.h"
 #include "cli/submit/submit.h"
+#include "wire/http_client.h"
 #include "cli/options/talk.h"
 
 #define COMMAND_PREFIX "cmd="
@@ -21,10 +25,52 @@
 
 /* --- submit --- */
 
+static int start_server(struct error *err)
+{
+    _cleanup_strings_ struct strings words = { 0 };
+    int status = 0;
+    strings_add(&words, "mgpud");
+    strings_add(&words, "--detach");
+    strings_add(&words, "--listen=none");
+    talk_line("no server runs on this machine: starting yours (mgpud --detach), which keeps running");
+    pid_t pid = fork();
+    if (pid < 0)
+        return error_set_errno(err, -errno, "cannot start mgpud");
+    if (pid == 0) {
+        struct error own = { 0 };
+        (void)compat_execute(&words, &own);
+        talk_error("submit", &own);
+        _exit(EXIT_UNREACHABLE);
+    }
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return error_set_errno(err, -errno, "cannot wait for mgpud");
+    return status == 0 ? 0 : error_set(err, -EHOSTDOWN, "mgpud did not start: its message is above");
+}
+
+/*
+ * The commands of the original start no server, so the first submit of a user does, where none was named and
+ * this machine has none for all users. Root decides itself: its server would be that of all users.
+ */
+static int ensure_server(struct call *call, struct error *err)
+{
+    struct client *client = &call->client;
+    _cleanup_(http_client_freep) struct http_client *http = NULL;
+    if (geteuid() == 0 || client->asked_path != NULL || client->host != NULL || system_mgpud_trace() != NULL)
+        return 0;
+    client->is_impatient = true; // one that is away is not waited for
+    int r = client_connect(client, &http, NULL);
+    client->is_impatient = false;
+    return r == -EHOSTDOWN ? start_server(err) : 0; // other failures are the submit's to tell
+}
+
 /* cmd="python train.py" is the text for a shell. */
 static int submit(struct call *call, int argc, char **argv, struct error *err)
 {
     size_t prefix = strlen(COMMAND_PREFIX);
+    int r = argc > 0 ? ensure_server(call, err) : 0;
+    if (r < 0)
+        return r;
     if (argc == 1 && strncmp(argv[0], COMMAND_PREFIX, prefix) == 0)
         argv[0] += prefix;
     return command_submit.run(call, argc, argv, err);
