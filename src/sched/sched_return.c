@@ -65,6 +65,22 @@ static bool overlap(const struct allocation *a, const struct allocation *b)
     return false;
 }
 
+/* When jobs were kept from returning in time, by a reservation or a drained node, several are overdue for the
+ * same GPUs: each then has them for half a slot at least. Otherwise all have had them for longer. */
+static bool is_too_soon(struct sched *sched, const struct allocation *left)
+{
+    const struct node_runs *runs = sched_node_runs(sched, left->nodes[0].node);
+    int64_t until_ms = sched->now_ms;
+    for (size_t i = 0; i < runs->count; i++) {
+        int64_t had_ms = runs->runs[i]->allocated_ms + sched_park_slot(sched) / 2;
+        if (overlap(&runs->runs[i]->allocation, left) && had_ms > until_ms)
+            until_ms = had_ms;
+    }
+    if (until_ms > sched->now_ms && timers_next(&sched->timers) > until_ms)
+        timers_set(&sched->timers, until_ms, TIMER_RETURN, sched, &sched->return_timer);
+    return until_ms > sched->now_ms;
+}
+
 /* By their ids: a callback may end one at once. */
 static void clear_gpus(struct sched *sched, const struct allocation *left)
 {
@@ -121,6 +137,8 @@ static void return_one(struct sched *sched, struct sched_job *job)
             return;
         }
         sched_parked_put(sched, parked);
+        if (is_too_soon(sched, &parked->left))
+            return;
         clear_gpus(sched, &parked->left);
     }
     (void)sched_parked_lift(sched, job);
