@@ -221,7 +221,8 @@ int feed_run(struct feed *feed, struct error *err)
     /* Whoever reads this may press Ctrl-C, which is handled from here on. */
     feed_log_say(&feed->log, "started; jobs come from %s. Ctrl-C stops the scheduler, jobs continue",
         feed->settings->jobs_path[0] != '\0' ? feed->settings->jobs_path : "no file");
-    /* Only this process starts its own mgpud anew: no request may wait for that, a new one or one that was cut. */
+    /* Only this process starts its own mgpud anew: no request may wait for that, a new one or one that was
+     * cut. */
     if (feed->daemon.pidfd >= 0)
         client_hurry(&feed->call->client);
     loop(feed, signals);
