@@ -176,7 +176,7 @@ def test_ctrl_c_while_an_immediate_job_waits_withdraws_it(box, gate, place, word
 
 # Files of src/cli that may wait for signals, and those that may cancel a job: by the table, or because somebody has said so.
 WAITING = {'api/leaving.c', 'api/leaving_signals.c', 'follow/input_sender.c', 'ports/notebook.c', 'slurm/salloc.c',
-           'slurm/step_peer.c', 'slurm/step_run.c', 'stepd/stepd.c', 'top/run.c'}
+           'step/step_peer.c', 'step/step_run.c', 'stepd/stepd.c', 'top/run.c'}
 CANCELLING = {
     'follow/going.c': 'by the table', 'ports/notebook.c': 'by the table', 'slurm/salloc.c': 'by the table',
     'follow/input_sender.c': 'a job whose input is lost', 'follow/session_keys.c': 'Ctrl-] k, with a question',

@@ -172,7 +172,7 @@ def test_nodes_partitions_and_the_controller_are_shown(rest):
     ('POST', '/job/submit', {'job': {'environment': {}, 'nosuch': 1}, 'script': '#!/bin/sh\n'}, 500, 9201, 'Unknown key "nosuch"'),
     ('POST', '/job/submit', {'job': {'environment': {}, 'wrap': 'x'}, 'script': '#!/bin/sh\n'}, 500, 9201, 'Unknown key "wrap"'),
     ('POST', '/job/submit', {'job': {'environment': {}, 'name': {}}, 'script': '#!/bin/sh\n'}, 500, 9201, 'no such value'),
-    ('POST', '/job/submit', {'job': {'environment': {}, 'tasks': 'x'}, 'script': '#!/bin/sh\n'}, 500, -1, 'not a whole number'),
+    ('POST', '/job/submit', {'job': {'environment': {}, 'tasks': 'x'}, 'script': '#!/bin/sh\n'}, 500, -1, 'Invalid numeric value "x"'),
     ('POST', '/job/submit', {'job': {'environment': {}, 'partition': 'nosuch'}, 'script': '#!/bin/sh\n'}, 500, -1, 'nosuch'),
     ('POST', '/job/submit', {'job': {'environment': {}}, 'script': 'echo'}, 500, -1, 'does not look like a batch script')])
 def test_errors_have_slurms_form_and_leave_no_job(rest, method, path, body, status, number, words):

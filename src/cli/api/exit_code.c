@@ -15,6 +15,7 @@ static const struct {
 } error_codes[] = {
     { EINVAL, EXIT_USAGE },
     { ERANGE, EXIT_USAGE },
+    { EDOM, EXIT_USAGE }, // a value of an option of Slurm's
     { E2BIG, EXIT_USAGE },
     { ENOENT, EXIT_MISSING },
     { EPERM, EXIT_REFUSED },
