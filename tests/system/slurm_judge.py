@@ -94,8 +94,8 @@ class Side:
 
     def call(self, line, cwd):
         shell = f'. {HERE}/functions; cd {cwd}\n{line}'
-        environment = {'HOME': self.place, 'USER': self.user.name, 'LOGNAME': self.user.name, 'SHELL': '/bin/bash', 'LC_ALL': 'C.UTF-8',
-                       'TZ': 'UTC', **self.environment()}
+        environment = {**self.environment(), 'HOME': self.place, 'USER': self.user.name, 'LOGNAME': self.user.name, 'SHELL': '/bin/bash',
+                       'LC_ALL': 'C.UTF-8', 'TZ': 'UTC'}
         return subprocess.run([*self.words(), 'env', '-i', *(f'{name}={value}' for name, value in environment.items()), 'bash', '-c', shell],
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=TYPE_S, check=False, text=True, errors='replace')
 
