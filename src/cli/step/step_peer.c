@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "cli/term/field.h"
@@ -19,9 +20,10 @@
 #include "cli/step/step_input.h"
 #include "cli/stepd/stepd.h"
 
-#define READ_SIZE   65536
-#define BACKLOG_MAX (1U << 20) // bytes that slurmstepd has not taken, above which it gets no more input
-#define TEXT_MAX    400U       // of a message of slurmstepd
+#define READ_SIZE    65536
+#define NODE_WAIT_MS 10000      // for a node on which the job has not begun
+#define BACKLOG_MAX  (1U << 20) // bytes that slurmstepd has not taken, above which it gets no more input
+#define TEXT_MAX     400U       // of a message of slurmstepd
 
 extern char **environ;
 
@@ -70,7 +72,8 @@ static json_t *exec_body(const struct step *step, uint32_t node)
     return body;
 }
 
-/* A job of several nodes may have begun here and not yet on the node that a step is to be started on. */
+/* A job of several nodes may have begun here, or for mgpud, and not yet on the node that a step is to be
+ * started on. */
 static bool await_job(struct call *call, const struct step *step)
 {
     _cleanup_json_ json_t *job = NULL;
@@ -93,9 +96,11 @@ static _Noreturn void connect_with(const struct step *step, uint32_t node)
     _cleanup_json_ json_t *body = exec_body(step, node);
     client_init(&call.client, NULL, NULL);
     const struct session_options session = { .job = path, .rank = step->ranks[node], .exec = body };
-    int r = session_run(&call, &session, &status, &position, &err);
-    if (r == -EALREADY && await_job(&call, step))
-        r = session_run(&call, &session, &status, &position, &err);
+    int64_t until_ms = clock_boot_ms() + NODE_WAIT_MS;
+    int delay_ms = 0, r;
+    while ((r = session_run(&call, &session, &status, &position, &err)) == -EALREADY &&
+           clock_boot_ms() < until_ms && await_job(&call, step))
+        client_back_off(&delay_ms);
     if (r < 0)
         (void)fprintf(stderr, "srun: error: %s: %s\n", step->nodes.items[node], err.message);
     _exit(status == 0 ? 0 : 1);
