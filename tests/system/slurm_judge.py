@@ -84,6 +84,7 @@ class Side:
         self.user, self.place = user, f'{place}/{self.name}'
         os.mkdir(self.place)
         os.chown(self.place, user.uid, user.gid)
+        shutil.copyfile(HERE / 'functions', f'{self.place}/functions')  # the checkout may be closed to users
 
     def words(self):
         """Those that precede the shell of a line."""
@@ -93,7 +94,7 @@ class Side:
         raise NotImplementedError
 
     def call(self, line, cwd):
-        shell = f'. {HERE}/functions; cd {cwd}\n{line}'
+        shell = f'. {self.place}/functions; cd {cwd}\n{line}'
         environment = {**self.environment(), 'HOME': self.place, 'USER': self.user.name, 'LOGNAME': self.user.name, 'SHELL': '/bin/bash',
                        'LC_ALL': 'C.UTF-8', 'TZ': 'UTC'}
         return subprocess.run([*self.words(), 'env', '-i', *(f'{name}={value}' for name, value in environment.items()), 'bash', '-c', shell],
