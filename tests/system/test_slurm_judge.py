@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.real, pytest.mark.root,
 
 @pytest.fixture(scope='module')
 def sides(ana, bo):
-    """Slurm and mgpu, which type at the same time."""
+    """Types a line at Slurm and at mgpu, at the same time. Why Slurm did not start, if it did not."""
     place = tempfile.mkdtemp(prefix='mgpu-t-', dir='/tmp')
     os.chmod(place, 0o755)
     packages = slurm_judge.unpack(place)
@@ -28,7 +28,12 @@ def sides(ana, bo):
         pytest.skip('the packages of Slurm cannot be had')
     ours = slurm_judge.Ours(ana, bo, place)
     node = ours.cluster.node('n1')
-    real = slurm_judge.Real(ana, place, packages, node['memory_bytes'] >> 20)
+    try:
+        real = slurm_judge.Real(ana, place, packages, node['memory_bytes'] >> 20)
+    except AssertionError as error:  # for the first test
+        ours.close()
+        yield error
+        return
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
         yield lambda line: [typed.result() for typed in [threads.submit(side.type, line) for side in (real, ours)]]
     real.close()
@@ -36,8 +41,14 @@ def sides(ana, bo):
     shutil.rmtree(place, ignore_errors=True)
 
 
+def test_slurm_starts(sides):
+    assert callable(sides), sides
+
+
 @pytest.mark.parametrize('row', ROWS, ids=[row.where for row in ROWS])
 def test_a_line_does_what_it_does_with_slurm(sides, row):
+    if not callable(sides):
+        pytest.skip('Slurm does not start')
     real, ours = sides(row.line)
     told = ''.join(difflib.unified_diff(real.splitlines(True), ours.splitlines(True), 'Slurm', 'mgpu', n=9))
     if row.is_open and real != ours:
