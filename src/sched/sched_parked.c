@@ -71,7 +71,7 @@ bool sched_class_can_park(const struct sched *sched, const struct queue_class *c
 {
     const struct sched_request *request = &class->key.request;
     bool is_plain = request->gpus > 0 && request->gpus <= widest_node(sched) && request->nodes <= 1 &&
-                    request->gpus_per_node == 0 && request->n_picks == 0 && !request_is_shared(request);
+                    request->n_picks == 0 && !request_is_shared(request);
     const struct sched_job *head =
         is_plain && class->first != NULL ? sched_find(sched, class->first->job) : NULL;
     return head != NULL && may_park(sched, head);

@@ -118,8 +118,11 @@ char *why_request(const json_t *job)
         buffer_append_text(&out, ", ");
         append_count(&out, field_integer(job, "nodes", 0), "node");
     }
-    if (field_integer(job, "gpus_per_node", 0) > 0)
-        buffer_printf(&out, ", %" PRId64 " on each node", field_integer(job, "gpus_per_node", 0));
+    int64_t each = field_integer(job, "gpus_per_node", 0);
+    if (each > 0 && each < field_integer(job, "gpus", 0))
+        buffer_printf(&out, ", %" PRId64 " on each node", each);
+    else if (each > 0)
+        buffer_append_text(&out, ", on one node");
     if (field_number(job, "cpus", 0) > 0)
         buffer_printf(
             &out, ", %g CPU%s", field_number(job, "cpus", 0), field_number(job, "cpus", 0) == 1 ? "" : "s");
