@@ -489,14 +489,6 @@ void client_back_off(int *delay_ms)
     (void)client_back_off_until(NULL, delay_ms);
 }
 
-/* Keeps the sentence: it is not known whether the request was carried out. */
-static int give_up(struct error *err)
-{
-    if (err != NULL)
-        err->code = -EAGAIN;
-    return -EAGAIN;
-}
-
 int client_call(struct client *client, const char *method, const char *path, const json_t *body, json_t **ret,
     struct error *err)
 {
@@ -527,7 +519,8 @@ int client_call(struct client *client, const char *method, const char *path, con
         if (is_stale)
             continue;
         if (client->path == NULL || clock_boot_ms() - first_ms >= client->timeout_ms)
-            return r == -EHOSTDOWN ? r : give_up(err);
+            return r == -EHOSTDOWN ? r
+                                   : error_recode(err, -EAGAIN); // it is not known whether it was carried out
         if (r == -EAGAIN && err != NULL) // it answered that it cannot carry this out now
             tell_wait(client, first_ms, err->message, "trying again");
         else

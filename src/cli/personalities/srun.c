@@ -54,7 +54,7 @@ static int connect_url(struct call *call, const char *url, struct http_client **
         tell_owner(call, owner);
     if (r < 0) {
         (void)error_wrap(err, URL_VARIABLE " %.200s", url);
-        err->code = r;
+        (void)error_recode(err, r);
     }
     if (r == -EHOSTDOWN)
         return error_hint(err, "start it with run_server, or set its address in " URL_VARIABLE);

@@ -200,7 +200,7 @@ const struct slurm_option slurm_submit_options[] = {
         "nodes of the job, all of them, or those of it that a step runs on"),
     DONE("exclude", 'x', "nodes", ANY, slurm_set_text, NULL,
         "nodes that the job, or the step, does not run on"),
-    DONE("exclusive", 0, "[user|mcs]", ANY, slurm_set_flag, "EXCLUSIVE",
+    DONE("exclusive", 0, "[user|mcs]", ANY, slurm_set_exclusive, "EXCLUSIVE",
         "no other job on the nodes of the job; of a step: --exact"),
     DONE("relative", 'r', "n", R, slurm_set_number, NULL, "first node of the job that the step runs on"),
     DONE("pty", 0, NULL, R, slurm_set_flag, NULL, "run on a terminal"),

@@ -321,22 +321,28 @@ SETTER(mounts)
 SETTER(flag)
 {
     struct slurm_job *job = target;
-    bool is_exclusive = strcmp(option->name, "exclusive") == 0;
-    if (is_exclusive && value != NULL && strcmp(value, "user") != 0 && strcmp(value, "mcs") != 0)
-        return slurm_bad_value(option, err);
+    (void)value, (void)err;
     const struct {
         const char *name;
         bool *flag;
     } flags[] = { { "hold", &job->submit.is_held }, { "parsable", &job->is_parsable },
         { "wait", &job->is_waited }, { "test-only", &job->is_tested }, { "quiet", &job->is_quiet },
         { "verbose", &job->is_verbose }, { "label", &job->is_labelled }, { "pty", &job->is_on_terminal },
-        { "overlap", &job->is_overlapping }, { "exact", &job->is_exact }, { "exclusive", &job->is_exclusive },
+        { "overlap", &job->is_overlapping }, { "exact", &job->is_exact },
         { "no-shell", &job->is_without_shell }, { "disable-status", &job->is_status_off },
         { "quit-on-interrupt", &job->is_status_off }, { "preserve-env", &job->keeps_counts },
         { "multi-prog", &job->has_multiple_programs } };
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         if (strcmp(option->name, flags[i].name) == 0)
             *flags[i].flag = true;
+    return 0;
+}
+
+SETTER(exclusive)
+{
+    if (value != NULL && strcmp(value, "user") != 0 && strcmp(value, "mcs") != 0)
+        return slurm_bad_value(option, err);
+    ((struct slurm_job *)target)->is_exclusive = true;
     return 0;
 }
 

@@ -10,6 +10,7 @@ slurm_set_fn slurm_set_dependency;
 slurm_set_fn slurm_set_export;
 slurm_set_fn slurm_set_export_file;
 slurm_set_fn slurm_set_flag;
+slurm_set_fn slurm_set_exclusive;
 slurm_set_fn slurm_set_gpus;
 slurm_set_fn slurm_set_image;
 slurm_set_fn slurm_set_immediate;
