@@ -364,6 +364,14 @@ static void name_holders(
     free(runs);
 }
 
+static void explain_memory(uint64_t bytes, struct why_reason *reason)
+{
+    char size[32];
+    format_size(bytes, size, sizeof(size));
+    (void)snprintf(
+        reason->text, sizeof(reason->text), "a requested GPU has less than %s of memory free", size);
+}
+
 static void explain_resources(const struct sched *sched, const struct queue_class *class,
     const struct tally *tally, int64_t shadow_ms, bool is_brief, struct why *why)
 {
@@ -381,6 +389,8 @@ static void explain_resources(const struct sched *sched, const struct queue_clas
             asked, tally->taken, tally->suitable, tally->suitable == 1 ? "" : "s");
     else if (request->gpus == 0)
         (void)snprintf(reason->text, sizeof(reason->text), "requested %s; no node has that much free", asked);
+    else if (request->n_picks > 0 && is_memory)
+        explain_memory(request->gpu_mem, reason);
     else if (request->n_picks > 0)
         (void)snprintf(reason->text, sizeof(reason->text), "a requested GPU is not free");
     else if (request->is_exclusive && tally->free >= request->gpus)

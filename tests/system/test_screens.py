@@ -5,6 +5,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import termios
 
@@ -194,3 +195,21 @@ def test_run_on_a_terminal_says_once_how_to_leave(box):
     for words in (['-q', 'run'], ['run', '--no-tty'], ['run', '--detach-keys', 'ctrl-a']):
         quiet = [*words, '-g', '0', '--', 'sleep', '0.5']
         assert 'Ctrl-]' not in ''.join(on_screen(box, quiet, 80, 24)), quiet
+
+
+@pytest.mark.parametrize('key, code', [(b'q', 0), (b'\x03', -signal.SIGINT), (b'\x1c', -signal.SIGQUIT)])
+@pytest.mark.parametrize('verb, header', [('ps', b'NAME'), ('gpus', b'GPU'), ('nodes', b'NODE')])
+def test_a_key_ends_a_list_that_is_refreshed_and_the_terminal_is_as_it_was(box, verb, header, key, code):
+    primary, secondary = pty.openpty()
+    before = termios.tcgetattr(secondary)
+    process = box.popen(verb, '-w', env={'LC_ALL': 'C.UTF-8', 'TERM': 'xterm'}, stdin=secondary, stdout=secondary, stderr=secondary,
+                        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    said = b''
+    while header not in said and b'no jobs' not in said:
+        said += os.read(primary, 65536)
+    assert not termios.tcgetattr(secondary)[3] & (termios.ECHO | termios.ICANON | termios.ISIG)
+    os.write(primary, key)
+    assert process.wait(timeout=30) == code, said
+    assert termios.tcgetattr(secondary) == before
+    os.close(primary)
+    os.close(secondary)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Each update is built in memory and then written over the old one, to avoid flickering. */
+/* Each update is built in memory and then written over the old one, to avoid flickering. The keys that end or
+ * stop it are read as bytes, so the terminal is as it was when they act. */
 #include "cli/follow/watch.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "cli/term/raw_terminal.h"
 
 #define INTERVAL_MS     2000
 #define INTERVAL_MIN_MS 100
@@ -40,25 +43,76 @@ static void paint(const char *picture, bool is_tty)
     (void)fflush(stdout);
 }
 
+/* Byte of a key -> what it does as a signal; 0 ends. */
+static const struct {
+    char byte;
+    int signal;
+} keys[] = { { 'q', 0 }, { 'Q', 0 }, { '\3', SIGINT }, { '\34', SIGQUIT }, { '\32', SIGTSTP } };
+
+static void take_keys(struct raw_terminal *raw)
+{
+    raw_terminal_set_keys(raw);
+    struct termios modes;
+    if (!raw->is_set || tcgetattr(STDIN_FILENO, &modes) < 0)
+        return;
+    modes.c_lflag &= ~(tcflag_t)ISIG;
+    (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &modes);
+}
+
+/* True: a key or the end of the terminal ends it. */
+static bool is_over(struct raw_terminal *raw, char byte)
+{
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (byte != keys[i].byte)
+            continue;
+        raw_terminal_restore(raw);
+        if (keys[i].signal == 0)
+            return true;
+        (void)raise(keys[i].signal);
+        take_keys(raw); // continued
+    }
+    return false;
+}
+
+/* True: the user has had enough. */
+static bool wait_for_key(struct raw_terminal *raw, int64_t ms)
+{
+    struct pollfd input = { .fd = raw->is_set ? STDIN_FILENO : -1, .events = POLLIN };
+    char byte = 0;
+    if (poll(&input, 1, (int)ms) <= 0)
+        return false;
+    return read(STDIN_FILENO, &byte, 1) <= 0 || is_over(raw, byte);
+}
+
+/* Negative errno when it failed. */
+static int show_once(watch_show_fn show, void *arg, bool is_tty, struct error *err)
+{
+    _cleanup_free_ char *picture = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&picture, &size);
+    if (memory == NULL)
+        return error_set_errno(err, -errno, "cannot draw the screen");
+    int r = show(arg, memory, err);
+    (void)fclose(memory);
+    if (r < 0)
+        return r;
+    paint(picture, is_tty);
+    return ferror(stdout) == 0 ? 0 : error_set(err, -EIO, "cannot write the output");
+}
+
 int watch_run(struct call *call, int64_t interval_ms, watch_show_fn show, void *arg, struct error *err)
 {
     bool is_tty = isatty(STDOUT_FILENO) == 1;
     call->client.timeout_ms = CLIENT_PATIENT_MS;
     if (is_tty)
         (void)fputs("\033[2J", stdout);
-    for (;;) {
-        _cleanup_free_ char *picture = NULL;
-        size_t size = 0;
-        FILE *memory = open_memstream(&picture, &size);
-        if (memory == NULL)
-            return error_set_errno(err, -errno, "cannot draw the screen");
-        int r = show(arg, memory, err);
-        (void)fclose(memory);
-        if (r < 0)
-            return r;
-        paint(picture, is_tty);
-        if (ferror(stdout) != 0)
-            return error_set(err, -EIO, "cannot write the output");
-        (void)poll(NULL, 0, (int)interval_ms);
-    }
+    struct raw_terminal raw = { 0 };
+    if (is_tty)
+        take_keys(&raw);
+    int r;
+    do {
+        r = show_once(show, arg, is_tty, err);
+    } while (r >= 0 && !wait_for_key(&raw, interval_ms));
+    raw_terminal_restore(&raw);
+    return r < 0 ? r : 0;
 }

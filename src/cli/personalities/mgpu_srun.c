@@ -21,6 +21,7 @@
 #include "cli/term/field.h"
 #include "cli/personalities/compat_common.h"
 #include "cli/show/job_columns.h"
+#include "cli/show/why_brief.h"
 #include "cli/options/list.h"
 #include "cli/personalities/personality.h"
 #include "cli/follow/run_job.h"
@@ -132,13 +133,20 @@ static const struct command srun_command = {
 static const struct list_kind queue_kind = {
     .member = "jobs",
     .columns = job_columns,
-    .normal = "alias,id,user,where,gpu_ids,gpu_mib,state,reason,command",
+    .normal = "alias,id,user,where,gpu_ids,gpu_mib,state,waits,command",
 };
 
 static int queue(struct call *call, int argc, char **argv, struct error *err)
 {
     (void)argc, (void)argv;
-    return list_run(call, &queue_kind, API_PATH "/jobs?state=queued,starting,running,stopping", err);
+    struct screen screen;
+    _cleanup_json_ json_t *answer = NULL;
+    screen_open(&screen, STDOUT_FILENO, call->color);
+    int r = client_get(&call->client, API_PATH "/jobs?state=queued,starting,running,stopping", &answer, err);
+    if (r < 0)
+        return r;
+    why_brief_add(json_object_get(answer, "jobs"));
+    return list_print(call, &queue_kind, &screen, answer, stdout, err);
 }
 
 static const struct command queue_command = {

@@ -5,7 +5,6 @@
  * process ends (POST /acquire).
  */
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,61 +18,14 @@
 #include "cli/api/exit_code.h"
 #include "cli/term/field.h"
 #include "cli/personalities/compat_common.h"
-#include "cli/api/loopback.h"
 #include "cli/personalities/personality.h"
+#include "cli/personalities/srun_server.h"
 #include "cli/options/talk.h"
 #include "job/ask.h"
 
-#define URL_VARIABLE  "GPUSCHED_URL"
 #define PORT_VARIABLE "GPUSCHED_PORT"
-#define PORT_DEFAULT  "9123"
-#define CONNECT_MS    10000
 #define NO_COMMAND    126 // as in a shell
 #define NOT_FOUND     127
-
-/* --- the server at GPUSCHED_URL --- */
-
-/* A server without root is asked for numbers of GPUs, and for nothing else: whoever runs it gets no rights.
- */
-static void tell_owner(struct call *call, uid_t owner)
-{
-    if (client_trusts(owner) || call->is_quiet || call->was_owner_told)
-        return;
-    const struct passwd *user = getpwuid(owner);
-    _cleanup_free_ char *name = user != NULL ? xstrdup(user->pw_name) : xasprintf("uid %u", (unsigned)owner);
-    call->was_owner_told = true;
-    talk_line("the server is that of %s: it grants GPUs, and cannot keep other programs from them", name);
-}
-
-/* Only of this machine: that is where the process is. */
-static int connect_url(struct call *call, const char *url, struct http_client **ret, struct error *err)
-{
-    uid_t owner;
-    int r = loopback_connect(url, CONNECT_MS, ret, &owner, err);
-    if (r == 0)
-        tell_owner(call, owner);
-    if (r < 0) {
-        (void)error_wrap(err, URL_VARIABLE " %.200s", url);
-        (void)error_recode(err, r);
-    }
-    if (r == -EHOSTDOWN)
-        return error_hint(err, "start it with run_server, or set its address in " URL_VARIABLE);
-    return r;
-}
-
-/* Without GPUSCHED_URL the socket does as well as the port, and better where there is none. */
-static int connect_server(struct call *call, struct http_client **ret, struct error *err)
-{
-    const char *url = getenv(URL_VARIABLE);
-    if (url != NULL && url[0] != '\0')
-        return connect_url(call, url, ret, err);
-    int r = client_connect(&call->client, ret, err);
-    bool is_of_other = r == -EPERM; // which is good enough for a grant
-    if ((r != -EHOSTDOWN && !is_of_other) || call->client.asked_path != NULL)
-        return r;
-    *err = (struct error){ 0 };
-    return connect_url(call, "http://127.0.0.1:" PORT_DEFAULT, ret, err);
-}
 
 /* --- srun --- */
 
@@ -99,7 +51,7 @@ static int ask(
     const struct http_request request = {
         .method = "POST", .path = path, .body = body, .body_length = strlen(body)
     };
-    int r = connect_server(call, &http, err);
+    int r = srun_server_connect(call, &http, err);
     if (r == 0)
         r = http_client_request(http, &request, -1, err);
     *ret = take_ptr(http);
@@ -185,7 +137,7 @@ static const struct command srun_command = {
     .name = "srun",
     .usage = "[-n N] COMMAND [ARGUMENT...]",
     .help = "Wait for GPUs, then execute the command with them",
-    .detail = "The server is that of " URL_VARIABLE
+    .detail = "The server is that of " SRUN_URL_VARIABLE
               ", or the one on this machine. The GPUs are released when the\nprocess ends.",
     .tables = { srun_rows },
     .options_size = sizeof(struct srun_options),
@@ -209,7 +161,7 @@ static int set_port(void *call, const char *value, struct error *err)
 }
 
 static const struct option_row server_rows[] = {
-    { 0, "port", "PORT", "port to listen on (" PORT_VARIABLE ", else " PORT_DEFAULT ")", set_port },
+    { 0, "port", "PORT", "port to listen on (" PORT_VARIABLE ", else " SRUN_PORT ")", set_port },
     { 0, "detach", NULL, "return once it is ready, and leave it running",
         OPTION_INNER(flag, struct server_options, is_detached) },
     { 0, "private", NULL, "without root: give GPUs to srun of this user only",
@@ -239,7 +191,7 @@ static int run_server(struct call *call, int argc, char **argv, struct error *er
     strings_add(&words, "mgpud");
     strings_add(&words, "--policy=fifo");
     strings_add(&words, "--need-listen"); // its clients know no other way
-    strings_take(&words, xasprintf("--listen=127.0.0.1:%s", port != NULL ? port : PORT_DEFAULT));
+    strings_take(&words, xasprintf("--listen=127.0.0.1:%s", port != NULL ? port : SRUN_PORT));
     if (options->is_detached)
         strings_add(&words, "--detach");
     bool has_guests = geteuid() != 0 && !options->is_private;
@@ -260,7 +212,7 @@ static const struct command server_command = {
     .run = run_server,
 };
 
-static const struct wording hint_words[] = {
+const struct wording srun_words[] = {
     { "mgpu run -g 1", "srun -n 1" },
     { "give its GPUs with their node: -G node1:0,1", "srun serves one machine: use mgpu run -g 1, or a "
                                                      "server without other nodes: run_server -- --state-dir "
@@ -275,16 +227,10 @@ const struct personality personality_srun = {
     .name = "srun",
     .command = &srun_command,
     .server = "run_server",
-    .words = hint_words,
+    .words = srun_words,
 };
 
 const struct personality personality_run_server = {
     .name = "run_server",
     .command = &server_command,
-};
-
-const struct personality personality_tui = {
-    .name = "tui",
-    .command = &command_top,
-    .server = "run_server",
 };

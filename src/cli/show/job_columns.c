@@ -259,6 +259,20 @@ static char *render_why(const struct view *view, const json_t *job, enum color *
     return with_fault(job, running_text(view, job, color));
 }
 
+/* For lists that have the command in a column of its own. */
+static char *render_waits(const struct view *view, const json_t *job, enum color *color)
+{
+    (void)view, (void)color;
+    static const char *const members[] = { "brief", "reason_text", "reason" };
+    if (!field_is(job, "state", "queued"))
+        return xstrdup("-");
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        if (field_is_known(job, members[i]))
+            return field_shown(job, members[i]);
+    }
+    return xstrdup("-");
+}
+
 static char *render_id(const struct view *view, const json_t *job, enum color *color)
 {
     (void)view, (void)color;
@@ -457,6 +471,8 @@ const struct list_column job_columns[] = {
     { "priority", "PRIO", "its priority", "priority", true, 0, NULL },
     { "position", "POS", "its place in the queue", "position", true, 0, NULL },
     { "reason", "REASON", "why it waits, as one word", "reason", false, 0, NULL },
+    { "waits", "WAITS FOR", "why it waits, in a few words", NULL, false, 2, render_waits,
+        .is_hidden_void = true },
     { "eta", "ETA", "expected start", "eta", false, 0, render_eta },
     { "latest", "LATEST", "latest expected start", "eta_latest", false, 0, render_latest },
     { "limit", "LIMIT", "its time limit", "time_limit_s", true, 0, render_limit },
@@ -479,7 +495,7 @@ const struct list_column job_columns[] = {
     { "node", "NODE", "its node", "node", false, 0, NULL },
     { "gpu_ids", "GPU_IDS", "GPUs requested", "gpu_ids", false, 0, NULL },
     { "gpu_mem", "GPU_MEM", "memory requested on each GPU", "gpu_mem", true, 0, render_memory },
-    { "gpu_mib", "GPU_MIB", "the same in MiB", NULL, true, 0, render_memory_mib },
+    { "gpu_mib", "GPU_MIB", "the same in MiB", NULL, true, 0, render_memory_mib, .is_hidden_void = true },
     { "cpus", "CPUS", "CPUs requested per node", "cpus", true, 0, NULL },
     { "ram", "RAM", "host memory requested per node", "memory", true, 0, render_host_memory },
     { "nodes", "NODES", "nodes requested", "nodes", true, 0, NULL },

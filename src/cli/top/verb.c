@@ -16,16 +16,9 @@
 #include "cli/options/talk.h"
 #include "cli/top/keys.h"
 #include "cli/top/run.h"
+#include "cli/top/verb.h"
 
 #define ONCE_SIZE "80x24" // columns and rows
-
-struct top_options {
-    bool is_once, has_graph;
-    int64_t rows, columns; // of --size, 0: not given
-    int64_t refresh_ms;    // 0: as in the last session
-    enum graph graph;
-    const char *theme;
-};
 
 static struct top_options *options_of(void *target)
 {
@@ -73,7 +66,7 @@ static int set_theme(void *target, const char *value, struct error *err)
     return 0;
 }
 
-static const struct option_row rows[] = {
+const struct option_row top_rows[] = {
     { 0, "once", NULL, "print one screen as text and exit", OPTION_INNER(flag, struct top_options, is_once) },
     { 0, "size", "COLUMNSxROWS", "size of that screen (default " ONCE_SIZE ")", set_size },
     { 0, "refresh", "SECONDS", "refresh interval of the GPUs, 1 to 60", set_refresh },
@@ -155,7 +148,7 @@ const struct command command_top = {
     .detail = "The bottom line shows the most important keys, ? all of them; q quits. It reconnects after a "
               "restart of\n"
               "mgpud. PLACE is jobs, gpus, log, nodes, users, timeline or history.",
-    .tables = { rows },
+    .tables = { top_rows },
     .options_size = sizeof(struct top_options),
     .complete_operand = complete_operand,
     .run = run,

@@ -42,6 +42,7 @@ HERE = pathlib.Path(__file__).parent
 PAGE = HERE.parents[2] / 'man' / 'mgpu-compat.7.scd'
 LEDGERS = sorted((HERE / 'readmes').glob('*.txt'))
 LINE = re.compile(r'(\w+)([&$~^!]) (.+)')
+STATEMENTS = 167     # of the five READMEs
 DIFFERENCES_MAX = 3  # decisions of safety, in all ledgers together
 
 
@@ -226,6 +227,15 @@ def test_each_line_of_a_readme_does_what_its_reader_looks_for(reader, path):
 def test_each_statement_of_a_ledger_is_typed():
     untyped = [f'{path.name}: {text}' for path in LEDGERS for text, steps in Ledger(path).statements if not steps]
     assert not untyped and len(LEDGERS) == 5, untyped
+
+
+def test_each_statement_of_the_readmes_is_shown_by_lines_of_its_ledger_or_by_a_test():
+    """statements.tsv: the README, what it promises, and the statement of its ledger or the test that shows it."""
+    shown = {path.stem.upper(): {text for text, _ in Ledger(path).statements} for path in LEDGERS}
+    tests = set(re.findall(r'^def (test_\w+)', ''.join(path.read_text(encoding='utf-8') for path in HERE.glob('test_*.py')), re.M))
+    rows = [line.split('\t') for line in (HERE / 'readmes' / 'statements.tsv').read_text(encoding='utf-8').splitlines()]
+    unshown = [row for row in rows if row[2] not in shown[row[0]] | tests]
+    assert not unshown and len(rows) == len({tuple(row[:2]) for row in rows}) == STATEMENTS, unshown
 
 
 def test_differences_are_few_and_each_is_in_the_page():

@@ -457,19 +457,34 @@ def test_S0_34_starts_when_there_is_room(box, gate):
     assert box.wait(second)['state'] == 'done' and box.wait(first)['state'] == 'done'
 
 
+EIGHT = '0,1,2,3,4,5,6,7'
+
+
 @pytest.mark.root
-@pytest.mark.parametrize('gpus', ['0', '0,1,2,3,4,5,6,7'])
-def test_S0_35_fair_among_users(make_instance, bo, gate, gpus):
-    """Who has had less comes first: after the job that runs, as the queue shows, and not after the flood."""
-    box = make_instance('sim:8x24G')
-    mine = [srun(box, '--gpu-ids', gpus, '--', *gate.command())[1] for _ in range(5)]
-    box.wait(mine[0], 'running')
-    _, other = srun(box, '--gpu-ids', gpus, '--', 'true', user=bo)
-    line = next(line for line in box.mgpu(program='mgpu_queue').out.splitlines() if f' {other} ' in line)
-    assert 'queued #1' in line, line
-    gate.open(5)
-    ended = [box.wait(job) for job in (*mine, other)]
-    assert sorted(ended, key=lambda job: job['started_at']).index(ended[-1]) == 1, ended
+@pytest.mark.parametrize('n_users', [2, 3])
+@pytest.mark.parametrize('n_gpus, flood', [(1, ['0'] * 6), (8, [EIGHT] * 6), (8, EIGHT.split(',') * 3)], ids=['one', 'all', 'each'])
+def test_S0_35_the_queue_shows_the_order_of_starts(make_instance, ana, bo, gate, n_gpus, flood, n_users):
+    """As it is when a newcomer has submitted beside a flood; of jobs that want the same GPU, because others start together."""
+    box = make_instance(f'sim:{n_gpus}x24G', arguments=('--allow-root-jobs',))
+    wanted = {srun(box, '--gpu-ids', ids, '--', *gate.command(), user=ana)[1]: ids for ids in flood}
+    n_first = 1 if flood[0] == flood[1] else n_gpus
+    for job in list(wanted)[:n_first]:
+        box.wait(job, 'running')
+    newcomers = [bo, harness.User('root')][:n_users - 1]
+    for user in newcomers:
+        wanted[srun(box, '--gpu-ids', flood[0], '--', *gate.command(), user=user)[1]] = flood[0]
+    shown = {}
+    for line in queue(box).splitlines()[1:]:
+        number, place = int(line.split()[1]), re.search(r'queued #(\d+)', line)
+        shown[number] = int(place[1]) if place else 0
+    assert sorted(place for place in shown.values() if place) == list(range(1, len(wanted) - n_first + 1)), shown
+    gate.open(len(wanted))
+    started = {job: box.wait(job)['started_at'] for job in wanted}
+    for ids in set(flood):
+        same = [job for job in wanted if wanted[job] == ids]
+        assert sorted(same, key=started.get) == sorted(same, key=shown.get), (ids, shown, started)
+    served = [job for job in sorted(wanted, key=started.get) if wanted[job] == flood[0]]
+    assert set(served[1:n_users]) == set(list(wanted)[len(flood):]), 'a newcomer is after the first job of the flood'
 
 
 @in_turn
