@@ -91,6 +91,7 @@ struct cluster_change {
     bool is_released;   // of CHANGE_GPU_PAUSE: the node also closes the GPU, so that it can be reset
     uint64_t job;       // of CHANGE_JOB_REFUSED
     uint32_t shares;    // of CHANGE_NODE_UP: as in HELLO (wire/message.h); 0: not known
+    bool parks;         // of CHANGE_NODE_UP: the scheduler may park jobs there by its own rule
 };
 
 extern const struct record_type cluster_device_record;

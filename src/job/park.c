@@ -22,6 +22,11 @@ static const struct record_field park_fields[] = {
     RECORD_FIELD(8, RECORD_SIZE, struct job_park, memory, 0),
     RECORD_FIELD(9, RECORD_STRING, struct job_park, text, EVENT_TEXT_MAX),
     RECORD_FIELD(10, RECORD_SIZE, struct job_park, rank_bytes, 0),
+    RECORD_FIELD(11, RECORD_BOOL, struct job_park, is_owed, 0),
+    RECORD_FIELD(12, RECORD_U64, struct job_park, guest, 0),
+    RECORD_FIELD(13, RECORD_I64, struct job_park, back_ms, 0),
+    RECORD_FIELD(14, RECORD_I64, struct job_park, ran_ms, 0),
+    RECORD_FIELD(15, RECORD_I64, struct job_park, waited_ms, 0),
 };
 
 const struct record_type job_park_record = RECORD_TYPE(340, "parked job", struct job_park, park_fields);
@@ -38,6 +43,8 @@ static const char *const cause_names[PARK_CAUSES] = {
     [PARK_PREEMPTED] = "preempted",
     [PARK_TIME_LIMIT] = "time_limit",
     [PARK_FOUND] = "found",
+    [PARK_SHORTER] = "shorter",
+    [PARK_DUE] = "due",
 };
 
 const char *park_phase_name(uint32_t phase)
@@ -86,6 +93,17 @@ bool job_park_is_unconfirmed(const struct job *job)
     return park->phase == PARK_PARKED && park->cause == PARK_FOUND;
 }
 
+bool job_is_owed(const struct job *job)
+{
+    const struct job_park *park = job_park(job);
+    return park->is_owed && park->since_ms != 0;
+}
+
+bool park_cause_is_rule(uint32_t cause)
+{
+    return cause == PARK_SHORTER || cause == PARK_DUE;
+}
+
 bool job_holds_gpus(const struct job *job)
 {
     return job_state_is_active(job->state) && !job_is_parked(job);
@@ -126,7 +144,8 @@ static char *list_gpus(const struct job *job)
 bool job_park_may_move(const struct job *job)
 {
     const struct job_ask *ask = job->ask;
-    return ask->park_anywhere && !job_is_wide(job) && ask->gpu_share == 0 && ask->gpu_mem == 0;
+    return (ask->park_anywhere || job_park(job)->is_owed) && !job_is_wide(job) && ask->gpu_share == 0 &&
+           ask->gpu_mem == 0;
 }
 
 bool job_park_has_begun(const struct job *job, const struct job_event *event)
@@ -137,6 +156,11 @@ bool job_park_has_begun(const struct job *job, const struct job_event *event)
 bool job_park_is_over(const struct job *job, const struct job_event *event)
 {
     return event->type == EVENT_UNPARKED && event->text == NULL && job_park(job)->total_ms > 0;
+}
+
+bool job_park_was_refused(const struct job *job, const struct job_event *event)
+{
+    return event->type == EVENT_UNPARKED && job_park(job)->back_ms != event->wall_ms;
 }
 
 uint64_t job_park_node_bytes(const struct job *job)
@@ -215,9 +239,20 @@ static void on_park(struct job *job, struct job_park *park, const struct job_eve
         park->phase = PARK_PARKED;
         return;
     }
+    park->guest = event->park_guest;
     park->phase = PARK_SAVING;
     park->number++;
     job_make_run(job)->terms++;
+}
+
+/* What the scheduler counts: by its rule, the job has run until now; by somebody else, it counts anew. */
+static void keep_times(const struct job *job, struct job_park *park, const struct job_event *event)
+{
+    int64_t since_ms = park->back_ms != 0 ? park->back_ms : job->started_ms;
+    int64_t ran_ms = event->wall_ms > since_ms ? event->wall_ms - since_ms : 0;
+    park->is_owed = park_cause_is_rule(park->cause);
+    park->ran_ms = park->is_owed ? park->ran_ms + ran_ms : 0;
+    park->waited_ms = park->is_owed ? park->waited_ms : 0;
 }
 
 /* After RESTORING, nothing was restored. */
@@ -228,14 +263,17 @@ static void on_parked(struct job *job, struct job_park *park, const struct job_e
     park->phase = is_saved && park->cause == PARK_ASKED ? PARK_PARKED : PARK_WAITING;
     set_text(park, event->text);
     if (is_saved) {
+        keep_times(job, park, event);
         park->since_ms = event->wall_ms;
         park->bytes = event->park_bytes;
         park->rank_bytes = event->park_rank_bytes;
-        park->memory += run->memory;
     }
+    run->terms++;
+    if (park->is_owed)
+        return; // its CPUs and host memory stay booked
+    park->memory += run->memory;
     run->memory = 0;
     run->cpu_milli = 0;
-    run->terms++;
 }
 
 static void on_restoring(struct job *job, struct job_park *park, const struct job_event *event)
@@ -250,7 +288,12 @@ static void on_restoring(struct job *job, struct job_park *park, const struct jo
 
 static void stop_clock(const struct job *job, struct job_park *park, const struct job_event *event)
 {
+    int64_t before_ms = park->total_ms;
     park->total_ms = job_parked_ms(job, event->wall_ms);
+    if (park->is_owed && park->since_ms != 0)
+        park->waited_ms += park->total_ms - before_ms;
+    if (park->since_ms != 0)
+        park->back_ms = event->wall_ms;
     park->since_ms = 0;
 }
 
@@ -313,6 +356,11 @@ void job_park_end(struct job_park *park, int64_t wall_ms)
     park->rank_bytes = 0;
     park->memory = 0;
     park->return_ms = 0;
+    park->is_owed = false;
+    park->guest = 0;
+    park->back_ms = 0;
+    park->ran_ms = 0;
+    park->waited_ms = 0;
 }
 
 const char *job_park_rule(const struct job *job)
@@ -323,7 +371,7 @@ const char *job_park_rule(const struct job *job)
         return "only a running job is parked";
     if (is_stopped != (park->since_ms != 0))
         return "a parked job has the time since which it is parked";
-    if (job_is_parked(job) && (job_run(job)->cpu_milli != 0 || job_run(job)->memory != 0))
+    if (job_is_parked(job) && !park->is_owed && (job_run(job)->cpu_milli != 0 || job_run(job)->memory != 0))
         return "a parked job has nothing booked by the scheduler";
     return NULL;
 }

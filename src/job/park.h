@@ -19,6 +19,10 @@
  * It holds its GPUs and CPUs in NONE, SAVING and RESTORING. Its host memory, which now contains what was in
  * the GPUs, stays booked throughout. With several nodes, it is parked when all of its ranks are saved, and
  * runs again when all of them do (controller/core/concerns/park.c).
+ *
+ * What a job left that the scheduler parked by its own rule is owed to it, and its CPUs and host memory stay
+ * booked. How long it has run and waited is kept here, so that a restart changes no moment by which it must
+ * be back.
  */
 #pragma once
 
@@ -39,6 +43,9 @@ enum park_cause {
     PARK_PREEMPTED,  // its GPUs were needed: it returns by itself
     PARK_TIME_LIMIT, // its time limit was reached: it returns behind the jobs that wait
     PARK_FOUND,      // this store, an older copy, did not know what its node did: it returns by itself
+    /* By the scheduler's own rule (sched/sched_guest.c): it returns by itself, in time. */
+    PARK_SHORTER, // for a job that is probably over much sooner
+    PARK_DUE,     // its GPUs were due to a job that had been parked from them
     PARK_CAUSES,
 };
 
@@ -75,6 +82,12 @@ struct job_park {
     uint64_t rank_bytes; // on the node that has the most; 0: an older version wrote this
     uint64_t memory;     // host memory booked for it on each of its nodes, outside the scheduler's ledger
     char *text;          // why the latest order was refused; NULL: it was not
+    /* Of the scheduler's own rule. */
+    bool is_owed;      // the latest save was by it: what the job left is owed to it
+    uint64_t guest;    // the job for which it was parked the last time; 0: for none
+    int64_t back_ms;   // wall clock: since when it runs again; 0: it was never parked
+    int64_t ran_ms;    // how long it ran between its latest park by somebody else and the latest by the rule
+    int64_t waited_ms; // in the same time, for how long the rule had it parked, in periods that are over
 };
 
 extern const struct record_type job_park_record;
@@ -100,8 +113,17 @@ bool job_park_has_begun(const struct job *job, const struct job_event *event);
  * on because it was not parked. */
 bool job_park_is_over(const struct job *job, const struct job_event *event);
 
+/* True if `event`, the last that was applied to the job, says that it was not parked and runs on. */
+bool job_park_was_refused(const struct job *job, const struct job_event *event);
+
 /* True if the job is active and its GPUs are booked for it. */
 bool job_holds_gpus(const struct job *job);
+
+/* True while it is parked, or returns, and what it left is owed to it. */
+bool job_is_owed(const struct job *job);
+
+/* True if the scheduler parks for this cause by its own rule. */
+bool park_cause_is_rule(uint32_t cause);
 
 /* Bytes of GPU memory that each of its nodes keeps for it, at most. */
 uint64_t job_park_node_bytes(const struct job *job);

@@ -80,6 +80,66 @@ char *park_places_of_job(const struct cluster *cluster, const struct job *job)
     return buffer_take(&text);
 }
 
+void park_times_of_job(struct cluster *cluster, const struct job *job, int64_t now_ms,
+    struct sched_job_spec *spec, struct allocation *left)
+{
+    const struct job_park *park = job_park(job);
+    *left = (struct allocation){ 0 };
+    spec->ran_ms = spec->done_ms = park->ran_ms;
+    spec->waited_ms = park->waited_ms;
+    spec->is_being_parked = park->phase == PARK_SAVING;
+    spec->guest = park->guest;
+    if (!job_is_owed(job))
+        return;
+    if (park->phase == PARK_RESTORING) {
+        spec->waited_ms += now_ms > park->since_ms ? now_ms - park->since_ms : 0;
+        return;
+    }
+    allocation_of_job(cluster, job, left);
+    spec->parked_ms = park->since_ms;
+    spec->left = left;
+}
+
+void park_owed_ask(const struct job *job, struct job_ask *ret)
+{
+    *ret = *job->ask;
+    ret->after = NULL;
+    ret->begin_ms = ret->deadline_ms = 0;
+    if (job_park(job)->memory != 0)
+        ret->memory = 0; // it is booked outside the ledger
+}
+
+int64_t park_run_since(const struct job *job, int64_t now_ms)
+{
+    if (job->started_ms == 0)
+        return 0;
+    if (job_park(job)->ran_ms == 0)
+        return job->started_ms + job_parked_ms(job, now_ms);
+    return job_is_owed(job) ? 0 : job_park(job)->back_ms; // of its present period alone
+}
+
+static bool has_parts_of_gpus(
+    const struct cluster *cluster, const struct cluster_node *node, const struct job *job)
+{
+    const struct gpu_grant *grants = job->grants.items;
+    for (size_t i = 0; i < job->grants.count; i++)
+        if (find_movable(cluster, node, &grants[i]) == NULL)
+            return true;
+    return false;
+}
+
+bool park_is_permitted(const struct cluster *cluster, const struct job *job)
+{
+    const struct job_ask *ask = job->ask;
+    if (ask->no_park || ask->adopted_pid != 0 || ask->gpu_share != 0 || ask->gpu_mem != 0)
+        return false;
+    if (!job_state_is_active(job->state))
+        return true;
+    const struct cluster_node *node = cluster_find(cluster, job->node);
+    return !job_is_wide(job) && job_run(job)->suspended_ms == 0 && node != NULL && node->parks &&
+           !has_parts_of_gpus(cluster, node, job);
+}
+
 /* Bits of positions in the node's own list become bits of positions in the ledger. */
 static uint64_t map_links(
     const struct cluster_node *node, const struct cluster_device *devices, size_t count, uint64_t links)
@@ -100,6 +160,7 @@ struct cluster_node *cluster_take_node(struct cluster *cluster, const struct clu
     const struct cluster_device *devices = change->devices.items;
     size_t count = change->devices.count;
     node->shares = change->shares;
+    node->parks = change->parks;
     cluster_forget_gpus(node);
     for (size_t i = 0; i < count; i++)
         (void)cluster_set_gpu(cluster, node, devices[i].index, devices[i].uuid,

@@ -311,7 +311,10 @@ void sched_resume(struct sched *sched, int64_t now_ms, const struct sched_job_sp
     const struct allocation *allocation, int64_t started_ms)
 {
     advance(sched, now_ms);
-    sched_run_begin(sched, sched_add_job(sched, spec), allocation, started_ms);
+    struct sched_job *job = sched_add_job(sched, spec);
+    sched_run_begin(sched, job, allocation, started_ms);
+    job->run->is_giving_way = job->run->is_being_parked = spec->is_being_parked;
+    job->run->guest = spec->guest;
 }
 
 void sched_started(struct sched *sched, int64_t now_ms, uint64_t id)
@@ -381,6 +384,11 @@ void sched_stopped(struct sched *sched, int64_t now_ms, uint64_t id, int64_t don
 {
     advance(sched, now_ms);
     struct sched_job *job = sched_find(sched, id);
+    if (job != NULL && job->run == NULL && job->rules != NULL && job->rules->parked != NULL) {
+        sched_parked_forget(sched, job);
+        job->rules->done_ms = 0;
+        sched_place_in_queue(sched, job);
+    }
     if (job == NULL || job->run == NULL)
         return;
     unsigned stage = job->run->stage;

@@ -46,6 +46,7 @@ struct sched_settings {
     int64_t preempt_cost_gpu_ms;                   // and for each of its GPUs
     int64_t quantum_ms;                            // minimum run time before a preemption by policy
     enum parking_mode parking;
+    int64_t park_cost_ms;  // what it takes to park a job and to return it; 0: as a preemption
     uint32_t park_bound;   // a job is parked for at most so many times as long as it has run, all in all;
                            // at least park_layers + 2
     uint32_t park_ratio;   // a guest is probably over in what its host still needs, divided by this
@@ -87,6 +88,9 @@ struct sched_job_spec {
      * earlier periods; and if it is parked now, since when, and what it left. */
     int64_t ran_ms, waited_ms, parked_ms; // parked_ms 0: it is not parked
     const struct allocation *left;
+    int64_t done_ms;      // work that is kept of earlier periods
+    bool is_being_parked; // it runs, and will be parked
+    uint64_t guest;       // for this job; 0: for none
 };
 
 struct sched_callbacks {

@@ -82,8 +82,9 @@ bool sched_class_can_park(const struct sched *sched, const struct queue_class *c
 int64_t sched_park_slot(const struct sched *sched)
 {
     const struct sched_settings *settings = &sched->settings;
-    int64_t change_ms =
-        sched_preempt_cost(settings, (uint32_t)widest_node(sched)) + 2 * settings->preempt_grace_ms;
+    int64_t cost_ms = settings->park_cost_ms > 0 ? settings->park_cost_ms
+                                                 : sched_preempt_cost(settings, (uint32_t)widest_node(sched));
+    int64_t change_ms = cost_ms + 2 * settings->preempt_grace_ms;
     return settings->quantum_ms > CHANGES_IN_SLOT * change_ms ? settings->quantum_ms
                                                               : CHANGES_IN_SLOT * change_ms;
 }
@@ -449,14 +450,16 @@ static struct parked_job *make(struct sched_job *job, const struct allocation *l
 
 void sched_parked_take(struct sched *sched, struct sched_job *job, const struct sched_job_spec *spec)
 {
-    if (spec->ran_ms == 0 && spec->waited_ms == 0 && spec->parked_ms == 0)
+    if (spec->ran_ms == 0 && spec->waited_ms == 0 && spec->parked_ms == 0 && spec->done_ms == 0)
         return;
     struct job_rules *rules = sched_rules(job);
+    rules->done_ms = spec->done_ms;
     rules->ran_ms = spec->ran_ms;
     rules->waited_ms = spec->waited_ms;
     if (spec->parked_ms == 0 || spec->left == NULL || spec->left->n_nodes != 1 || spec->left->n_gpus == 0)
         return;
     struct parked_job *parked = make(job, spec->left, spec->parked_ms);
+    parked->guest = spec->guest;
     bind(sched, job);
     parked->needs_ms = sched_job_needs(sched, job);
     sched_parked_put(sched, parked);

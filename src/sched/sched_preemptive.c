@@ -61,7 +61,9 @@ int64_t sched_preempt_cost(const struct sched_settings *settings, uint32_t gpus)
 /* Comparisons with the reference simulators, which have no bound, are made without. */
 static int64_t quantum_of(const struct sched *sched, const struct sched_run *run)
 {
-    int64_t cost_ms = sched_preempt_cost(&sched->settings, run->job->class->key.request.gpus);
+    int64_t cost_ms = sched_parks(sched) && sched->settings.park_cost_ms > 0
+                          ? sched->settings.park_cost_ms
+                          : sched_preempt_cost(&sched->settings, run->job->class->key.request.gpus);
     uint32_t lost = run->job->rules != NULL ? run->job->rules->preemptions : 0;
     int64_t quantum_ms = sched->settings.quantum_ms;
     if (sched->settings.counts_gpus_only)

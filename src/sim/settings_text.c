@@ -27,6 +27,8 @@ static const struct setting {
     { "preempt_cost_ms", VALUE_MS, offsetof(struct sched_settings, preempt_cost_ms) },
     { "preempt_cost_wide_ms", VALUE_MS, offsetof(struct sched_settings, preempt_cost_wide_ms) },
     { "quantum_ms", VALUE_MS, offsetof(struct sched_settings, quantum_ms) },
+    { "parking", VALUE_U32, offsetof(struct sched_settings, parking) },
+    { "park_cost_ms", VALUE_MS, offsetof(struct sched_settings, park_cost_ms) },
     { "user_max_jobs", VALUE_U32, offsetof(struct sched_settings, user_limits.jobs) },
     { "user_max_gpu_milli", VALUE_U32, offsetof(struct sched_settings, user_limits.gpu_milli) },
     { "user_max_gpu_seconds", VALUE_REAL, offsetof(struct sched_settings, user_limits.gpu_seconds) },

@@ -123,6 +123,8 @@ static void add_park(json_t *object, const struct job_event *event, struct usern
 {
     (void)json_object_set_new(object, "cause", json_string(park_cause_name(event->park_cause)));
     (void)json_object_set_new(object, "return_at", json_text_time(event->park_return_ms));
+    (void)json_object_set_new(
+        object, "guest", event->park_guest != 0 ? json_integer((json_int_t)event->park_guest) : json_null());
     if (event->park_cause == PARK_ASKED)
         add_user(object, event, names);
 }

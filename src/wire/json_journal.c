@@ -90,6 +90,7 @@ static void add_park(json_t *object, const struct job_event *event, uint64_t ste
 {
     (void)json_object_set_new(object, "park_cause", json_integer(event->park_cause));
     (void)json_object_set_new(object, "park_return_ms", json_integer(event->park_return_ms));
+    (void)json_object_set_new(object, "park_guest", json_integer((json_int_t)event->park_guest));
 }
 
 static void add_parked(json_t *object, const struct job_event *event, uint64_t stem)
@@ -248,6 +249,7 @@ static const struct number_place places[] = {
     NUMBER("sent", sent),
     NUMBER("park_cause", park_cause),
     NUMBER("park_return_ms", park_return_ms),
+    NUMBER("park_guest", park_guest),
     NUMBER("park_bytes", park_bytes),
     NUMBER("terms", terms),
     NUMBER("park_number", park_number),

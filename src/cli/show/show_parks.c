@@ -55,12 +55,16 @@ static void append_cause(struct buffer *out, const json_t *cause)
     } rows[] = {
         { "preempted", "because other jobs needed its GPUs" },
         { "time_limit", "at its time limit" },
+        { "due", "because its GPUs were due to a job parked before" },
     };
+    double guest = 0;
     if (cause != NULL && field_is(cause, "type", "reconciled"))
         buffer_append_text(out, ", because its node had parked it");
     for (size_t i = 0; cause != NULL && i < sizeof(rows) / sizeof(rows[0]); i++)
         if (field_is(cause, "cause", rows[i].name))
             buffer_printf(out, ", %s", rows[i].words);
+    if (cause != NULL && field_measured(cause, "guest", &guest))
+        buffer_printf(out, ", for job %.0f, which was probably over sooner", guest);
     if (cause == NULL || !field_is(cause, "cause", "asked") || !field_is_known(cause, "user"))
         return;
     _cleanup_free_ char *user = field_shown(cause, "user");

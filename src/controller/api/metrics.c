@@ -194,7 +194,7 @@ static const struct metric metrics[] = {
     { "mgpu_job_requeues", METRIC_COUNTER, "",
         "cause: preempted, requested, time_limit, failed, node_lost, gpu_oom", "",
         "Attempts whose job went back to the queue, since mgpud started.", metrics_write_requeues },
-    { "mgpu_job_parks", METRIC_COUNTER, "", "cause: asked, preempted, time_limit, found", "",
+    { "mgpu_job_parks", METRIC_COUNTER, "", "cause: asked, preempted, time_limit, found, shorter, due", "",
         "Jobs that were parked, since mgpud started.", metrics_write_parks },
     { "mgpu_job_park_refusals", METRIC_COUNTER, "", "action: park, return", "",
         "Parks that were refused, and returns of parked jobs that were refused or failed, since mgpud "

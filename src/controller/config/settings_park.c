@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "controller/config/options.h"
 
@@ -30,7 +31,42 @@ static int set_timeout(void *target, const char *value, struct error *err)
     return 0;
 }
 
+static int set_cost(void *target, const char *value, struct error *err)
+{
+    struct controller_options *options = *(struct controller_options **)target;
+    int64_t ms = 0;
+    int r = strcmp(value, "auto") == 0 ? 0 : parse_duration(value, "--park-cost", &ms, err);
+    if (r == 0)
+        options->sched.park_cost_ms = ms;
+    return r;
+}
+
+static int set_mode(void *target, const char *value, struct error *err)
+{
+    static const char *const names[] = {
+        [PARKING_NEVER] = "never", [PARKING_ASKED] = "asked", [PARKING_AUTO] = "auto"
+    };
+    struct controller_options *options = *(struct controller_options **)target;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(value, names[i]) == 0) {
+            options->sched.parking = (enum parking_mode)i;
+            return 0;
+        }
+    (void)error_set(err, -EINVAL, "--park: invalid value '%.40s'", value);
+    return error_hint(err,
+        "never: no job is parked; asked: only at a request, or as jobs ask for with "
+        "--on-preempt and --on-timeout; auto: also for jobs that are probably over sooner");
+}
+
 const struct option_row park_rows[] = {
+    { 0, "park", "never|asked|auto",
+        "who parks jobs: nobody, who asks for it, or also mgpud, for jobs that are probably over much sooner",
+        set_mode, "asked" },
+    { 0, "park-after", "TIME",
+        "a job has its GPUs for this time before the scheduler takes them for another one",
+        OPTION_INNER(expiry, struct controller_options, sched.quantum_ms), .preset = "1m" },
+    { 0, "park-cost", "auto|TIME", "with --park auto: the time to park and to return a job; auto: 40s",
+        set_cost, "auto" },
     { 0, "park-max", "auto|SIZE",
         "GPU memory that parked jobs keep in the memory of a node; auto: half of it", set_max, "auto" },
     { 0, "park-timeout", "TIME", "time to save the GPU memory of a job that is parked", set_timeout, "2m" },

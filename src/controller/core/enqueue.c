@@ -53,8 +53,33 @@ void core_enqueue(struct core *core, struct core_entry *entry, const struct core
     settle(core, &description);
 }
 
+/* It waits for what it left, or for as much of the same kind on its node. */
+static void enqueue_owed(struct core *core, struct core_entry *entry, bool is_known)
+{
+    struct description description;
+    struct allocation left;
+    struct error err;
+    const struct core_facts none = { 0 };
+    struct job_ask ask;
+    struct job parked = *entry->job; // borrowed
+    park_owed_ask(entry->job, &ask);
+    parked.ask = &ask;
+    if (core_describe(core, &parked, &none, &description, &err) < 0)
+        abort();
+    bool stays = entry->job->state == JOB_STOPPING || job_park(entry->job)->phase == PARK_PARKED;
+    description.spec.hold = stays ? BLOCK_HELD_USER : 0;
+    park_times_of_job(sched_cluster(core->sched), entry->job, core->now_ms, &description.spec, &left);
+    (is_known ? sched_edit : sched_submit)(core->sched, core->now_ms, &description.spec);
+    allocation_clear(&left);
+    description_clear(&description);
+}
+
 void core_enqueue_parked(struct core *core, struct core_entry *entry, bool is_known)
 {
+    if (job_is_owed(entry->job)) {
+        enqueue_owed(core, entry, is_known);
+        return;
+    }
     struct description description;
     struct error err;
     const struct core_facts none = { 0 };
@@ -78,7 +103,7 @@ void core_enqueue_parked(struct core *core, struct core_entry *entry, bool is_kn
 void core_resume(struct core *core, struct core_entry *entry)
 {
     struct description description;
-    struct allocation allocation;
+    struct allocation allocation, left; // `left` stays empty: it is not parked
     struct error err;
     const struct core_facts none = { 0 };
     struct job *job = entry->job;
@@ -89,7 +114,8 @@ void core_resume(struct core *core, struct core_entry *entry)
     if (core_describe(core, &started, &none, &description, &err) < 0)
         abort();
     allocation_of_job(sched_cluster(core->sched), job, &allocation);
-    int64_t started_ms = job->started_ms != 0 ? job->started_ms + job_parked_ms(job, core->now_ms) : 0;
+    park_times_of_job(sched_cluster(core->sched), job, core->now_ms, &description.spec, &left);
+    int64_t started_ms = park_run_since(job, core->now_ms);
     sched_resume(core->sched, core->now_ms, &description.spec, &allocation, started_ms);
     sched_idle(core->sched, core->now_ms, job->id, job->idle_level == IDLE_YIELDS);
     allocation_clear(&allocation);

@@ -15,6 +15,7 @@
 #include "controller/core/entry.h"
 #include "controller/core/marks.h"
 #include "controller/core/node_table.h"
+#include "controller/core/park.h"
 #include "controller/core/state.h"
 #include "sched/from_record.h"
 
@@ -57,6 +58,7 @@ static void describe_node(const struct core *core, const struct core_node *node,
         .memory = node->hello.memory_bytes > parked ? node->hello.memory_bytes - parked : 0,
         .devices = { .items = devices, .count = count },
         .shares = node->hello.shares,
+        .parks = node->hello.parks_ranks != 0 && core_parking_is_proven(core, node->name),
     };
 }
 

@@ -100,6 +100,7 @@ static void append_park(struct buffer *out, const struct job *job)
         [PARK_PREEMPTED] = " because other jobs need its GPUs",
         [PARK_TIME_LIMIT] = " at its time limit",
         [PARK_FOUND] = " after mgpud was restored",
+        [PARK_DUE] = " because its GPUs were due to a job that had been parked for it",
     };
     const struct job_park *park = job_park(job);
     const char *cause = park->cause < PARK_CAUSES ? causes[park->cause] : NULL;
@@ -108,6 +109,8 @@ static void append_park(struct buffer *out, const struct job *job)
         buffer_printf(out, " on %s", job->node);
     if (cause != NULL)
         buffer_append_text(out, cause);
+    if (park->cause == PARK_SHORTER)
+        buffer_printf(out, " for job %" PRIu64 ", which is probably over much sooner", park->guest);
     if (park->phase == PARK_WAITING || park->return_ms != 0)
         buffer_append_text(out, "; it continues by itself");
     else

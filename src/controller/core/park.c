@@ -8,6 +8,7 @@
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"
 #include "controller/core/state.h"
+#include "sched/from_record.h"
 
 #define PARK_FEATURE "park" // of nodes, see agent/confine/node_features.c
 
@@ -50,6 +51,11 @@ int core_can_park(const struct core *core, const struct job *job, struct error *
             err, -EINVAL, "job %" PRIu64 " is never parked, because it requested that (--no-park)", job->id);
         return error_hint(err, "mgpu edit %" PRIu64 " no_park=no permits it", job->id);
     }
+    if (core->options.sched.parking == PARKING_NEVER && phase == PARK_NONE) {
+        (void)error_set(
+            err, -EINVAL, "job %" PRIu64 " is not parked: this mgpud parks no jobs (park: never)", job->id);
+        return error_hint(err, "mgpu suspend %" PRIu64 " stops it, and keeps its GPUs", job->id);
+    }
     if (phase == PARK_PARKED || phase == PARK_SAVING)
         return error_set(err, -EALREADY, "job %" PRIu64 " is %s", job->id,
             phase == PARK_PARKED ? "parked already" : "being parked already");
@@ -78,6 +84,11 @@ int core_can_return(const struct core *core, const struct job *job, struct error
 
 bool core_park_job(struct core *core, struct core_entry *entry, enum park_cause cause)
 {
+    return core_park_for(core, entry, cause, 0);
+}
+
+bool core_park_for(struct core *core, struct core_entry *entry, enum park_cause cause, uint64_t guest)
+{
     const struct job *job = entry->job;
     struct error ignored;
     bool are_up = true;
@@ -89,10 +100,27 @@ bool core_park_job(struct core *core, struct core_entry *entry, enum park_cause 
         !are_up || core_can_park(core, job, &ignored) < 0)
         return false;
     struct job_event event = {
-        .type = EVENT_PARK, .attempt = job->attempt, .uid = core->options.admin_uid, .park_cause = cause
+        .type = EVENT_PARK,
+        .attempt = job->attempt,
+        .uid = core->options.admin_uid,
+        .park_cause = cause,
+        .park_guest = guest,
     };
     core_change(core, entry, &event, NULL);
     return true;
+}
+
+bool core_parking_is_proven(const struct core *core, const char *node)
+{
+    const struct core_node *place = core_find_node(core, node);
+    const struct node_feature *feature = place != NULL ? find_feature(place, PARK_FEATURE) : NULL;
+    return feature != NULL && feature->is_on != 0;
+}
+
+bool core_may_park(const struct core *core, const struct core_entry *entry)
+{
+    const struct job *job = entry->job;
+    return park_is_permitted(sched_cluster(core->sched), job);
 }
 
 uint64_t core_park_kept(const struct core *core, const char *name)

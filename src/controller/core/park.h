@@ -15,6 +15,15 @@ int core_can_return(const struct core *core, const struct job *job, struct error
 /* Parks a running job without a user's request; it returns by itself. False if that is not possible. */
 bool core_park_job(struct core *core, struct core_entry *entry, enum park_cause cause);
 
+/* The same by the scheduler's own rule, for this job; 0: for none. */
+bool core_park_for(struct core *core, struct core_entry *entry, enum park_cause cause, uint64_t guest);
+
+/* True if the scheduler may park this job, which waits or runs, by its own rule, as far as is known. */
+bool core_may_park(const struct core *core, const struct core_entry *entry);
+
+/* True if parking was tried on this node with the driver that it has now, and memory came back as it was. */
+bool core_parking_is_proven(const struct core *core, const char *node);
+
 /* Bytes of GPU memory that this node keeps for parked jobs. */
 uint64_t core_park_kept(const struct core *core, const char *name);
 

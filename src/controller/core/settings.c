@@ -54,12 +54,13 @@ static void write_settings(const struct sched_settings *settings, struct buffer 
         "\npreempt_grace_ms=%" PRId64 "\npreempt_cost_ms=%" PRId64 "\npreempt_cost_wide_ms=%" PRId64
         "\nquantum_ms=%" PRId64 "\nuser_max_jobs=%" PRIu32 "\nuser_max_gpu_milli=%" PRIu32
         "\nuser_max_gpu_seconds=%.3f\ngroup_max_jobs=%" PRIu32 "\ngroup_max_gpu_milli=%" PRIu32
-        "\ngroup_max_gpu_seconds=%.3f\n",
+        "\ngroup_max_gpu_seconds=%.3f\nparking=%u\npark_cost_ms=%" PRId64 "\n",
         settings->policy->name, settings->placement->name, settings->reservations, settings->half_life_ms,
         settings->age_cap_ms, settings->default_run_ms, settings->node_jobs, settings->node_starts,
         settings->unused_ms, settings->preempt_grace_ms, settings->preempt_cost_ms,
         settings->preempt_cost_wide_ms, settings->quantum_ms, user->jobs, user->gpu_milli, user->gpu_seconds,
-        group->jobs, group->gpu_milli, group->gpu_seconds);
+        group->jobs, group->gpu_milli, group->gpu_seconds, (unsigned)settings->parking,
+        settings->park_cost_ms);
 }
 
 /* "partition=NAME PRIORITY n1,n2", or without nodes: all. */

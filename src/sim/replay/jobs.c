@@ -183,9 +183,31 @@ static int enqueue(struct replay *replay, const struct job *job, bool is_edit, s
     return r;
 }
 
+/* It waits for what it left, or for as much of the same kind on its node. */
+static int enqueue_owed(struct replay *replay, const struct job *job, bool is_edit, struct error *err)
+{
+    struct sched_job_spec spec;
+    struct allocation left;
+    struct job_ask ask;
+    struct job parked = *job; // borrowed
+    park_owed_ask(job, &ask);
+    parked.ask = &ask;
+    int r = describe(replay, &parked, &spec, err);
+    bool stays = job->state == JOB_STOPPING || job_park(job)->phase == PARK_PARKED;
+    spec.hold = stays ? BLOCK_HELD_USER : 0;
+    park_times_of_job(sched_cluster(replay->sched), job, replay->at_ms, &spec, &left);
+    if (r == 0)
+        (is_edit ? sched_edit : sched_submit)(replay->sched, replay->at_ms, &spec);
+    allocation_clear(&left);
+    request_clear(&spec.key.request);
+    return r;
+}
+
 /* As core_enqueue_parked() of the controller. */
 static int enqueue_parked(struct replay *replay, const struct job *job, bool is_edit, struct error *err)
 {
+    if (job_is_owed(job))
+        return enqueue_owed(replay, job, is_edit, err);
     struct sched_job_spec spec;
     struct job_ask ask;
     struct job parked = *job; // borrowed
@@ -213,7 +235,9 @@ int replay_take_up(struct replay *replay, struct job *job, struct error *err)
     int r = describe(replay, job, &spec, err);
     if (r < 0)
         return r;
-    int64_t started_ms = job->started_ms != 0 ? job->started_ms + job_parked_ms(job, replay->at_ms) : 0;
+    struct allocation left; // stays empty: it is not parked
+    park_times_of_job(sched_cluster(replay->sched), job, replay->at_ms, &spec, &left);
+    int64_t started_ms = park_run_since(job, replay->at_ms);
     allocation_of_job(sched_cluster(replay->sched), job, &allocation);
     sched_resume(replay->sched, replay->at_ms, &spec, &allocation, started_ms);
     sched_idle(replay->sched, replay->at_ms, job->id, job->idle_level == IDLE_YIELDS);
@@ -313,12 +337,24 @@ static int tell_parked(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     bool is_back = job_park(job)->since_ms != event->wall_ms; // nothing of it was restored
-    sched_stopped(replay->sched, replay->at_ms, job->id, job_park_ran_ms(job));
-    int r = enqueue_parked(replay, job, true, err);
+    bool is_owed = job_is_owed(job);
+    if (is_owed)
+        sched_parked(replay->sched, replay->at_ms, job->id, job_park(job)->ran_ms);
+    else
+        sched_stopped(replay->sched, replay->at_ms, job->id, job_park_ran_ms(job));
+    int r = is_owed ? 0 : enqueue_parked(replay, job, true, err);
     if (is_back)
         sched_block(
             replay->sched, replay->at_ms, job->id, BLOCK_BACKOFF, 0, replay->at_ms + RESTORE_BACKOFF_MS);
     return r;
+}
+
+static int tell_unparked(
+    struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
+{
+    if (job_park_was_refused(job, event) && park_cause_is_rule(job_park(job)->cause))
+        sched_park_refused(replay->sched, replay->at_ms, job->id);
+    return tell_started(replay, job, event, err);
 }
 
 static int tell_unpark(
@@ -459,7 +495,7 @@ static int (*const notifiers[EVENT_TYPES])(
     [EVENT_PARK] = tell_park,
     [EVENT_PARKED] = tell_parked,
     [EVENT_UNPARK] = tell_unpark,
-    [EVENT_UNPARKED] = tell_started,
+    [EVENT_UNPARKED] = tell_unparked,
     [EVENT_RECONCILED] = tell_reconciled,
 };
 

@@ -30,9 +30,10 @@ struct turn_event {
 
 /* Made here, not yet seen in the journal. */
 struct decision {
-    enum { DECIDED_START, DECIDED_PREEMPT, DECIDED_UNRESERVE } kind;
+    enum { DECIDED_START, DECIDED_PREEMPT, DECIDED_PARK, DECIDED_UNRESERVE } kind;
     uint64_t id;    // of the job or the reservation
     uint64_t array; // of the job
+    uint64_t guest; // of a park: the job for which it is parked; 0: for none
     char *where;    // of a start
 };
 

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "job/array.h"
+#include "sched/from_record.h"
 #include "sim/replay/private.h"
 
 /* --- decisions --- */
@@ -102,13 +103,31 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
         add_decision(replay, (struct decision){ .kind = DECIDED_PREEMPT, .id = id });
 }
 
+static void on_park(void *arg, uint64_t id, uint64_t guest)
+{
+    struct replay *replay = arg;
+    const struct job *job = replay_find(replay, id);
+    bool is_leaving = job != NULL && (job->state != JOB_RUNNING || job_park(job)->phase != PARK_NONE);
+    if (is_leaving && job_park(job)->phase != PARK_SAVING)
+        sched_park_refused(replay->sched, replay->at_ms, id); // as mgpud does
+    if (!is_leaving)
+        add_decision(replay, (struct decision){ .kind = DECIDED_PARK, .id = id, .guest = guest });
+}
+
+static bool may_park(void *arg, uint64_t id)
+{
+    const struct replay *replay = arg;
+    const struct job *job = replay_find(replay, id);
+    return job != NULL && park_is_permitted(sched_cluster(replay->sched), job);
+}
+
 static void on_unreserve(void *arg, uint64_t reservation)
 {
     add_decision(arg, (struct decision){ .kind = DECIDED_UNRESERVE, .id = reservation });
 }
 
 const struct sched_callbacks replay_callbacks = {
-    .start = on_start, .preempt = on_preempt, .unreserve = on_unreserve
+    .start = on_start, .preempt = on_preempt, .park = on_park, .may_park = may_park, .unreserve = on_unreserve
 };
 
 /* "job 5 starts on box:0" */
@@ -117,6 +136,8 @@ static char *decision_text(const struct decision *decision)
     unsigned long long id = decision->id;
     switch (decision->kind) {
     case DECIDED_PREEMPT: return xasprintf("job %llu is preempted", id);
+    case DECIDED_PARK:
+        return xasprintf("job %llu is parked for job %llu", id, (unsigned long long)decision->guest);
     case DECIDED_UNRESERVE: return xasprintf("reservation %llu is released", id);
     default: break;
     }
@@ -141,7 +162,8 @@ static bool is_decision(const struct job_event *event)
     bool gives_way =
         event->type == EVENT_PREEMPTED && event->cause == REQUEUE_PREEMPTED && event->park_cause == 0;
     /* Otherwise requested by a user, or the job could not be parked instead. */
-    bool is_parked = event->type == EVENT_PARK && event->park_cause == PARK_PREEMPTED;
+    bool is_parked = event->type == EVENT_PARK &&
+                     (event->park_cause == PARK_PREEMPTED || park_cause_is_rule(event->park_cause));
     return event->type == EVENT_ALLOCATED || event->type == EVENT_RESTORING || gives_way || is_parked;
 }
 
@@ -161,6 +183,8 @@ static struct decision decision_of(const struct replay *replay, const struct job
 {
     if (event->type == EVENT_CLUSTER)
         return (struct decision){ .kind = DECIDED_UNRESERVE, .id = change_of(event)->reservation };
+    if (event->type == EVENT_PARK && park_cause_is_rule(event->park_cause))
+        return (struct decision){ .kind = DECIDED_PARK, .id = event->job, .guest = event->park_guest };
     if (event->type == EVENT_PREEMPTED || event->type == EVENT_PARK)
         return (struct decision){ .kind = DECIDED_PREEMPT, .id = event->job };
     const struct job *job = replay_find(replay, event->job);
@@ -185,7 +209,7 @@ static int differ(const struct replay *replay, uint64_t seq, const struct decisi
 
 static bool decision_equal(const struct decision *a, const struct decision *b)
 {
-    return a->kind == b->kind && a->id == b->id && a->array == b->array &&
+    return a->kind == b->kind && a->id == b->id && a->array == b->array && a->guest == b->guest &&
            ((a->where == NULL) == (b->where == NULL)) && (a->where == NULL || text_equal(a->where, b->where));
 }
 

@@ -99,6 +99,7 @@ enum kind {
     BYTES,
     AUTO_BYTES,
     OWN, // false
+    ASKED,
     PERCENT
 };
 
@@ -179,6 +180,9 @@ static size_t list_fields(
         { "user-max-stored", BYTES, &o->user_max_stored },
         { "node-timeout", MS, &c->loss.timeout_ms },
         { "node-lease", MS, &c->loss.lease_ms },
+        { "park", ASKED, &o->sched.parking },
+        { "park-after", MS, &o->sched.quantum_ms },
+        { "park-cost", AUTO_BYTES, &o->sched.park_cost_ms },
         { "park-max", AUTO_BYTES, &c->park.bytes_max },
         { "park-timeout", MS, &c->park.timeout_ms },
         { "cluster", NO_TEXT, &o->cluster.etcd },
@@ -209,6 +213,8 @@ static bool has_value(const struct in_force *field, const char *text)
     case BOOLEAN: // all of them are false, and these texts say so
         return !*(const bool *)field->field &&
                (!is_first || strcmp(text, "off") == 0 || strcmp(text, "false") == 0);
+    case ASKED:
+        return *(const enum parking_mode *)field->field == PARKING_ASKED && strcmp(text, "asked") == 0;
     case OWN: return !*(const bool *)field->field && strcmp(text, "own") == 0;
     case COUNT: return *(const uint32_t *)field->field == strtoul(text, NULL, 10);
     case COUNT_64: // also a double: zero is the same

@@ -127,6 +127,23 @@ static void preempt(void *arg, uint64_t job, const char *why)
     job_event_clear(&event);
 }
 
+/* The scheduler's own rule. */
+static void park(void *arg, uint64_t job, uint64_t guest)
+{
+    struct core *core = arg;
+    struct core_entry *entry = core_find(core, job);
+    if (job_park(entry->job)->phase == PARK_SAVING)
+        return; // for another reason
+    if (!core_park_for(core, entry, guest != 0 ? PARK_SHORTER : PARK_DUE, guest))
+        sched_park_refused(core->sched, core->now_ms, job);
+}
+
+static bool may_park(void *arg, uint64_t job)
+{
+    const struct core *core = arg;
+    return core_may_park(core, core_find(core, job));
+}
+
 /* Its end may be what yet another job waits for: a long chain must not be a deep call. */
 static void never(void *arg, uint64_t job)
 {
@@ -243,10 +260,21 @@ static void on_edited(struct core *core, const struct job *job, const struct job
 static void on_parked(struct core *core, const struct job *job, const struct job_event *event)
 {
     bool is_back = job_park(job)->since_ms != event->wall_ms; // nothing of it was restored
-    sched_stopped(core->sched, core->now_ms, job->id, job_park_ran_ms(job));
-    core_enqueue_parked(core, core_find(core, job->id), true);
+    if (job_is_owed(job)) {
+        sched_parked(core->sched, core->now_ms, job->id, job_park(job)->ran_ms);
+    } else {
+        sched_stopped(core->sched, core->now_ms, job->id, job_park_ran_ms(job));
+        core_enqueue_parked(core, core_find(core, job->id), true);
+    }
     if (is_back)
         sched_block(core->sched, core->now_ms, job->id, BLOCK_BACKOFF, 0, core->now_ms + RESTORE_BACKOFF_MS);
+}
+
+static void on_unparked(struct core *core, const struct job *job, const struct job_event *event)
+{
+    if (job_park_was_refused(job, event) && park_cause_is_rule(job_park(job)->cause))
+        sched_park_refused(core->sched, core->now_ms, job->id);
+    on_started(core, job, event);
 }
 
 static void on_unpark(struct core *core, const struct job *job, const struct job_event *event)
@@ -291,7 +319,7 @@ static void (*const notifiers[EVENT_TYPES])(struct core *, const struct job *, c
     [EVENT_PARK] = on_park,
     [EVENT_PARKED] = on_parked,
     [EVENT_UNPARK] = on_unpark,
-    [EVENT_UNPARKED] = on_started,
+    [EVENT_UNPARKED] = on_unparked,
     [EVENT_RECONCILED] = on_reconciled,
 };
 
@@ -336,9 +364,13 @@ static bool run_never(struct core *core)
 
 static void init(struct core *core)
 {
-    const struct sched_callbacks callbacks = {
-        .arg = core, .start = start, .preempt = preempt, .never = never, .unreserve = unreserve
-    };
+    const struct sched_callbacks callbacks = { .arg = core,
+        .start = start,
+        .preempt = preempt,
+        .park = park,
+        .may_park = may_park,
+        .never = never,
+        .unreserve = unreserve };
     core->schedule = xcalloc(1, sizeof(*core->schedule));
     core->sched = sched_new(&core->options.sched, &callbacks);
 }

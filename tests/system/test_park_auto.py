@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""--park auto: mgpud parks running jobs for shorter ones of others (docs/scheduling.md, "Short jobs go first"). The driver
+is the stand-in of test_park.py; parking takes a moment there, and the times by which the rule decides are as short as
+mgpud permits."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+import harness
+from test_park import Cuda, await_phase, goes_on, phase, start_work
+
+TIMES = ('--park-after', '1s', '--park-cost', '100ms', '--grace', '100ms')
+LONG = ('-t', '2h')
+SHORT = ('-g', '1', '-t', '4s')
+LONG_ENOUGH = 150  # steps of a job's work, of at least 20 ms each: with `auto` it would be parked long before
+
+
+@pytest.fixture
+def cuda(place):
+    return Cuda(f'{place}/driver')
+
+
+def start(make_instance, cuda, mode='auto', gpus='sim:1x24G'):
+    return make_instance(gpus=gpus, arguments=('--park', mode, *TIMES, *cuda.arguments))
+
+
+def journal_events(instance, place, kind):
+    """The events of this type; the scheduler decides the whole journal again."""
+    path = f'{place}/journal'
+    instance.mgpu('journal', 'export', '-o', path, user=instance.user, check=True)
+    done = subprocess.run([os.path.join(harness.build_folder(), 'mgpu-sim'), 'journal', path], capture_output=True, text=True,
+                          check=False, timeout=harness.DEADLINE_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with open(path, encoding='utf-8') as lines:
+        return [event for event in map(json.loads, lines) if event.get('type') == kind]
+
+
+def test_a_short_job_has_the_gpu_of_a_long_one_which_continues_where_it_was(make_instance, cuda, place):
+    instance = start(make_instance, cuda)
+    long = start_work(instance, cuda, *LONG)
+    short = instance.submit(*SHORT, '--', 'sleep', '1')
+    await_phase(instance, long, 'waiting')
+    stopped = cuda.steps()
+    done = instance.wait(short)
+    assert done['state'] == 'done' and done['gpus'] == instance.job(long)['gpus']
+    await_phase(instance, long, None)
+    assert cuda.steps() >= stopped
+    goes_on(cuda)
+    assert instance.job(long)['attempt'] == 1
+    assert cuda.calls() == ['lock', 'save', 'restore', 'unlock']
+    (park,) = journal_events(instance, place, 'park')
+    assert (park['job'], park['park_guest']) == (int(long), int(short)), park
+
+
+@pytest.mark.parametrize('mode, options', [('asked', ()), ('never', ()), ('auto', ('--no-park',))])
+def test_a_job_is_not_parked_unless_mgpud_and_the_job_permit_it(make_instance, cuda, place, mode, options):
+    instance = start(make_instance, cuda, mode)
+    long = start_work(instance, cuda, *LONG, *options)
+    short = instance.submit(*SHORT, '--', 'true')
+    harness.until(lambda: cuda.steps() > LONG_ENOUGH, 'the job has worked for long')
+    assert phase(instance, long) is None and instance.job(short)['state'] == 'queued'
+    assert cuda.calls() == [] and journal_events(instance, place, 'park') == []
+    answer = instance.mgpu('park', long)
+    if mode == 'never':
+        assert answer.code != 0 and 'parks no jobs (park: never)' in answer.err, answer
+    else:
+        assert (answer.code == 0) == (options == ()), answer
+
+
+def test_a_job_that_refuses_to_be_parked_runs_on_and_is_not_asked_again(make_instance, cuda, place):
+    instance = start(make_instance, cuda)
+    long = start_work(instance, cuda, *LONG)
+    cuda.rule('fail save 801')
+    short = instance.submit(*SHORT, '--', 'true')
+    harness.until(lambda: instance.job(long)['park_text'], 'a reason')
+    cuda.rule()
+    before = cuda.steps()
+    harness.until(lambda: cuda.steps() > before + LONG_ENOUGH, 'the job has worked for long')
+    assert phase(instance, long) is None and instance.job(short)['state'] == 'queued'
+    assert len(journal_events(instance, place, 'park')) == 1
+    instance.mgpu('cancel', long, check=True)
+    assert instance.wait(short)['state'] == 'done'
+
+
+@pytest.mark.parametrize('moment', ['save', 'guest', 'restore'])
+@pytest.mark.parametrize('victim', ['mgpud', 'agent'])
+def test_daemons_that_die_lose_nothing(make_instance, cuda, moment, victim):
+    instance = start(make_instance, cuda)
+    long = start_work(instance, cuda, *LONG)
+    if moment != 'guest':
+        cuda.rule(f'delay {moment} 700')
+    go = f'{cuda.folder}/go'
+    short = instance.submit('-g', '1', '-t', '5s', '--', 'sh', '-c', f'while [ ! -e {go} ]; do sleep 0.02; done')
+    if moment == 'save':
+        harness.until(lambda: 'save' in cuda.calls(), 'the helper saves')
+    else:
+        instance.wait(short, 'running')
+    with open(go, 'w', encoding='ascii'):
+        pass
+    if moment == 'restore':
+        harness.until(lambda: 'restore' in cuda.calls(), 'the helper restores')
+    if victim == 'mgpud':
+        instance.kill()
+        instance.start()
+    else:
+        instance.kill_agent()
+    assert instance.wait(short)['state'] == 'done'
+    await_phase(instance, long, None)
+    goes_on(cuda)
+    assert instance.job(long)['attempt'] == 1
