@@ -179,6 +179,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
         .gpus = report->gpus,
         .shares = shares_bits(&worker->shares),
         .parks_ranks = 1,
+        .driver = report->driver,
     };
     gpu_place_nics(worker->options->sysfs_root, report->gpus.items, report->gpus.count, &hello.nics);
     node_features_list(&facts, &hello.features);
@@ -219,9 +220,11 @@ static void take_sample(struct worker *worker, const struct gpu_report *report, 
     struct record_list features;
     usage_watch_usages(worker->watch, &gpus->usages);
     node_features_list_live(&facts, &features);
-    _cleanup_free_ char *text = node_features_text(&features);
+    _cleanup_free_ char *about = node_features_text(&features);
+    _cleanup_free_ char *text = xasprintf("%s%s", about, report->driver != NULL ? report->driver : "");
     bool is_new = !text_equal(text, worker->told_text);
     gpus->gpu_backend = is_new ? report->backend : NULL;
+    gpus->driver = is_new ? report->driver : NULL;
     gpus->features = is_new ? features : (struct record_list){ 0 };
     if (pass_on(worker, gpus) && is_new) {
         free(worker->told_text);

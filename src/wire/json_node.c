@@ -106,6 +106,7 @@ json_t *json_node_write(const struct json_node_view *view)
     (void)json_object_set_new(object, "cpus", json_integer(hello->cpus));
     (void)json_object_set_new(object, "memory_bytes", json_integer((json_int_t)hello->memory_bytes));
     (void)json_object_set_new(object, "gpu_backend", json_text_string(hello->gpu_backend));
+    (void)json_object_set_new(object, "driver", json_text_string(hello->driver));
     add_gpus(object, hello);
     (void)json_object_set_new(object, "gpus_drained", json_integer((json_int_t)view->n_drained));
     (void)json_object_set_new(object, "version", json_text_string(hello->version));

@@ -144,6 +144,7 @@ static const struct record_field hello_fields[] = {
     RECORD_SUBLIST(461, struct message_hello, nics, NODE_NICS_MAX, &node_nic_record),
     RECORD_FIELD(462, RECORD_U32, struct message_hello, shares, 0),
     RECORD_FIELD(463, RECORD_U32, struct message_hello, parks_ranks, 0),
+    RECORD_FIELD(464, RECORD_STRING, struct message_hello, driver, NODE_DRIVER_MAX),
 };
 const struct record_type message_hello_record =
     RECORD_TYPE(MESSAGE_HELLO, "HELLO", struct message_hello, hello_fields);
@@ -268,6 +269,7 @@ static const struct record_field gpus_fields[] = {
     SPARE_SUBLIST(2, struct message_gpus, usages, NODE_ATTEMPTS_MAX, &attempt_usage_record),
     RECORD_FIELD(40, RECORD_STRING, struct message_gpus, gpu_backend, 16),
     RECORD_SUBLIST(41, struct message_gpus, features, 64, &feature_record),
+    RECORD_FIELD(464, RECORD_STRING, struct message_gpus, driver, NODE_DRIVER_MAX),
 };
 const struct record_type message_gpus_record =
     RECORD_TYPE(MESSAGE_GPUS, "GPUS", struct message_gpus, gpus_fields);

@@ -218,6 +218,7 @@ struct attempt_usage {
 };
 
 #define NODE_FEATURE_TEXT_MAX 512U
+#define NODE_DRIVER_MAX       64U // bytes of the version of the GPUs' driver
 
 /* A feature of the node: active or not, and how to enable it. Shown by `mgpu doctor`. */
 struct node_feature {
@@ -276,6 +277,7 @@ struct message_hello {
     struct record_list nics; // struct node_nic
     uint32_t shares;         // bit k: enum share_kind k works here, with NODE_SHARES_KNOWN; 0: an older agent
     uint32_t parks_ranks;    // 1: it can park ranks of jobs on several nodes, and restore on other GPUs
+    char *driver;            // version of the GPUs' driver; NULL: not known, or an older agent
 };
 
 #define HEARTBEAT_MIN_MS 100
@@ -404,6 +406,7 @@ struct message_gpus {
     /* Changes since HELLO, for the GPUs as a whole. */
     char *gpu_backend;           // NULL: unchanged
     struct record_list features; // struct node_feature, each replaces the one of the same name
+    char *driver;                // with features; NULL: unchanged
 };
 
 /* These GPUs, and no others, are to be closed, so that they can be reset. GPUS and HELLO report when this is

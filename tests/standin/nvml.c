@@ -5,6 +5,7 @@
  * `nvml.state` beside the library itself. GPUs are numbered here as their lines come, from 0, which is NVML's
  * own order without a line `order`:
  *
+ *   driver VERSION           of the driver, 580.159.04 where this line is missing
  *   init N                   nvmlInit returns N (9: the driver is not loaded)
  *   gpu DOMAIN BUS MEMORY_MIB USED_MIB UTILIZATION CELSIUS MILLIWATTS UUID NAME...
  *                            one GPU, in NVML's own order; DOMAIN and BUS are hexadecimal
@@ -131,6 +132,7 @@ struct machine {
     int has_order;
     unsigned int n_links, n_processes, n_xids, n_fails, process_bytes;
     struct link links[LINKS_MAX];
+    char driver[64];
     unsigned int n_instances;
     struct instance instances[INSTANCES_MAX];
     struct process processes[PROCESSES_MAX];
@@ -302,6 +304,7 @@ static void read_line(struct machine *machine, const char *line)
     if (sscanf(line, "fail %63s %d", fail.function, &fail.code) == 2 && machine->n_fails < FAILS_MAX)
         machine->fails[machine->n_fails++] = fail;
     (void)sscanf(line, "hang_in %63s %u", machine->hanging.function, &machine->hanging.gpu);
+    (void)sscanf(line, "driver %63s", machine->driver);
     (void)sscanf(line, "init %d", &machine->init);
     (void)sscanf(line, "hang %d", &machine->is_hanging);
     (void)sscanf(line, "still %d", &machine->is_still);
@@ -746,6 +749,7 @@ EXPORT int nvmlDeviceGetComputeRunningProcesses(void *device, unsigned int *coun
 
 #ifndef OLD_DRIVER
 int nvmlInit_v2(void);
+int nvmlSystemGetDriverVersion(char *text, unsigned int size);
 int nvmlDeviceGetCount_v2(unsigned int *count);
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **device);
 int nvmlDeviceGetPciInfo_v3(void *device, struct pci *pci);
@@ -792,6 +796,17 @@ EXPORT int nvmlInit_v2(void)
 {
     hang_in(__func__, GPUS_MAX);
     return start();
+}
+
+EXPORT int nvmlSystemGetDriverVersion(char *text, unsigned int size)
+{
+    hang_in(__func__, GPUS_MAX);
+    const struct machine machine = read_machine();
+    for (unsigned int k = 0; k < machine.n_fails; k++)
+        if (strcmp(machine.fails[k].function, __func__) == 0)
+            return machine.fails[k].code;
+    (void)snprintf(text, size, "%s", machine.driver[0] != '\0' ? machine.driver : "580.159.04");
+    return 0;
 }
 
 EXPORT int nvmlDeviceGetCount_v2(unsigned int *count)

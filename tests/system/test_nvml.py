@@ -33,6 +33,34 @@ def test_the_gpus_of_the_driver_are_listed_in_pci_order(make_instance, nvml):
     assert (job['granted'][0]['uuid'], output) == ('GPU-second', '1\n')
 
 
+def test_a_node_says_which_driver_its_gpus_have_now(make_instance, nvml):
+    def driver():
+        return box.api('GET', '/nodes').json['nodes'][0]['driver']
+
+    nvml.say('driver 570.10')
+    nvml.write()
+    box = make_instance(gpus='auto', arguments=nvml.arguments)
+    assert driver() == '570.10'
+    assert '570.10' in box.mgpu('nodes', '-o', 'wide', check=True).out
+    nvml.unsay('driver 570.10')
+    nvml.say('driver 580.20')
+    nvml.write()
+    box.kill_gpu_helper()  # as when the module is replaced, which nobody may use meanwhile
+    harness.until(lambda: driver() == '580.20', 'the node reports the other driver')
+    box.restart()
+    assert driver() == '580.20'
+
+
+def test_a_node_whose_driver_does_not_say_its_version_has_none(make_instance, place):
+    old = Nvml(place)
+    old.add(bus=0x3b, uuid='GPU-a')
+    old.say('fail nvmlSystemGetDriverVersion 3')
+    old.write()
+    box = make_instance(gpus='auto', arguments=old.arguments)
+    assert box.api('GET', '/nodes').json['nodes'][0]['driver'] is None
+    assert box.mgpu('nodes', '-o', 'node,driver', check=True).out.splitlines()[1].split()[1] == '-'
+
+
 def test_numbers_that_cannot_be_true_are_not_shown(make_instance, nvml):
     nvml.gpus.clear()
     nvml.add(bus=0x3b, uuid='GPU-a', used_mib=24577, utilization=4294967295, celsius=4294967295,

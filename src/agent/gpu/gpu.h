@@ -40,6 +40,9 @@ struct gpu_backend {
      * `sample` is fast enough. */
     void (*look)(void *state, size_t i, struct gpu_state *gpu);
 
+    /* The driver's version; "" if it is not known. NULL: there is none. */
+    void (*driver)(void *state, char *text, size_t size);
+
     /* A remark about unavailable values although the GPUs work; NULL or "": none. Queried before each full
      * report, because it may change. */
     void (*remark)(void *state, char *text, size_t size);

@@ -312,6 +312,14 @@ static int nvml_open(
     return 0;
 }
 
+static void nvml_driver(void *state, char *text, size_t size)
+{
+    const struct nvml *nvml = state;
+    gpu_progress_enter(nvml->page, NULL);
+    bool is_known = nvml->api.driver != NULL && nvml->api.driver(text, (unsigned int)size) == NVML_SUCCESS;
+    text[is_known ? size - 1 : 0] = '\0';
+}
+
 static size_t nvml_count(const void *state)
 {
     const struct nvml *nvml = state;
@@ -478,6 +486,7 @@ const struct gpu_backend gpu_nvml = {
     .name = "nvml",
     .open = nvml_open,
     .count = nvml_count,
+    .driver = nvml_driver,
     .key = nvml_key,
     .describe = nvml_describe,
     .sample = nvml_sample,

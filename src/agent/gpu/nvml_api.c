@@ -28,6 +28,7 @@ static const struct {
     SYMBOL(init, true, "nvmlInit_v2", "nvmlInit"),
     SYMBOL(shutdown, false, "nvmlShutdown"),
     SYMBOL(error_string, false, "nvmlErrorString"),
+    SYMBOL(driver, false, "nvmlSystemGetDriverVersion"),
     SYMBOL(count, true, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"),
     SYMBOL(handle, true, "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"),
     SYMBOL(handle_at, false, "nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId"),

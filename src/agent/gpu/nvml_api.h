@@ -93,6 +93,7 @@ struct nvml_api {
     int (*init)(void);
     int (*shutdown)(void);
     const char *(*error_string)(int code);
+    int (*driver)(char *text, unsigned int size); // its version
     int (*count)(unsigned int *count);
     int (*handle)(unsigned int index, nvml_device *device);
     int (*handle_at)(const char *address, nvml_device *device); // opens no other GPU

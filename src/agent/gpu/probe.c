@@ -124,6 +124,14 @@ static void tell_what_is_found(struct probe *probe)
     probe->report.text = xstrndup(buffer_text(&text), REPORT_TEXT_MAX);
 }
 
+static char *read_driver(const struct probe *probe)
+{
+    char text[NODE_DRIVER_MAX + 1] = "";
+    if (probe->backend->driver != NULL)
+        probe->backend->driver(probe->state, text, sizeof(text));
+    return *text != '\0' ? text_escape_fit(text, NODE_DRIVER_MAX) : NULL;
+}
+
 /* GPUs that are left out are there all the same. */
 static void describe(struct probe *probe, const struct error *err)
 {
@@ -131,6 +139,7 @@ static void describe(struct probe *probe, const struct error *err)
     describe_gpus(probe);
     size_t count = report->gpus.count + (probe->page != NULL ? probe->page->n_left_out : 0);
     report->backend = xstrdup(probe->backend->name);
+    report->driver = read_driver(probe);
     report->is_on = probe->backend != &gpu_none;
     report->is_final = probe->backend == &gpu_none;
     if (err->code != 0)

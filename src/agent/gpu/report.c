@@ -11,6 +11,7 @@ static const struct record_field fields[] = {
     RECORD_FIELD(5, RECORD_STRING, struct gpu_report, fix, 512),
     RECORD_SUBLIST(6, struct gpu_report, gpus, NODE_GPUS_MAX, &gpu_state_record),
     RECORD_FIELD(61, RECORD_U32, struct gpu_report, is_sample, 0),
+    RECORD_FIELD(464, RECORD_STRING, struct gpu_report, driver, NODE_DRIVER_MAX),
     RECORD_FIELD(440, RECORD_U32, struct gpu_report, is_outdated, 0),
 };
 const struct record_type gpu_report_record = RECORD_TYPE(60, "GPU report", struct gpu_report, fields);

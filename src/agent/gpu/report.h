@@ -11,6 +11,7 @@
 
 struct gpu_report {
     char *backend;           // "nvml", "sim", "none"
+    char *driver;            // its version; NULL: not known
     uint32_t is_on;          // 1: the backend works, even if none of its GPUs does
     uint32_t is_final;       // 1: there is no backend, and no further report follows
     char *text;              // its effect, as text

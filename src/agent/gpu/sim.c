@@ -5,6 +5,8 @@
  */
 #include "agent/gpu/gpu.h"
 
+#include <stdio.h>
+
 #include "base/memory.h"
 
 #define IDLE_MEMORY_BYTES (UINT64_C(3) << 20) // what a driver keeps for itself on an idle GPU
@@ -32,6 +34,12 @@ static size_t sim_count(const void *state)
 {
     const struct sim *sim = state;
     return sim->spec.count;
+}
+
+static void sim_driver(void *state, char *text, size_t size)
+{
+    (void)state;
+    (void)snprintf(text, size, "sim");
 }
 
 static const char *sim_key(const void *state, size_t i)
@@ -87,6 +95,7 @@ const struct gpu_backend gpu_sim = {
     .name = "sim",
     .open = sim_open,
     .count = sim_count,
+    .driver = sim_driver,
     .key = sim_key,
     .describe = sim_describe,
     .sample = sim_sample,

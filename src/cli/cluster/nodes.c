@@ -79,6 +79,7 @@ static const struct list_column columns[] = {
     { "cpus", "CPUS", "number of CPUs", "cpus", true, 0, NULL },
     { "mem", "MEM", "host memory", "memory_bytes", true, 0, render_memory },
     { "backend", "BACKEND", "GPU backend", "gpu_backend", false, 0, NULL },
+    { "driver", "DRIVER", "version of the driver of its GPUs", "driver", false, 0, NULL },
     { "address", "ADDRESS", "address it connected from; -: this machine", "address", false, 0, NULL },
     { "since", "SINCE", "time of the last connect or disconnect", "since", false, 0, render_since },
     { "version", "VERSION", "version of its agent", "version", false, 0, NULL },
@@ -89,7 +90,7 @@ static const struct list_kind kind = {
     .member = "nodes",
     .columns = columns,
     .normal = "node,state,since,address,gpus,drained,cpus,mem,version",
-    .wide = "node,state,since,address,gpus,drained,cpus,mem,backend,version",
+    .wide = "node,state,since,address,gpus,drained,cpus,mem,backend,driver,version",
 };
 
 /* Leaves the nodes named; each must be there. */

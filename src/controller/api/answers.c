@@ -163,6 +163,7 @@ static const struct member members[] = {
     { "Node", "cpus", "integer", "CPUs" },
     { "Node", "memory_bytes", "integer", "memory" },
     { "Node", "gpu_backend", "string", "what reads its GPUs" },
+    { "Node", "driver", "string|null", "version of the driver of its GPUs" },
     { "Node", "gpus", "integer", "its GPUs" },
     { "Node", "gpu_instances", "object", "how many of these are MIG instances, by profile" },
     { "Node", "gpus_drained", "integer", "those that take no job" },

@@ -146,10 +146,22 @@ void core_link_down(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_
     core_drop_link(core, node);
 }
 
+static void replace(char **text, char **fresh)
+{
+    char *old = *text;
+    if (*fresh == NULL)
+        return;
+    *text = *fresh;
+    *fresh = old;
+}
+
 /* Each instead of the one of its name. */
 static void take_features(struct message_hello *hello, const struct message_gpus *gpus)
 {
-    struct message_hello fresh = { .gpu_backend = gpus->gpu_backend, .features = gpus->features }, copy;
+    struct message_hello fresh = { .gpu_backend = gpus->gpu_backend,
+        .features = gpus->features,
+        .driver = gpus->driver },
+                         copy;
     if (gpus->features.count == 0)
         return;
     record_copy(&message_hello_record, &copy, &fresh);
@@ -162,11 +174,8 @@ static void take_features(struct message_hello *hello, const struct message_gpus
                 new_ones[i] = old;
                 break;
             }
-    if (copy.gpu_backend != NULL) {
-        char *old = hello->gpu_backend;
-        hello->gpu_backend = copy.gpu_backend;
-        copy.gpu_backend = old;
-    }
+    replace(&hello->gpu_backend, &copy.gpu_backend);
+    replace(&hello->driver, &copy.driver);
     record_clear(&message_hello_record, &copy);
 }
 
