@@ -200,15 +200,17 @@ static size_t gpu_times(const struct search *search, uint32_t node, struct gpu_t
     return count;
 }
 
-static void add_gpu(struct allocation *to, uint32_t node, uint32_t gpu, const struct sched_request *request)
+static void add_gpu(
+    struct allocation *to, const struct cluster_node *node, uint32_t gpu, const struct sched_request *request)
 {
+    bool is_shared = request_is_shared(request);
     to->gpus = xreallocarray(to->gpus, to->n_gpus + 1, sizeof(*to->gpus));
     to->gpus[to->n_gpus++] = (struct alloc_gpu){
-        .node = node,
+        .node = node->position,
         .gpu = gpu,
-        .slot = request_is_shared(request),
-        .share = request_is_shared(request) ? request->share : SHARE_WHOLE,
-        .memory = request->gpu_mem,
+        .slot = is_shared,
+        .share = is_shared ? request->share : SHARE_WHOLE,
+        .memory = is_shared ? fit_share_memory(&node->gpus[gpu], request) : 0,
     };
 }
 
@@ -231,7 +233,7 @@ static int64_t node_when(const struct search *search, uint32_t node, uint32_t co
     while (in_time < found && times[in_time].free_ms <= at)
         in_time++;
     for (size_t i = in_time - count; i < in_time; i++)
-        add_gpu(ret, node, times[i].gpu, search->request);
+        add_gpu(ret, where, times[i].gpu, search->request);
     fit_add_host(where, search->request, ret);
     return at;
 }
@@ -345,7 +347,7 @@ static int64_t plan_picks(struct search *search, struct allocation *ret)
                 if (node->gpus[times[k].gpu].index != request->picks[i].index)
                     continue;
                 free_at = times[k].free_ms;
-                add_gpu(&tried, node->position, times[k].gpu, request);
+                add_gpu(&tried, node, times[k].gpu, request);
             }
             if (free_at < TIME_NEVER)
                 fit_add_host(node, request, &tried);

@@ -14,8 +14,7 @@
 #include "job/cluster_change.h"
 #include "sched/placement/topology.h"
 
-/* What the request books of the GPU's memory. */
-static uint64_t share_memory(const struct cluster_gpu *gpu, const struct sched_request *request)
+uint64_t fit_share_memory(const struct cluster_gpu *gpu, const struct sched_request *request)
 {
     if (request->gpu_mem > 0)
         return request->gpu_mem;
@@ -70,7 +69,7 @@ static bool share_fits(
     if (gpu->memory_bytes == 0)
         return request->gpu_mem == 0;
     uint64_t left = cluster_gpu_memory_left(gpu), held = is_kept ? gpu->hold_memory : 0;
-    return held <= left && share_memory(gpu, request) <= left - held;
+    return held <= left && fit_share_memory(gpu, request) <= left - held;
 }
 
 bool fit_gpu(const struct cluster *cluster, const struct cluster_node *node, const struct cluster_gpu *gpu,
@@ -147,7 +146,7 @@ static void add_gpu(const struct cluster_node *node, uint32_t at, const struct s
     if (request_is_shared(request)) {
         taken->slot = lowest_free_slot(gpu);
         taken->share = request->share;
-        taken->memory = share_memory(gpu, request);
+        taken->memory = fit_share_memory(gpu, request);
     }
 }
 

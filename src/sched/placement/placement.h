@@ -55,6 +55,9 @@ void fit_take(const struct cluster *cluster, const struct cluster_node *node,
     const struct sched_request *request, const struct fit *fit, uint32_t count, int64_t first,
     struct allocation *allocation);
 
+/* What a request for a share, or for memory, books of the GPU's memory, in bytes. */
+uint64_t fit_share_memory(const struct cluster_gpu *gpu, const struct sched_request *request);
+
 /* Adds the node's CPUs and memory, once per node. */
 void fit_add_host(
     const struct cluster_node *node, const struct sched_request *request, struct allocation *allocation);

@@ -202,6 +202,29 @@ static void shares_that_would_delay_the_head_are_not_tried_one_by_one(void **sta
     assert_true(sched_counts(scene->sched)->classes_tried - before < 10);
 }
 
+/* 12 + 6 GiB are in use of 24; the share needs 9.6 from +50 s on, so 5 GiB may be used until then. */
+static void what_is_kept_for_a_share_of_a_gpu_is_its_memory_as_well(void **state)
+{
+    struct scene *scene = *state;
+    scene_open(scene, 1, 1);
+    struct sched_job_spec half = scene_job(scene, 1, 1000), by_memory = scene_job(scene, 1, 50),
+                          share = scene_job(scene, 1, 1000), late = scene_job(scene, 1, 100);
+    half.key.request.share = 500;
+    scene_submit(scene, &half);
+    by_memory.key.request.gpu_mem = 6ULL << 30;
+    scene_submit(scene, &by_memory);
+    share.key.request.share = 400;
+    uint64_t blocked = scene_submit(scene, &share);
+    late.key.request.gpu_mem = 5ULL << 30;
+    uint64_t longer = scene_submit(scene, &late);
+    late.key.estimate_ms = 40000;
+    late.id = ++scene->last_job;
+    uint64_t brief = scene_submit(scene, &late);
+    assert_false(scene_runs(scene, blocked));
+    assert_false(scene_runs(scene, longer));
+    assert_true(scene_runs(scene, brief));
+}
+
 static void a_pass_without_news_looks_at_nothing(void **state)
 {
     struct scene *scene = *state;
@@ -479,6 +502,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             shares_that_would_delay_the_head_are_not_tried_one_by_one, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(a_pass_without_news_looks_at_nothing, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            what_is_kept_for_a_share_of_a_gpu_is_its_memory_as_well, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(
             preemptible_jobs_give_way_and_lose_the_least, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(
