@@ -105,7 +105,9 @@ static int compare(
     if (!is_by_submit(world->of) || second->has_run || a[JOB_UID] == b[JOB_UID] ||
         a[JOB_PRIORITY] != b[JOB_PRIORITY] || a[JOB_PREEMPTIBLE] != b[JOB_PREEMPTIBLE])
         return 0;
-    if (!comes_before(second->held_at, second->held_id, first->class_at, first->class_id))
+    /* Behind a job of its owner, it is behind all that came in that millisecond. */
+    bool is_held = second->held_id != b[JOB_ID];
+    if (!comes_before(second->held_at, is_held ? INT64_MAX : second->held_id, first->class_at, first->class_id))
         return 0;
     return error_set(err, -EPROTO,
         "job %lld of user %lld stands before job %lld of user %lld, which came first", (long long)a[JOB_ID],

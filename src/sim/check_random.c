@@ -201,12 +201,11 @@ static void make_rule(struct sim_case *ret, struct random *random)
         make_crowded(ret, random);
     ret->settings[SET_PARK] = CHECK_PARK_AUTO;
     ret->settings[SET_PARK_ROOM] = 3000;
-    ret->settings[SET_IS_EXACT] = !has_preemptible;
+    ret->settings[SET_IS_EXACT] = 1;
     for (size_t i = 0; i < ret->n_jobs; i++) {
         int64_t *job = ret->jobs[i];
         job[JOB_REFUSES] = one_in(random, 6);
         job[JOB_PREEMPTIBLE] &= has_preemptible;
-        job[JOB_OWN] = 0;
         if (one_in(random, 2))
             job[JOB_CPU] = job[JOB_MEMORY] = 0;
         job[JOB_RUN] *= one_in(random, 3) ? 10 : 1;

@@ -146,13 +146,22 @@ static void check_rules(struct world *world, const int64_t *job, const struct ca
         fail(world, job, "beyond its user's limit of GPUs");
 }
 
+/* Whose last job has ended gets the head start of a user with nothing running, unless a newcomer waits. */
+static bool may_have_head_start(const struct world *world, const int64_t *job)
+{
+    for (size_t i = 0; i < world->n_attempts; i++)
+        if (job_values(world, world->attempts[i].job)[JOB_UID] == job[JOB_UID])
+            return false;
+    return world->settings.policy->uses_fairshare;
+}
+
 /* Whether it precedes the first job. Under policies that do not order by submit time only older jobs
  * certainly do. */
 static bool is_ahead(const struct world *world, const int64_t *job)
 {
     const int64_t *first = world->of->jobs[find_job(world, (int64_t)world->first)];
     const char *policy = world->settings.policy->name;
-    if (world_is_held_by(first, job))
+    if (world_is_held_by(first, job) || may_have_head_start(world, job))
         return true;
     if (strcmp(policy, "easy") != 0 && strcmp(policy, "conservative") != 0)
         return job[JOB_AT] >= world->promised_at_ms || job[JOB_BEGIN] >= world->promised_at_ms ||
