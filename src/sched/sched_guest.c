@@ -2,7 +2,7 @@
 /*
  * Short jobs go first. A waiting job that is blocked, the guest, may have the GPUs of a running one, its
  * host, which is parked for it, if
- *   - the host has run for its quantum, and is of no higher priority,
+ *   - the host has run for its quantum, and is of no higher priority, nor one that its owner wants first,
  *   - the guest is probably over (the median of its predicted run time) in what the host still needs, divided
  *     by park_ratio, and before the host must return,
  *   - the guest needs no more GPUs than the host has, and
@@ -37,6 +37,12 @@ static uint32_t parked_from(const struct sched *sched, const struct sched_run *r
     return most;
 }
 
+/* Its owner wants the host before the guest. */
+static bool is_preferred(const struct queue_class *host, const struct queue_class *guest)
+{
+    return host->account == guest->account && host->key.own_priority > guest->key.own_priority;
+}
+
 static bool can_host(const struct guest *guest, const struct sched_run *run)
 {
     const struct sched *sched = guest->sched;
@@ -45,6 +51,7 @@ static bool can_host(const struct guest *guest, const struct sched_run *run)
     return !run->is_giving_way && run->allocation.n_gpus >= guest->class->key.request.gpus &&
            left_ms / sched->settings.park_ratio >= guest->needs_ms &&
            class_priority(run->job->class) <= class_priority(guest->class) &&
+           !is_preferred(run->job->class, guest->class) &&
            sched_run_budget(sched, run) >= guest->needs_ms + slots * sched_park_slot(sched) &&
            parked < sched->settings.park_layers && !sched_run_is_kept(sched, run) &&
            sched_run_can_park(sched, run);

@@ -45,6 +45,8 @@ static void on_park(void *arg, uint64_t job, uint64_t guest)
     assert_true(scene->n_parks < 64);
     scene->guests[scene->n_parks] = guest;
     scene->parks[scene->n_parks++] = job;
+    if (scene->refuses_at_once)
+        sched_park_refused(scene->sched, scene->now_ms, job);
 }
 
 static bool on_may_park(void *arg, uint64_t job)

@@ -201,6 +201,38 @@ static void a_guest_that_refuses_is_stopped_when_its_host_is_due(void **state)
     scene_free(scene);
 }
 
+static void a_guest_that_refuses_at_once_is_stopped_at_once(void **state)
+{
+    uint64_t host, guest;
+    struct scene *scene = open_pair(&host, &guest);
+    (void)state;
+    scene->refuses_at_once = true;
+    scene_wait(scene, 2000 - SLOT_S);
+    assert_int_equal(scene->n_preempted, 1);
+    assert_int_equal(scene->preempted[0], guest);
+    sched_stopped(scene->sched, scene->now_ms, guest, 0);
+    scene_wait(scene, 0);
+    assert_true(scene_runs(scene, host));
+    scene_free(scene);
+}
+
+static void a_job_is_not_parked_for_one_that_its_owner_wants_later(void **state)
+{
+    (void)state;
+    for (int32_t host_priority = 0; host_priority <= 2; host_priority++) {
+        struct scene *scene = open_auto(1, 1);
+        struct sched_job_spec host = scene_job(scene, 1, 10000), guest = scene_job(scene, 1, 100);
+        host.key.own_priority = host_priority;
+        guest.key.own_priority = 1;
+        uint64_t job = scene_submit(scene, &host);
+        sched_started(scene->sched, scene->now_ms, job);
+        scene_wait(scene, 500);
+        scene_submit(scene, &guest);
+        assert_int_equal(scene->n_parks, host_priority <= 1);
+        scene_free(scene);
+    }
+}
+
 static void a_host_that_refuses_runs_on_and_is_not_asked_again(void **state)
 {
     struct scene *scene = open_auto(1, 1);
@@ -498,6 +530,8 @@ int main(void)
         cmocka_unit_test(the_host_continues_when_the_guest_has_ended),
         cmocka_unit_test(a_guest_that_takes_longer_is_parked_when_its_host_is_due),
         cmocka_unit_test(a_guest_that_refuses_is_stopped_when_its_host_is_due),
+        cmocka_unit_test(a_guest_that_refuses_at_once_is_stopped_at_once),
+        cmocka_unit_test(a_job_is_not_parked_for_one_that_its_owner_wants_later),
         cmocka_unit_test(a_host_that_refuses_runs_on_and_is_not_asked_again),
         cmocka_unit_test(a_host_may_end_while_it_is_being_parked_or_is_parked),
         cmocka_unit_test(what_comes_free_is_the_guests_before_anybody_elses),
