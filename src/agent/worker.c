@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The agent's root struct and its life:
+/* The agent's root struct and its life:
  *
  *      WAITING for the lock ──> opens spool, cgroups, state ──> finds the GPUs ──HELLO──> SERVING
  *
  * The spool is managed as soon as the lock is held: the work of a shepherd that died is finished even while
  * the GPU driver is starting. When the link closes the agent exits at once; jobs and shepherds continue.
- *
  * On a joined machine (--uplink-fd) there is a link only while the controller can be reached: each new one
  * arrives over the control socket, and HELLO is sent again. This worker exits when that socket closes.
  */
