@@ -385,7 +385,8 @@ void sched_stopped(struct sched *sched, int64_t now_ms, uint64_t id, int64_t don
     advance(sched, now_ms);
     struct sched_job *job = sched_find(sched, id);
     if (job != NULL && job->run == NULL && job->rules != NULL && job->rules->parked != NULL) {
-        sched_parked_forget(sched, job);
+        sched_leave_queue(sched, job);
+        sched_parked_forget(sched, job); // it begins from the beginning
         job->rules->done_ms = 0;
         sched_place_in_queue(sched, job);
     }

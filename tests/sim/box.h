@@ -76,6 +76,7 @@ struct box {
     uint64_t last_timer; // the one that counts
     uint64_t epoch;
     bool is_storm;
+    bool are_plain;  // most jobs are such as the scheduler parks by its own rule, and it does
     int64_t late_ms; // the last node is back by then
     struct change *events;
     size_t n_events;

@@ -73,6 +73,18 @@ static char *make_after(const struct ask *ask, uint64_t kind)
         ask->after[1], second);
 }
 
+/* Where the scheduler parks by its own rule, most jobs are such as it may park, or park for. */
+static void make_plain(struct job_ask *ask, uint32_t uid, uint64_t kind)
+{
+    bool is_any = ask->nodes != 0 || ask->gpu_mem != 0 || ask->gpu_ids != NULL;
+    ask->time_limit_ms = uid == NODE_LONG_UID ? 6000 : 500; // for one without, nobody is parked
+    if (is_any)
+        return;
+    ask->gpus = kind % 7 == 0 ? 2 : 1;
+    ask->priority = 0;
+    ask->preemptible = ask->park_on_preempt = false;
+}
+
 static struct job_spec *make_spec(const struct ask *ask)
 {
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
@@ -123,6 +135,8 @@ static struct job_spec *make_spec(const struct ask *ask)
             spec->ask.idle_timeout_ms = 0;
         }
     }
+    if (ask->box->are_plain)
+        make_plain(&spec->ask, ask->who->uid, kind);
     if (spec->ask.nodes == 0 && kind % 12 < 2)
         spec->ask.partition = xstrdup(kind % 12 == 0 ? BOX_PARTITION : BOX_PARTITION ",all");
     return spec;

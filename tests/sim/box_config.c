@@ -9,6 +9,8 @@
 #include "base/memory.h"
 #include "box.h"
 
+#define GRACE_MS 10
+
 static char first[] = BOX_PARTITION, all[] = "all", n0[] = "n0", n1[] = "n1";
 static char *nodes_of_first[] = { n0, n1 };
 
@@ -23,6 +25,17 @@ static struct account_limits limits_of(struct box *box)
     return (struct account_limits){ .jobs = limit_of(box, 2, 8),
         .gpu_milli = 1000 * limit_of(box, 4, 8),
         .gpu_seconds = is_rationed ? (double)world_between(&box->world, 2, 20) : 0 };
+}
+
+/* The scheduler parks by its own rule, most of the time. */
+static void vary_parking(struct box *box)
+{
+    struct sched_settings *settings = &box->config.settings;
+    settings->policy = &policy_default; // others preempt, or let nobody past
+    settings->parking = world_one_in(&box->world, 8) ? PARKING_ASKED : PARKING_AUTO;
+    settings->quantum_ms = world_between(&box->world, 10, 200);
+    settings->park_cost_ms = world_between(&box->world, 1, 20);
+    settings->preempt_grace_ms = GRACE_MS;
 }
 
 static void vary_settings(struct box *box)
@@ -93,6 +106,8 @@ void box_vary_config(struct box *box)
         return;
     vary_settings(box);
     vary_accounts(box);
+    if (box->are_plain)
+        vary_parking(box);
     vary_partitions(box);
 }
 
@@ -103,7 +118,7 @@ struct core_options box_options(const struct box *box)
         .boot_id = "sim",
         .queue_max = 10000,
         .recent_done_max = 20,
-        .grace_ms = 10,
+        .grace_ms = GRACE_MS,
         .start_patience_ms = 60000,
         .sched = config->settings,
     };

@@ -300,6 +300,7 @@ void box_open_places(struct box *box)
         struct place *place = &box->places[i];
         place->box = box;
         node_init(&place->node, &box->world, i);
+        place->node.has_long_jobs = box->are_plain;
         place->node.send = line_send;
         place->node.hang_up = line_hang_up;
         place->node.executed = on_execution;

@@ -18,6 +18,11 @@ static void judge_parked(struct box *box, const struct job *job, const struct jo
                     (event->type == EVENT_STOP && event->reason == END_TIME_LIMIT);
     if (event->type == EVENT_PARK && job->ask->no_park && event->park_cause != PARK_FOUND)
         box_break(box, "it was parked although it never is", job->id);
+    const struct job_ask *ask = job->ask;
+    bool is_kept = job_is_wide(job) || ask->preemptible || ask->gpu_mem != 0 || ask->gpu_share != 0 ||
+                   job->array_job != 0 || job_run(job)->suspended_ms != 0;
+    if (event->type == EVENT_PARK && park_cause_is_rule(event->park_cause) && is_kept)
+        box_break(box, "the scheduler parked it by its own rule, against the rule", job->id);
     if (is_limit && job_is_parked(job))
         box_break(box, "its time limit passed while it was parked", job->id);
 }

@@ -219,7 +219,7 @@ static void execute(struct node *node, struct spooled *entry)
     if (entry->executions > 1)
         break_rule(node, "an attempt executed its command twice", entry->id.job);
     node->executed(node->arg, entry);
-    int64_t most_ms = entry->lease_ms > 0 ? 8000 : 400;
+    int64_t most_ms = entry->lease_ms > 0 ? 8000 : entry->is_long ? 4000 : 400;
     world_later(node->world, world_between(node->world, 1, most_ms), on_command_end, node, 0, entry, NULL);
     on_lease(node, entry->shepherd, entry);
 }
@@ -433,6 +433,7 @@ static int stage(void *arg, const struct message_launch *launch, struct error *e
         entry->is_sharing = grants[i].slot > 0;
     }
     if (!entry->has_spec) {
+        entry->is_long = node->has_long_jobs && launch->uid == NODE_LONG_UID;
         entry->lease_ms = launch->lease_ms;
         entry->lease_until_ms = launch->lease_until_ms;
     }

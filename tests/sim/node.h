@@ -57,12 +57,15 @@ struct spooled {
     bool is_disowned;                 // its node was fenced while it was alive: it may run twice
     bool is_undone;                   // and the store does not know of it: it was restored
     int64_t lease_ms, lease_until_ms; // 0: it has none
+    bool is_long;                     // its command runs for longer than most
     int32_t exit_code;                // what the command returns
     uint32_t executions;
     struct node_parking park;
     struct launch_exit exit;
     struct spooled *next;
 };
+
+#define NODE_LONG_UID 1002U // whose jobs are long
 
 /* How one of its GPUs is. */
 struct condition {
@@ -73,6 +76,7 @@ struct condition {
 struct node {
     struct world *world;
     char name[8];
+    bool has_long_jobs; // of NODE_LONG_UID
     struct condition conditions[NODE_GPUS];
     struct agent_core *core;  // NULL while the agent is dead
     uint64_t life;            // of the agent; what was meant for an earlier one is lost

@@ -52,6 +52,7 @@ static const char *const words[TALLY_KINDS] = {
     [TALLY_PARKS] = "parked",
     [TALLY_PARKS_PREEMPTED] = "of these to give way",
     [TALLY_PARKS_TIME_LIMIT] = "at their time limit",
+    [TALLY_PARKS_RULE] = "by the rule that short jobs go first",
     [TALLY_PARKS_WIDE] = "on several nodes",
     [TALLY_PARKS_REFUSED] = "could not be parked",
     [TALLY_PARK_RETURNS] = "returned",

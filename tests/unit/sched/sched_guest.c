@@ -370,6 +370,25 @@ static void a_restart_changes_no_promise(void **state)
     scene_free(before);
 }
 
+static void a_parked_job_that_is_requeued_begins_from_the_beginning(void **state)
+{
+    (void)state;
+    for (unsigned is_held = 0; is_held < 2; is_held++) {
+        uint64_t host, guest;
+        struct scene *scene = open_pair(&host, &guest);
+        if (is_held)
+            sched_block(scene->sched, scene->now_ms, host, BLOCK_HELD_USER, 0, TIME_NEVER);
+        sched_stopped(scene->sched, scene->now_ms, host, 0);
+        sched_block(scene->sched, scene->now_ms, host, 0, BLOCK_HELD_USER, TIME_NEVER);
+        assert_int_equal(sched_latest_return(scene->sched, host), TIME_NEVER);
+        scene_end(scene, guest);
+        assert_true(scene_runs(scene, host));
+        scene_wait(scene, 5);
+        scene_end(scene, host);
+        scene_free(scene);
+    }
+}
+
 static void time_on_gpus_without_running_counts_as_parked(void **state)
 {
     uint64_t host, guest;
@@ -539,6 +558,7 @@ int main(void)
         cmocka_unit_test(while_a_node_is_drained_nobody_is_parked_for_a_return),
         cmocka_unit_test(a_held_job_is_owed_nothing_until_it_is_released),
         cmocka_unit_test(a_restart_changes_no_promise),
+        cmocka_unit_test(a_parked_job_that_is_requeued_begins_from_the_beginning),
         cmocka_unit_test(time_on_gpus_without_running_counts_as_parked),
         cmocka_unit_test(who_could_not_leave_in_time_does_not_come),
         cmocka_unit_test(nobody_is_parked_behind_a_job_that_could_not_leave),
