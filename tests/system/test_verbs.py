@@ -978,3 +978,21 @@ def test_texts_of_help_stand_in_one_column(box):
                 assert len(columns_of_texts(rows)) == 1, (verb, block)
     daemon = box.mgpu('--help', program='mgpud', check=True).out
     assert len(columns_of_texts(daemon[daemon.index('      --state-dir'):])) == 1, daemon
+
+
+def test_many_jobs_are_changed_side_by_side_and_each_failure_counts(box, place):
+    """More than the processes that do it have turns; one is somebody's who has ended already."""
+    with open(f'{place}/commands', 'w', encoding='ascii') as out:
+        out.write('true\n' * 100)
+    ended = box.submit('-q', '-g', '0', '--', 'true')
+    box.wait(ended)
+    done = box.mgpu('submit', '-q', '-g', '0', '--hold', '--file', f'{place}/commands', check=True)
+    jobs = done.out.split()
+    assert len(jobs) == 100, done
+    done = box.mgpu('release', *jobs, str(ended))
+    assert done.code == 1 and 'ended' in done.err, done
+    for job in jobs:
+        assert box.wait(job)['state'] == 'done'
+    jobs = box.mgpu('submit', '-q', '-g', '0', '--hold', '-J', 'many', '--file', f'{place}/commands', check=True).out.split()
+    assert box.mgpu('cancel', '-y', '-n', 'many', check=True).code == 0
+    assert {box.job(job)['state'] for job in jobs} == {'cancelled'}

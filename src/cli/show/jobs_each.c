@@ -2,7 +2,9 @@
 /* A failure for one job must not keep the others from being handled. */
 #include "cli/show/jobs_each.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -30,6 +32,53 @@ int jobs_each(struct call *call, const struct strings *jobs, jobs_each_fn each, 
             return status;
     }
     return failures > 0 && failures < jobs->count ? EXIT_PARTLY : status;
+}
+
+/* --- many at a time --- */
+
+/* One after the other, each waits for its own commit; side by side, mgpud commits them together. */
+#define SIDES     8
+#define SIDES_MIN 64 // jobs
+
+/* Every SIDES-th job, from the first one of this side, so that all are handled in about their order. */
+static int handle_side(
+    struct call *call, const struct strings *jobs, size_t side, jobs_each_fn each, void *arg)
+{
+    _cleanup_strings_ struct strings own = { 0 };
+    for (size_t i = side; i < jobs->count; i += SIDES)
+        strings_add(&own, jobs->items[i]);
+    call->client.http = NULL; // the parent's, who closes it
+    return jobs_each(call, &own, each, arg);
+}
+
+static int wait_for_side(pid_t pid)
+{
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_UNREACHABLE;
+}
+
+int jobs_each_beside(struct call *call, const struct strings *jobs, jobs_each_fn each, void *arg)
+{
+    pid_t pids[SIDES];
+    size_t count = 0;
+    int status = EXIT_OK;
+    if (jobs->count < SIDES_MIN || call->is_json)
+        return jobs_each(call, jobs, each, arg);
+    (void)fflush(NULL);
+    while (count < SIDES && (pids[count] = fork()) > 0)
+        count++;
+    if (count < SIDES && pids[count] == 0) {
+        int own = handle_side(call, jobs, count, each, arg);
+        (void)fflush(NULL);
+        _exit(own);
+    }
+    for (size_t i = 0; i < SIDES; i++) {
+        int one = i < count ? wait_for_side(pids[i]) : handle_side(call, jobs, i, each, arg);
+        status = i == 0 || status == one ? one : EXIT_PARTLY;
+    }
+    return status;
 }
 
 /* --- a page for each --- */
@@ -86,5 +135,5 @@ int jobs_post_each(struct call *call, int argc, char **argv, const char *action,
     _cleanup_strings_ struct strings jobs = { 0 };
     struct deed deed = { .action = action, .done = done, .body = body };
     int r = selector_resolve(&call->client, argc, argv, &jobs, err);
-    return r < 0 ? r : jobs_each(call, &jobs, post, &deed);
+    return r < 0 ? r : jobs_each_beside(call, &jobs, post, &deed);
 }

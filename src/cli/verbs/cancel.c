@@ -212,7 +212,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     bool must_ask = !options->is_yes && isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
     if (must_ask && jobs.count > ASK_ABOVE && !is_confirmed(&jobs))
         return error_set(err, -ECANCELED, "nothing was cancelled");
-    return jobs_each(call, &jobs, cancel, NULL);
+    return jobs_each_beside(call, &jobs, cancel, NULL);
 }
 
 const struct command command_cancel = {
