@@ -73,9 +73,9 @@ bool bound_stop(struct world *world, struct case_attempt *attempt)
     books->since_ms = world->now_ms + 1;
     books->node = attempt->allocation.nodes[0].node;
     const struct cluster_node *node = &sched_cluster(world->sched)->nodes[books->node];
-    /* What came back too late for such a reason stays late until it has run for long enough. */
-    books->is_excused = (books->is_excused && books->waited_ms > BOUND * books->ran_ms) || node->is_drained ||
-                        world->has_reserved;
+    /* What came back late for such a reason takes turns with others that did, until it has time to give. */
+    bool is_late = books->is_excused && books->waited_ms > (BOUND - 1) * books->ran_ms;
+    books->is_excused = is_late || node->is_drained || world->has_reserved;
     for (size_t i = 0; i < node->n_gpus; i++)
         books->is_excused |= node->gpus[i].is_paused;
     int64_t done_ms = park_take_off(world, attempt);
