@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "job/event.h"
 #include "job/image.h"
 #include "job/park.h"
@@ -187,6 +188,16 @@ const struct job_ask *launch_ask(const struct launch_spec *spec)
 {
     static const struct job_ask nothing = { 0 };
     return spec->ask.count > 0 ? spec->ask.items : &nothing;
+}
+
+bool launch_has_error_log(const struct launch_spec *spec)
+{
+    return launch_ask(spec)->split_log && spec->is_output_default && !spec->is_tty && !spec->is_exec_step;
+}
+
+char *launch_error_log(const char *log_path)
+{
+    return xasprintf("%s.err", log_path);
 }
 
 void launch_tell_port(struct strings *variables, uint32_t port)

@@ -158,6 +158,22 @@ static int check_sent_input(const struct job_spec *spec, struct error *err)
     return 0;
 }
 
+/* The log of standard error has its name from the default one. */
+static int check_split_log(const struct job_spec *spec, struct error *err)
+{
+    if (!spec->ask.split_log)
+        return 0;
+    if (spec->tty)
+        return error_set(
+            err, -EINVAL, "split_log: on a terminal, standard error is not apart from standard output");
+    if (spec->output == NULL && spec->error == NULL)
+        return 0;
+    (void)error_set(err, -EINVAL, "split_log: the job has a file for its %s",
+        spec->error != NULL ? "standard error" : "output");
+    return error_hint(
+        err, "--output and --error together name two files; --split-log is for jobs without them");
+}
+
 int job_spec_validate(const struct job_spec *spec, struct error *err)
 {
     if (spec->command.count == 0 || spec->command.items[0][0] == '\0') {
@@ -176,7 +192,9 @@ int job_spec_validate(const struct job_spec *spec, struct error *err)
         (void)error_set(err, -EINVAL, "tty_idle requires a terminal");
         return error_hint(err, "use -T for a terminal, or omit --tty-idle");
     }
-    int r = check_list("command", &spec->command, SPEC_COMMAND_MAX, err);
+    int r = check_split_log(spec, err);
+    if (r == 0)
+        r = check_list("command", &spec->command, SPEC_COMMAND_MAX, err);
     if (r == 0)
         r = check_env(&spec->env, err);
     const struct {

@@ -114,10 +114,24 @@ static int empty_log(struct opening *opening)
     return r < 0 ? fail(opening, STEP_LOG, -r) : 0;
 }
 
+/* Beside the log: the name of that is this attempt's own by now. */
+static int open_error_log(struct opening *opening)
+{
+    _cleanup_free_ char *path = launch_error_log(opening->init->logs[opening->place->log]);
+    int fd = output_open(path, OUTPUT_OWN, &opening->step);
+    if (fd < 0)
+        return fd;
+    opening->place->error_fd = fd;
+    return ftruncate(fd, 0) < 0 ? fail(opening, STEP_LOG, errno) : 0;
+}
+
 static int open_error(struct opening *opening)
 {
     enum launch_step step;
-    const char *path = opening->init->spec->error;
+    const struct launch_spec *spec = opening->init->spec;
+    const char *path = spec->error;
+    if (path == NULL && launch_has_error_log(spec))
+        return open_error_log(opening);
     if (path == NULL)
         return 0;
     int fd = output_open(path, OUTPUT_NAMED, &step);

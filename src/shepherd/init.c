@@ -448,14 +448,31 @@ static off_t log_size(int log_fd)
     return fstat(log_fd, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size : 0;
 }
 
-/* Written before the status that counts it. */
-static void keep_tail(const struct init *init, int log_fd, off_t start, struct init_status *status)
+/* The files of output, and their sizes before the command. */
+struct outputs {
+    int log_fd, error_fd; // error_fd -1: there is one file
+    off_t log_start, error_start;
+};
+
+/* Written before the status that counts it. What is on standard error says more about a failure. */
+static void keep_tail(const struct init *init, const struct outputs *outputs, struct init_status *status)
 {
     char text[TAIL_SIZE];
-    bool has_failed = status->step != STEP_NONE || status->wait_status != 0;
-    size_t length = has_failed ? tail_read(log_fd, start, text) : 0;
+    size_t length = 0;
+    if (status->step == STEP_NONE && status->wait_status == 0)
+        return;
+    if (outputs->error_fd >= 0)
+        length = tail_read(outputs->error_fd, outputs->error_start, text);
+    if (length == 0)
+        length = tail_read(outputs->log_fd, outputs->log_start, text);
     if (length > 0 && pwrite(init->status_fd, text, length, sizeof(*status)) == (ssize_t)length)
         status->tail_bytes = (uint32_t)length;
+}
+
+static void keep_output(const struct init *init, const struct outputs *outputs, struct init_status *status)
+{
+    status->log_bytes = (uint64_t)log_size(outputs->log_fd);
+    keep_tail(init, outputs, status);
 }
 
 _Noreturn void init_run(const struct init *init)
@@ -464,12 +481,13 @@ _Noreturn void init_run(const struct init *init)
     int log_fd = prepare(init, &place);
     report_ready(init, log_fd, &place);
     struct init_status status = { .phase = INIT_NEVER };
-    off_t start = 0;
+    struct outputs outputs = { .log_fd = log_fd, .error_fd = place.error_fd };
     if (is_gate_open(init)) {
         status.phase = INIT_EXECUTING;
         status.started_wall_ms = clock_wall_ms();
         status.started_boot_ms = clock_boot_ms();
-        start = log_size(log_fd);
+        outputs.log_start = log_size(log_fd);
+        outputs.error_start = place.error_fd >= 0 ? log_size(place.error_fd) : 0;
         /* From here on the command counts as possibly executed. */
         int r = init_write_status(init->status_fd, &status);
         if (r < 0)
@@ -477,15 +495,13 @@ _Noreturn void init_run(const struct init *init)
         else
             run(init, &place, log_fd, &status);
         status.phase = INIT_ENDED;
-        status.log_bytes = (uint64_t)log_size(log_fd);
-        keep_tail(init, log_fd, start, &status);
+        keep_output(init, &outputs, &status);
     }
     (void)init_write_status(init->status_fd, &status);
     if (!init->is_confined && rest_end(init->status_fd)) {
         status.ended_wall_ms = clock_wall_ms();
         status.ended_boot_ms = clock_boot_ms();
-        status.log_bytes = (uint64_t)log_size(log_fd);
-        keep_tail(init, log_fd, start, &status);
+        keep_output(init, &outputs, &status);
         (void)init_write_status(init->status_fd, &status);
     }
     _exit(0);

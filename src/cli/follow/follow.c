@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Up to four requests run in parallel, each a channel: the log, followed to its end; a wait for the next
- * state; the cancel request of the user; and news for the waiting line. The job has ended for this program
- * when it is done and every byte of its log has been written to stdout. Output goes through `pending` and is
- * written only when poll(2) reports that stdout is writable, so a slow reader does not delay signals.
+ * state; the cancel request of the user; and news for the waiting line. Logs of other nodes and of standard
+ * error are followed beside these (follow_ranks.c). The job has ended for this program when it is done and
+ * every byte of its logs has been written. Output goes through an outlet, which is written to only when
+ * poll(2) reports that it can be, so a slow reader does not delay signals.
  *
  *   QUEUED ──wait: running────> RUNNING ──wait: done──> DONE ──log complete and written──> return
  *      │ ^                         │                      ^
@@ -24,7 +25,6 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
@@ -35,6 +35,7 @@
 #include "cli/follow/foreign.h"
 #include "cli/follow/going.h"
 #include "cli/follow/idle_news.h"
+#include "cli/follow/outlet.h"
 #include "cli/show/job_columns.h"
 #include "cli/term/raw_terminal.h"
 #include "cli/follow/session.h"
@@ -42,13 +43,14 @@
 #include "cli/options/talk.h"
 #include "cli/follow/waiting_line.h"
 
-#define WRITE_PIECE    4096U // a pipe that is ready takes so much at once (PIPE_BUF), so write(2) cannot block
 #define NEWS_WAIT_MS   100
 #define LOG_REASK_MS   200
 #define LOG_BUSY_MS    1000
 #define LOG_REASKS_MAX 25
 
 enum channel { CHANNEL_LOG, CHANNEL_WATCH, CHANNEL_CANCEL, CHANNEL_NEWS, CHANNELS };
+
+#define OTHERS (CHANNELS + 4) // descriptors that are polled before those of ranks
 
 enum phase { FOLLOW_QUEUED, FOLLOW_RUNNING, FOLLOW_BETWEEN, FOLLOW_DONE };
 
@@ -59,15 +61,14 @@ struct follow {
     int64_t attempt; // attempt of the followed log
     json_t *job;     // latest state
     struct stream channels[CHANNELS];
-    struct follow_ranks ranks; // its outputs on further nodes
-    struct labelled first;     // and then that on the first one
+    struct follow_ranks ranks;  // its outputs on further nodes
+    struct labelled first;      // and then that on the first one
+    struct follow_ranks errors; // standard error of all nodes, if it has logs of its own
     struct waiting_line line;
-    struct foreign filter;
-    struct buffer pending; // output that stdout has not taken yet, from `written` on
-    size_t written;
-    bool has_output;   // of this attempt
-    bool needs_reader; // SIGPIPE was not ignored when this program began
-    bool is_stdout_gone, is_output_lost;
+    struct outlet out, error;
+    bool has_output;     // of this attempt
+    bool needs_reader;   // SIGPIPE was not ignored when this program began
+    bool is_output_lost; // of standard output
     unsigned log_reasks; // number of times a log that ended early was requested again
     bool is_abandoned;   // the user does not want to wait for the end either
     const struct follow_options *options;
@@ -82,8 +83,15 @@ static int take_output(void *target, const void *bytes, size_t length)
     struct follow *follow = target;
     timeouts_hear(follow->options->timeouts);
     follow->has_output = true;
-    if (!follow->is_stdout_gone)
-        foreign_append(&follow->filter, &follow->pending, bytes, length);
+    outlet_add(&follow->out, bytes, length);
+    return 0;
+}
+
+static int take_errors(void *target, const void *bytes, size_t length)
+{
+    struct follow *follow = target;
+    timeouts_hear(follow->options->timeouts);
+    outlet_add(&follow->error, bytes, length);
     return 0;
 }
 
@@ -98,6 +106,21 @@ static void listen_to_ranks(struct follow *follow)
 {
     if (!follow->options->is_until_start)
         follow_ranks_open(&follow->ranks, follow_ranks_count(follow->job), take_output, follow);
+}
+
+static void listen_to_errors(struct follow *follow)
+{
+    bool is_split = json_is_true(json_object_get(follow->job, "split_log"));
+    if (is_split && !follow->options->is_until_start && !follow->error.is_gone)
+        follow_ranks_open(&follow->errors, follow_ranks_count(follow->job), take_errors, follow);
+}
+
+static void forget_ranks(struct follow *follow)
+{
+    follow_ranks_reset(&follow->ranks, follow->call, follow->id, follow->attempt);
+    follow->ranks.first = 1;
+    follow_ranks_reset(&follow->errors, follow->call, follow->id, follow->attempt);
+    follow->errors.stream = "stderr";
 }
 
 /* Not known yet, nor is then how its lines are shown. */
@@ -213,45 +236,23 @@ static void on_signal(struct follow *follow, int signal_fd)
 
 static void write_output(struct follow *follow)
 {
-    size_t left = follow->pending.length - follow->written;
-    ssize_t n = write(
-        STDOUT_FILENO, follow->pending.bytes + follow->written, left < WRITE_PIECE ? left : WRITE_PIECE);
-    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+    int r = outlet_write(&follow->out);
+    if (r == 0)
         return;
-    if (n < 0) {
-        bool is_reader_gone = errno == EPIPE && follow->needs_reader;
-        if (!is_reader_gone)
-            talk_line("cannot write the output: %s; it is still available: mgpu logs %" PRIu64,
-                strerror(errno), follow->id);
-        follow->is_stdout_gone = true;
-        follow->is_output_lost = !is_reader_gone;
-        /* As in a shell pipeline: without a reader the program ends. */
-        if (is_reader_gone && follow->phase != FOLLOW_DONE)
-            go(follow, SIGPIPE);
-        buffer_clear(&follow->pending);
-        follow->written = 0;
-        return;
-    }
-    follow->written += (size_t)n;
-    if (follow->written == follow->pending.length)
-        follow->written = follow->pending.length = 0;
+    bool is_reader_gone = r == -EPIPE && follow->needs_reader;
+    if (!is_reader_gone)
+        talk_line("cannot write the output: %s; it is still available: mgpu logs %" PRIu64, strerror(-r),
+            follow->id);
+    follow->is_output_lost = !is_reader_gone;
+    /* As in a shell pipeline: without a reader the program ends. */
+    if (is_reader_gone && follow->phase != FOLLOW_DONE)
+        go(follow, SIGPIPE);
 }
 
 static void set_job(struct follow *follow, json_t *job)
 {
     json_decref(follow->job);
     follow->job = job;
-}
-
-static void tell_idleness(struct follow *follow)
-{
-    const char *level = idle_news_level(follow->job);
-    if (strcmp(level, follow->idle_level) == 0)
-        return;
-    (void)snprintf(follow->idle_level, sizeof(follow->idle_level), "%s", level);
-    _cleanup_free_ char *sentence = idle_news_sentence(follow->job, follow->call->times);
-    if (!follow->call->is_quiet)
-        talk_line("%s", sentence);
 }
 
 /* The wait was answered: the job is in a requested state, or there was an error. */
@@ -282,6 +283,7 @@ static int on_watch(struct follow *follow, struct error *err)
         waiting_line_started(&follow->line, job);
     raw_terminal_restore(&follow->raw);
     listen_to_ranks(follow); // also if its end is the first state received
+    listen_to_errors(follow);
     if (job_is_done(job)) {
         follow->phase = FOLLOW_DONE;
         input_feed_over(follow->options->input);
@@ -291,14 +293,9 @@ static int on_watch(struct follow *follow, struct error *err)
     }
     follow->phase = FOLLOW_RUNNING;
     input_feed_run(follow->options->input, follow->attempt);
-    tell_idleness(follow);
+    idle_news_tell(follow->call, follow->job, follow->idle_level);
     watch(follow);
     return 0;
-}
-
-static bool is_wide(const struct follow *follow)
-{
-    return follow->ranks.count > 0;
 }
 
 /* The job has ended, and all output was received. Its size is the sum over all nodes. */
@@ -307,14 +304,14 @@ static bool is_output_whole(const struct follow *follow)
     uint64_t here = follow->channels[CHANNEL_LOG].offset;
     double written = 0; // not known: nothing was written
     (void)field_measured(follow->job, "log_bytes", &written);
-    return follow->phase == FOLLOW_DONE && !is_wide(follow) && here >= (uint64_t)written;
+    return follow->phase == FOLLOW_DONE && follow->ranks.count == 0 && here >= (uint64_t)written;
 }
 
 /* Whether an answer that ended was the last. With several nodes each has its own end. "None" may have been
  * the answer just before the job was reported as started. */
 static bool is_log_at_its_end(const struct follow *follow, bool is_absent)
 {
-    if (!is_wide(follow) || follow->phase != FOLLOW_DONE)
+    if (follow->ranks.count == 0 || follow->phase != FOLLOW_DONE)
         return is_output_whole(follow);
     return !is_absent || follow->log_reasks > 0 || !field_is_known(follow->job, "started_at");
 }
@@ -404,8 +401,10 @@ static int advance(struct follow *follow, enum channel channel, bool is_readable
 static bool is_attempt_read(const struct follow *follow)
 {
     const struct stream *log = &follow->channels[CHANNEL_LOG];
-    bool is_read = log->state != STREAM_OPEN || follow->is_stdout_gone;
-    return is_read && follow->pending.length == 0 && follow_ranks_are_read(&follow->ranks);
+    bool is_read = log->state != STREAM_OPEN || follow->out.is_gone;
+    bool is_written = !outlet_has_pending(&follow->out) && !outlet_has_pending(&follow->error);
+    return is_read && is_written && follow_ranks_are_read(&follow->ranks) &&
+           follow_ranks_are_read(&follow->errors);
 }
 
 static bool leaves_queued(const struct follow_options *options)
@@ -420,16 +419,15 @@ static void begin_next_attempt(struct follow *follow)
     follow->attempt++;
     follow->log_reasks = 0;
     follow->channels[CHANNEL_LOG].offset = 0;
-    follow_ranks_clear(&follow->ranks);
-    follow->ranks =
-        (struct follow_ranks){ .call = follow->call, .job = follow->id, .attempt = follow->attempt };
+    forget_ranks(follow);
     waiting_line_clear(&follow->line);
     if (!follow->call->is_quiet)
         follow_say_requeued(follow->call, follow->id);
     waiting_line_init(&follow->line, follow->call, leaves_queued(follow->options));
     watch(follow);
-    if (!follow->is_stdout_gone)
+    if (!follow->out.is_gone)
         listen_to_log(follow, 0);
+    listen_to_errors(follow);
 }
 
 /* Every byte is here: the answer has ended, or the job has and its log is known to have no more. */
@@ -444,10 +442,11 @@ static bool is_over(const struct follow *follow)
 {
     if (follow->is_left || (follow->options->is_until_start && follow->phase != FOLLOW_QUEUED))
         return true;
-    bool is_written = follow->pending.length == 0;
     bool is_read = is_log_read(follow) && follow_ranks_are_over(&follow->ranks);
-    bool is_log_over = follow->is_stdout_gone || (is_read && is_written);
-    return follow->is_abandoned || (follow->phase == FOLLOW_DONE && is_log_over);
+    bool is_log_over = follow->out.is_gone || (is_read && !outlet_has_pending(&follow->out));
+    bool are_errors_over = follow->error.is_gone ||
+                           (follow_ranks_are_over(&follow->errors) && !outlet_has_pending(&follow->error));
+    return follow->is_abandoned || (follow->phase == FOLLOW_DONE && is_log_over && are_errors_over);
 }
 
 static int least(int a, int b)
@@ -458,21 +457,25 @@ static int least(int a, int b)
 /* One turn: waits for something to happen and lets each log look at it. */
 static int turn(struct follow *follow, int signal_fd, struct error *err)
 {
-    bool has_output = follow->pending.length > 0;
+    bool has_output = outlet_has_pending(&follow->out), has_errors = outlet_has_pending(&follow->error);
     int wait_ms = least(waiting_line_wait_ms(&follow->line), timeouts_left_ms(follow->options->timeouts));
-    struct pollfd fds[CHANNELS + 3 + FOLLOW_RANKS_MAX] = {
+    struct pollfd fds[OTHERS + 2 * FOLLOW_RANKS_MAX] = {
         [CHANNELS] = { .fd = signal_fd, .events = POLLIN },
         [CHANNELS + 1] = { .fd = has_output ? STDOUT_FILENO : -1, .events = POLLOUT },
         [CHANNELS + 2] = { .fd = follow->raw.is_set ? STDIN_FILENO : -1, .events = POLLIN },
+        [CHANNELS + 3] = { .fd = has_errors ? STDERR_FILENO : -1, .events = POLLOUT },
     };
     for (size_t i = 0; i < CHANNELS; i++) {
         bool is_held = i == CHANNEL_LOG && (has_output || may_become_wide(follow));
         fds[i] = (struct pollfd){ .fd = is_held ? -1 : stream_fd(&follow->channels[i]), .events = POLLIN };
         wait_ms = least(wait_ms, stream_wait_ms(&follow->channels[i]));
     }
-    struct pollfd *rank_fds = &fds[CHANNELS + 3];
+    struct pollfd *rank_fds = &fds[OTHERS], *error_fds = rank_fds + follow->ranks.count;
+    size_t count = OTHERS + follow->ranks.count + follow->errors.count;
     wait_ms = least(wait_ms, follow_ranks_poll(&follow->ranks, has_output, rank_fds));
-    if (poll(fds, CHANNELS + 3 + follow->ranks.count, wait_ms) < 0 && errno != EINTR)
+    wait_ms =
+        least(wait_ms, follow_ranks_poll(&follow->errors, has_errors || may_become_wide(follow), error_fds));
+    if (poll(fds, count, wait_ms) < 0 && errno != EINTR)
         return error_set_errno(err, -errno, "cannot wait");
     if (fds[CHANNELS].revents != 0)
         on_signal(follow, signal_fd);
@@ -480,13 +483,18 @@ static int turn(struct follow *follow, int signal_fd, struct error *err)
         write_output(follow);
     if (fds[CHANNELS + 2].revents != 0)
         on_key(follow);
+    if (fds[CHANNELS + 3].revents != 0)
+        (void)outlet_write(&follow->error);
+    size_t n_ranks = follow->ranks.count, n_errors = follow->errors.count; // others that come now: next time
     for (size_t i = 0; i < CHANNELS; i++) {
         int r = advance(follow, (enum channel)i, fds[i].revents != 0, err);
         if (r < 0)
             return r;
     }
-    int r = follow_ranks_advance(
-        &follow->ranks, rank_fds, follow->phase == FOLLOW_DONE || follow->phase == FOLLOW_BETWEEN, err);
+    bool is_ended = follow->phase == FOLLOW_DONE || follow->phase == FOLLOW_BETWEEN;
+    int r = follow_ranks_advance(&follow->ranks, rank_fds, n_ranks, is_ended, err);
+    if (r == 0)
+        r = follow_ranks_advance(&follow->errors, error_fds, n_errors, is_ended, err);
     if (r == 0 && follow->phase == FOLLOW_BETWEEN && is_attempt_read(follow))
         begin_next_attempt(follow);
     return r;
@@ -509,13 +517,6 @@ static void paint(struct follow *follow)
     waiting_line_paint(&follow->line, follow->job);
 }
 
-static int open_signals(struct error *err)
-{
-    sigset_t set;
-    leaving_signals(&set);
-    return leaving_signals_open(&set, err);
-}
-
 static int exit_status(const struct follow *follow)
 {
     if (follow->going.stops > 0 && (follow->is_abandoned || field_is(follow->job, "ended_by", "cancelled")))
@@ -530,15 +531,19 @@ static void follow_clear(struct follow *follow)
     for (size_t i = 0; i < CHANNELS; i++)
         stream_clear(&follow->channels[i]);
     follow_ranks_clear(&follow->ranks);
+    follow_ranks_clear(&follow->errors);
     labelled_clear(&follow->first);
-    buffer_clear(&follow->pending);
+    outlet_clear(&follow->out);
+    outlet_clear(&follow->error);
     json_decref(follow->job);
 }
 
 int follow_job(struct call *call, const json_t *job, const struct follow_options *options, struct error *err)
 {
     bool needs_reader = !leaving_ignore_unread();
-    _cleanup_close_ int signal_fd = open_signals(err);
+    sigset_t signals;
+    leaving_signals(&signals);
+    _cleanup_close_ int signal_fd = leaving_signals_open(&signals, err);
     if (signal_fd < 0)
         return signal_fd;
     _cleanup_(
@@ -548,16 +553,20 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
     follow.going.leaver = options->leaver;
     follow.attempt = field_integer(job, "attempt", 0) > 0 ? field_integer(job, "attempt", 0) : 1;
     (void)snprintf(follow.idle_level, sizeof(follow.idle_level), "none");
-    follow.ranks = (struct follow_ranks){ .call = call, .job = follow.id, .attempt = follow.attempt };
+    forget_ranks(&follow);
     follow.first = (struct labelled){ .label = "0", .put = take_output, .arg = &follow };
     call->client.timeout_ms = CLIENT_PATIENT_MS;
-    follow.filter.mode = foreign_mode(call, NULL, job, STDOUT_FILENO, false);
+    follow.out = (struct outlet){ .fd = STDOUT_FILENO };
+    follow.out.filter.mode = foreign_mode(call, NULL, job, STDOUT_FILENO, false);
+    follow.error = (struct outlet){ .fd = STDERR_FILENO };
+    follow.error.filter.mode = foreign_mode(call, NULL, job, STDERR_FILENO, false);
     waiting_line_init(&follow.line, call, leaves_queued(options));
     follow.channels[CHANNEL_LOG].offset = options->output_begin;
     watch(&follow);
     if (!options->is_until_start)
         listen_to_log(&follow, 0);
     listen_to_ranks(&follow);
+    listen_to_errors(&follow);
     while (!is_over(&follow)) {
         int r = turn(&follow, signal_fd, err);
         if (r == 0)

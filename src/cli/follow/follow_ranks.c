@@ -15,14 +15,17 @@
 
 static int take(void *target, const void *bytes, size_t length)
 {
-    return labelled_take(&((struct rank_log *)target)->lines, bytes, length);
+    struct rank_log *log = target;
+    return log->is_labelled ? labelled_take(&log->lines, bytes, length)
+                            : log->lines.put(log->lines.arg, bytes, length);
 }
 
 static void ask(struct follow_ranks *ranks, struct rank_log *log, int delay_ms)
 {
+    bool is_error = ranks->stream != NULL;
     _cleanup_free_ char *path =
-        xasprintf(API_PATH "/jobs/%" PRIu64 "/log?follow=1&wait=1&rank=%" PRIu32 "&attempt=%" PRId64,
-            ranks->job, log->rank, ranks->attempt);
+        xasprintf(API_PATH "/jobs/%" PRIu64 "/log?follow=1&wait=1&rank=%" PRIu32 "&attempt=%" PRId64 "%s%s",
+            ranks->job, log->rank, ranks->attempt, is_error ? "&stream=" : "", is_error ? ranks->stream : "");
     stream_start(&log->stream, &ranks->call->client, path);
     log->stream.sink = take;
     log->stream.sink_target = log;
@@ -44,17 +47,20 @@ size_t follow_ranks_count(const json_t *job)
 void follow_ranks_open(struct follow_ranks *ranks, size_t count,
     int (*put)(void *arg, const void *bytes, size_t length), void *arg)
 {
-    if (ranks->count > 0 || count < 2)
+    size_t end = count < FOLLOW_RANKS_MAX ? count : FOLLOW_RANKS_MAX;
+    if (end <= ranks->first + ranks->count)
         return;
-    ranks->count = (count < FOLLOW_RANKS_MAX ? count : FOLLOW_RANKS_MAX) - 1;
-    ranks->items = xcalloc(ranks->count, sizeof(*ranks->items));
-    for (size_t i = 0; i < ranks->count; i++) {
-        struct rank_log *log = &ranks->items[i];
-        log->rank = (uint32_t)i + 1;
+    if (ranks->items == NULL)
+        ranks->items = xcalloc(FOLLOW_RANKS_MAX, sizeof(*ranks->items));
+    while (ranks->first + ranks->count < end) {
+        struct rank_log *log = &ranks->items[ranks->count];
+        log->rank = ranks->first + (uint32_t)ranks->count++;
         log->lines = (struct labelled){ .put = put, .arg = arg };
         (void)snprintf(log->lines.label, sizeof(log->lines.label), "%" PRIu32, log->rank);
         ask(ranks, log, 0);
     }
+    for (size_t i = 0; i < ranks->count; i++)
+        ranks->items[i].is_labelled = count > 1;
 }
 
 int follow_ranks_poll(const struct follow_ranks *ranks, bool is_held, struct pollfd *fds)
@@ -80,7 +86,7 @@ static int on_complete(struct follow_ranks *ranks, struct rank_log *log, bool is
         return client_problem(stream_answer(&log->stream), err);
     bool is_too_early = is_absent && !log->is_last;
     if (!is_job_over || is_too_early || status == 429) {
-        ask(ranks, log, REASK_MS);
+        ask(ranks, log, is_job_over && status != 429 ? 0 : REASK_MS);
         log->is_last = is_job_over;
         return 0;
     }
@@ -88,12 +94,23 @@ static int on_complete(struct follow_ranks *ranks, struct rank_log *log, bool is
     return labelled_flush(&log->lines);
 }
 
+/* A request that waits because the last answer ended before the job was known to have: it is due now. */
+static void hurry(struct rank_log *log)
+{
+    if (log->is_last || log->is_over || log->stream.state != STREAM_AWAY)
+        return;
+    log->is_last = true;
+    log->stream.retry_ms = clock_boot_ms();
+}
+
 int follow_ranks_advance(
-    struct follow_ranks *ranks, const struct pollfd *fds, bool is_job_over, struct error *err)
+    struct follow_ranks *ranks, const struct pollfd *fds, size_t count, bool is_job_over, struct error *err)
 {
     for (size_t i = 0; i < ranks->count; i++) {
         struct rank_log *log = &ranks->items[i];
-        int r = log->is_over ? 0 : stream_advance(&log->stream, fds[i].revents != 0, err);
+        if (is_job_over)
+            hurry(log);
+        int r = log->is_over ? 0 : stream_advance(&log->stream, i < count && fds[i].revents != 0, err);
         if (r > 0)
             r = on_complete(ranks, log, is_job_over, err);
         if (r < 0)
@@ -126,4 +143,10 @@ void follow_ranks_clear(struct follow_ranks *ranks)
     }
     free(ranks->items);
     *ranks = (struct follow_ranks){ 0 };
+}
+
+void follow_ranks_reset(struct follow_ranks *ranks, struct call *call, uint64_t job, int64_t attempt)
+{
+    follow_ranks_clear(ranks);
+    *ranks = (struct follow_ranks){ .call = call, .job = job, .attempt = attempt };
 }

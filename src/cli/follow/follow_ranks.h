@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Follows the output of a job on its other nodes, beside that of the first (follow.c). Each is a stream of
- * its own, so an unreachable node does not delay the others.
+ * Follows further logs of a job beside that of its first node (follow.c): its output on the other nodes, or
+ * what all nodes have written to standard error. Each is a stream of its own, so an unreachable node does not
+ * delay the others.
  */
 #pragma once
 
@@ -21,6 +22,7 @@ struct rank_log {
     struct stream stream;
     struct labelled lines;
     uint32_t rank;
+    bool is_labelled;
     bool is_last; // the current requests were sent after the job had ended
     bool is_over;
 };
@@ -29,14 +31,17 @@ struct follow_ranks {
     struct call *call;
     uint64_t job;
     int64_t attempt;
-    struct rank_log *items; // for the ranks from 1 on
+    const char *stream;     // "stderr": that log of each; NULL: that of standard output
+    uint32_t first;         // the lowest rank
+    struct rank_log *items; // for the ranks from `first` on
     size_t count;
 };
 
 /* On how many nodes the job has output: as many as it has, or will have if it requested a number. */
 size_t follow_ranks_count(const json_t *job);
 
-/* Starts following ranks 1 to `count` - 1, unless already started; lines are passed to `put`. */
+/* Starts following those of the ranks below `count` that it does not follow yet. Their output is passed to
+ * `put`, in lines with a label if there are several. */
 void follow_ranks_open(struct follow_ranks *ranks, size_t count,
     int (*put)(void *arg, const void *bytes, size_t length), void *arg);
 
@@ -44,11 +49,15 @@ void follow_ranks_open(struct follow_ranks *ranks, size_t count,
  * none. */
 int follow_ranks_poll(const struct follow_ranks *ranks, bool is_held, struct pollfd *fds);
 
-/* Reads available data. `is_job_over`: streams that end now have ended finally. */
+/* Reads available data. `fds` has those of the first `count`. `is_job_over`: streams that end now have ended
+ * finally. */
 int follow_ranks_advance(
-    struct follow_ranks *ranks, const struct pollfd *fds, bool is_job_over, struct error *err);
+    struct follow_ranks *ranks, const struct pollfd *fds, size_t count, bool is_job_over, struct error *err);
 
 /* True when all output of an ended attempt has been read. */
 bool follow_ranks_are_read(const struct follow_ranks *ranks);
 bool follow_ranks_are_over(const struct follow_ranks *ranks);
 void follow_ranks_clear(struct follow_ranks *ranks);
+
+/* Forgets them, to begin with those of this attempt. */
+void follow_ranks_reset(struct follow_ranks *ranks, struct call *call, uint64_t job, int64_t attempt);

@@ -6,12 +6,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/term/field.h"
 #include "cli/show/job_columns.h"
+#include "cli/options/talk.h"
 
 const char *idle_news_level(const json_t *job)
 {
@@ -31,6 +33,17 @@ char *idle_news_sentence(const json_t *job, enum time_style times)
     return xasprintf("job %" PRId64 " has left its GPUs unused for %s%s%s%s%s", id, idle,
         field_is(job, "idle", "yields") ? "; other jobs can preempt it" : "",
         end_s > 0 ? "; it will be ended at " : "", end_s > 0 ? at : "", end_s > 0 ? " if it stays idle" : "");
+}
+
+void idle_news_tell(const struct call *call, const json_t *job, char last[IDLE_LEVEL_SIZE])
+{
+    const char *level = idle_news_level(job);
+    if (strcmp(level, last) == 0)
+        return;
+    (void)snprintf(last, IDLE_LEVEL_SIZE, "%s", level);
+    _cleanup_free_ char *sentence = idle_news_sentence(job, call->times);
+    if (!call->is_quiet)
+        talk_line("%s", sentence);
 }
 
 static void ask(struct idle_news *news)

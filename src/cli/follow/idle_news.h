@@ -6,6 +6,7 @@
 #include <jansson.h>
 
 #include "cli/api/stream.h"
+#include "cli/options/call.h"
 #include "cli/term/time_text.h"
 
 #define IDLE_LEVEL_SIZE 16
@@ -16,6 +17,9 @@ const char *idle_news_level(const json_t *job);
 /* "job 42 has not used its GPUs for 30m00s; it will be ended at 14:05 if it stays idle", or "job 42 uses its
  * GPUs again". The caller frees it. */
 char *idle_news_sentence(const json_t *job, enum time_style times);
+
+/* Says so on standard error, if the level is not the last one, which is replaced. */
+void idle_news_tell(const struct call *call, const json_t *job, char last[IDLE_LEVEL_SIZE]);
 
 /* A separate request, for callers without another that reports this. */
 struct idle_news {

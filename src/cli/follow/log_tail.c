@@ -75,10 +75,9 @@ static void take_window(struct tail *tail, const struct http_answer *answer)
     tail->unbroken = tail->seen > before ? 0 : tail->unbroken + length;
 }
 
-int log_tail_find(struct client *client, const char *job, size_t rank, uint64_t lines, uint64_t *ret_offset,
-    struct error *err)
+int log_tail_find(
+    struct client *client, const char *path, uint64_t lines, uint64_t *ret_offset, struct error *err)
 {
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/log?rank=%zu", job, rank);
     struct tail tail = { .lines = lines };
     do {
         _cleanup_(http_client_freep) struct http_client *http = NULL;

@@ -30,6 +30,7 @@ struct call {
     enum time_style times;
     bool is_json, is_quiet, is_help;
     bool is_followed;    // the job that is submitted: a signal is for the job once it is known
+    bool is_shown;       // the output of the job that is submitted is shown here
     bool was_own_told;   // the message that a priority counts only among the user's own jobs was shown
     bool was_owner_told; // of srun: whose server it is
     struct list_choice list;

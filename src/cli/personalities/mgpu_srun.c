@@ -90,7 +90,7 @@ static int srun(struct call *call, int argc, char **argv, struct error *err)
     struct terminal_options terminal = { .leaver = LEAVER_MGPU_SRUN_INTERACTIVE };
     struct srun_options *options = call->options;
     _cleanup_json_ json_t *job = NULL;
-    call->is_followed = options->is_interactive;
+    call->is_followed = call->is_shown = options->is_interactive;
     terminal.is_input_sent = options->is_interactive && input_is_there(INPUT_NO_TERMINAL);
     if (terminal.is_input_sent)
         options->submit.input = SPEC_INPUT_SENT;

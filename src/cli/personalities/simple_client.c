@@ -191,7 +191,7 @@ static int submit(struct call *call, int argc, char **argv, struct error *err)
     const struct simple_options *options = call->options;
     _cleanup_json_ json_t *request = NULL, *job = NULL;
     (void)open_session(call);
-    call->is_followed = options->is_interactive;
+    call->is_followed = call->is_shown = options->is_interactive;
     int r = check_command(argc, argv, err);
     if (r == 0)
         r = make_request(call, argv[0], &request, err);

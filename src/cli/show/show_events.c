@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of the page of `mgpu show`: notifications and history. */
+/* The end of the page of `mgpu show`: logs, notifications and history. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,10 +10,24 @@
 #include "base/strings.h"
 #include "cli/term/field.h"
 #include "cli/show/show_page.h"
+#include "job/launch.h"
 
 void show_print_line(const struct page *page, const char *label, const char *text)
 {
     (void)fprintf(page->out, "%-10s %s\n", label, text);
+}
+
+void show_print_logs(const struct page *page)
+{
+    const char *log = field_text(page->job, "log");
+    if (log == NULL)
+        return;
+    _cleanup_free_ char *shown = text_escape(log, WORD_MAX);
+    show_print_line(page, "log", shown);
+    if (!json_is_true(json_object_get(page->job, "split_log")))
+        return;
+    _cleanup_free_ char *error_log = launch_error_log(shown);
+    show_print_line(page, "stderr", error_log);
 }
 
 /* "mail:ana@lab of its end: sent 12:04". */

@@ -22,6 +22,9 @@ struct page {
 /* "label      text" */
 void show_print_line(const struct page *page, const char *label, const char *text);
 
+/* Its logs, by their paths. */
+void show_print_logs(const struct page *page);
+
 /* Its notification targets, and the results. */
 void show_print_notifications(const struct page *page);
 

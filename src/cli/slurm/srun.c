@@ -404,7 +404,7 @@ static int run_alone(
         return slurm_job_test(job, command, NULL, err);
     terminal.is_input_sent = settle_streams(job);
     job->submit.is_tty = job->is_on_terminal;
-    job->call.is_followed = true;
+    job->call.is_followed = job->call.is_shown = true;
     r = slurm_job_send(job, command, NULL, &made, err);
     if (r < 0)
         return error_wrap(err, "Unable to allocate resources");

@@ -196,6 +196,24 @@ static int add_after(struct call *call, json_t *request, struct error *err)
     return ask_set(request, &call->client, "after", "--after", buffer_text(&all), err);
 }
 
+/* True if both go to the same file, pipe or terminal. */
+static bool are_streams_one(void)
+{
+    struct stat out, error;
+    return fstat(STDOUT_FILENO, &out) < 0 || fstat(STDERR_FILENO, &error) < 0 ||
+           (out.st_dev == error.st_dev && out.st_ino == error.st_ino);
+}
+
+/* Where standard output and standard error of this program are different files, those of a job that is shown
+ * stay apart. In one, they keep their order. */
+static void settle_log(const struct call *call, json_t *request)
+{
+    const struct submit_options *options = call->options;
+    bool has_files = options->output != NULL || options->error != NULL;
+    if (call->is_shown && !options->is_tty && !has_files && !are_streams_one())
+        (void)json_object_set_new(request, "split_log", json_true());
+}
+
 int submit_request(
     struct call *call, json_t *command, json_t **ret, unsigned *ret_left_out, struct error *err)
 {
@@ -205,9 +223,11 @@ int submit_request(
         r = add_after(call, request, err);
     if (r == 0)
         r = gpu_peak_settle(call, command, request, err);
-    if (r == 0)
-        *ret = take_ptr(request);
-    return r;
+    if (r < 0)
+        return r;
+    settle_log(call, request);
+    *ret = take_ptr(request);
+    return 0;
 }
 
 uint64_t submit_output_size(const struct submit_options *options)
@@ -260,6 +280,8 @@ int submit_send(struct call *call, const json_t *request, json_t **ret, struct e
     }
     if (r < 0)
         return r;
+    if (json_object_get(request, "split_log") != NULL) // a short answer leaves it out
+        (void)json_object_set(*ret, "split_log", json_object_get(request, "split_log"));
     standard_note_submitted(field_integer(*ret, "id", 0));
     tell_own_priority(call, *ret);
     return 0;

@@ -308,6 +308,7 @@ const struct option_row submit_rows[] = {
         OPTION_INNER(text, struct submit_options, error) },
     { 0, "input", "FILE", "file for standard input (/dev/null)",
         OPTION_INNER(text, struct submit_options, input) },
+    { 0, "split-log", NULL, ask_help_split_log, .set_key = set_key, .key = "split_log" },
     { 0, "truncate", NULL, "empty these output files at the start of each attempt",
         OPTION_INNER(flag, struct submit_options, is_truncated) },
     { 'T', "tty", NULL, "run on a terminal, for mgpu attach", set_tty },

@@ -87,6 +87,7 @@ struct log_list {
 struct log {
     const char *job;
     size_t rank;
+    bool is_error; // the log of standard error
     struct call *call;
     struct log_list *list; // it is one of these
     struct stream stream;
@@ -106,6 +107,17 @@ static int write_out(void *arg, const void *bytes, size_t length)
     return r < 0 ? r : 0;
 }
 
+static int write_error(void *arg, const void *bytes, size_t length)
+{
+    int r = write_all(STDERR_FILENO, bytes, length);
+    return r < 0 ? r : 0;
+}
+
+static int log_fd(const struct log *log)
+{
+    return log->is_error ? STDERR_FILENO : STDOUT_FILENO;
+}
+
 static int take_bytes(void *target, const void *bytes, size_t length)
 {
     struct log *log = target;
@@ -113,14 +125,19 @@ static int take_bytes(void *target, const void *bytes, size_t length)
     foreign_filter(&log->filter, &kept, &bytes, &length);
     if (length == 0)
         return 0;
-    return log->is_prefixed ? labelled_take(&log->lines, bytes, length) : write_out(NULL, bytes, length);
+    return log->is_prefixed ? labelled_take(&log->lines, bytes, length) : log->lines.put(NULL, bytes, length);
+}
+
+static char *log_path(const struct log *log, bool is_follow)
+{
+    return xasprintf(API_PATH "/jobs/%s/log?%srank=%zu%s", log->job, is_follow ? "follow=1&wait=1&" : "",
+        log->rank, log->is_error ? "&stream=stderr" : "");
 }
 
 static void ask(struct log *log, int delay_ms)
 {
     const struct logs_options *options = log->call->options;
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/log%srank=%zu", log->job,
-        options->is_follow ? "?follow=1&wait=1&" : "?", log->rank);
+    _cleanup_free_ char *path = log_path(log, options->is_follow);
     stream_start(&log->stream, &log->call->client, path);
     log->stream.retry_ms = delay_ms > 0 ? clock_boot_ms() + delay_ms : 0;
 }
@@ -145,8 +162,8 @@ static enum foreign_mode find_mode(const struct log *log)
     _cleanup_json_ json_t *job = NULL;
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", log->job);
     int r = client_get(&log->call->client, path, &job, &err);
-    if (isatty(STDOUT_FILENO) == 1)
-        return foreign_mode(log->call, log->job, job, STDOUT_FILENO, false);
+    if (isatty(log_fd(log)) == 1)
+        return foreign_mode(log->call, log->job, job, log_fd(log), false);
     return r == 0 && json_is_true(json_object_get(job, "tty")) ? FOREIGN_STRIP : FOREIGN_PASS;
 }
 
@@ -165,8 +182,8 @@ static int start(struct log *log, struct error *err)
     }
     log->filter.mode = find_mode(log);
     if (options->has_lines) {
-        int r = log_tail_find(
-            &log->call->client, log->job, log->rank, (uint64_t)options->lines, &log->stream.offset, err);
+        _cleanup_free_ char *path = log_path(log, false);
+        int r = log_tail_find(&log->call->client, path, (uint64_t)options->lines, &log->stream.offset, err);
         if (r < 0)
             return r;
     }
@@ -178,6 +195,12 @@ static int start(struct log *log, struct error *err)
     return 0;
 }
 
+/* A log that may be there later than the first one. */
+static bool is_further(const struct log *log)
+{
+    return log->rank > 0 || log->is_error;
+}
+
 /* Requests the job's object, to determine whether the end of the log is the end of the job. */
 static int finish_follow(struct log *log, bool is_absent, struct error *err)
 {
@@ -187,7 +210,7 @@ static int finish_follow(struct log *log, bool is_absent, struct error *err)
     if (r < 0)
         return r;
     /* "None" may have been the answer just before a rank was reported. */
-    bool is_too_early = is_absent && log->rank > 0 && !log->is_last;
+    bool is_too_early = is_absent && is_further(log) && !log->is_last;
     if (!job_is_done(job) || is_too_early) {
         ask(log, REASK_MS);
         log->is_last = job_is_done(job);
@@ -195,7 +218,7 @@ static int finish_follow(struct log *log, bool is_absent, struct error *err)
     }
     log->is_over = true;
     r = labelled_flush(&log->lines);
-    if (log->rank == 0 && isatty(STDERR_FILENO) == 1 && !log->call->is_quiet)
+    if (!is_further(log) && isatty(STDERR_FILENO) == 1 && !log->call->is_quiet)
         follow_report(log->call, "logs", job);
     return r;
 }
@@ -213,12 +236,47 @@ static void set_label(struct log *log, size_t ranks)
         (void)snprintf(label, sizeof(log->lines.label), "%.40s", log->job);
 }
 
+/* What a job has: a log of each rank, and then one of standard error of each if that is apart. */
+struct job_logs {
+    size_t ranks, first; // the lowest rank that is shown
+    bool is_split;
+};
+
+static struct job_logs logs_of(const json_t *job)
+{
+    size_t ranks = json_array_size(json_object_get(job, "ranks"));
+    return (struct job_logs){ .ranks = ranks > 0 ? ranks : 1,
+        .is_split = json_is_true(json_object_get(job, "split_log")) };
+}
+
+static size_t logs_count(const struct job_logs *logs)
+{
+    return logs->is_split ? 2 * logs->ranks : logs->ranks;
+}
+
+/* Number `i` of them, at the end of the list, which has room; the rest as in `like`. */
+static struct log *add_log(
+    struct log_list *list, const struct log *like, const struct job_logs *logs, size_t i)
+{
+    bool is_error = i >= logs->ranks;
+    struct log *log = &list->items[list->count++];
+    *log = (struct log){ .job = like->job,
+        .rank = logs->first + i % logs->ranks,
+        .is_error = is_error,
+        .call = like->call,
+        .list = list,
+        .is_one_of_several = like->is_one_of_several,
+        .is_awaited = like->is_awaited && i == 0,
+        .lines = { .put = is_error ? write_error : write_out } };
+    set_label(log, logs->ranks);
+    return log;
+}
+
 static int check_count(size_t count, struct error *err)
 {
     if (count <= FOLLOWED_MAX)
         return 0;
-    return error_set(
-        err, -E2BIG, "-f: the outputs on %zu nodes are more than %u at once", count, FOLLOWED_MAX);
+    return error_set(err, -E2BIG, "-f: %zu outputs are more than %u at once", count, FOLLOWED_MAX);
 }
 
 /* Now it is known how many nodes it has. */
@@ -227,24 +285,15 @@ static int on_start(struct log *log, struct error *err)
     const struct http_answer *answer = stream_answer(&log->stream);
     _cleanup_json_ json_t *job = json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL);
     struct log_list *list = log->list;
-    size_t ranks = json_array_size(json_object_get(job, "ranks"));
-    ranks = ranks > 0 ? ranks : 1;
-    int r = check_count(list->count + ranks - 1, err);
+    const struct job_logs logs = logs_of(job);
+    size_t count = logs_count(&logs);
+    int r = check_count(list->count + count - 1, err);
     if (r < 0)
         return r;
     log->is_awaited = false;
-    set_label(log, ranks);
-    for (size_t rank = 1; r == 0 && rank < ranks; rank++) {
-        struct log *other = &list->items[list->count++];
-        *other = (struct log){ .job = log->job,
-            .rank = rank,
-            .call = log->call,
-            .list = list,
-            .is_one_of_several = log->is_one_of_several,
-            .lines = { .put = write_out } };
-        set_label(other, ranks);
-        r = start(other, err);
-    }
+    set_label(log, logs.ranks);
+    for (size_t i = 1; r == 0 && i < count; i++)
+        r = start(add_log(list, log, &logs, i), err);
     return r == 0 ? start(log, err) : r;
 }
 
@@ -256,8 +305,9 @@ static int on_complete(struct log *log, struct error *err)
         return on_start(log, err);
     bool is_good = answer->status == 200 || answer->status == 206;
     bool is_past_end = answer->status == 416; // of a range that begins where the log ends
-    bool is_late = answer->status == 404 && options->is_follow && (log->stream.offset > 0 || log->rank > 0);
-    if (!is_good && !is_past_end && !is_late)
+    bool is_late = answer->status == 404 && options->is_follow && (log->stream.offset > 0 || is_further(log));
+    bool is_without = answer->status == 404 && log->is_error; // of a job that failed before its start
+    if (!is_good && !is_past_end && !is_late && !is_without)
         return client_problem(answer, err);
     if (options->is_follow)
         return finish_follow(log, answer->status == 404, err);
@@ -327,21 +377,24 @@ static void clear(struct log *log)
     labelled_clear(&log->lines);
 }
 
-/* The number of the job's nodes, now or later; 1 if unknown, or if one is requested. *ret_is_awaited: it will
- * be known when the job has started. */
-static int count_ranks(
-    struct call *call, const char *job, size_t *ret, bool *ret_is_awaited, struct error *err)
+/* The job's logs, now or later; those of one node if the number is unknown, or if one is requested.
+ * *ret_is_awaited: it will be known when the job has started. */
+static int find_logs(
+    struct call *call, const char *job, struct job_logs *ret, bool *ret_is_awaited, struct error *err)
 {
     const struct logs_options *options = call->options;
     _cleanup_json_ json_t *object = NULL;
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", job);
-    *ret = 1;
     *ret_is_awaited = false;
-    if (options->has_rank)
-        return 0;
     int r = client_get(&call->client, path, &object, err);
     if (r < 0)
         return r;
+    *ret = logs_of(object);
+    if (options->has_rank) {
+        ret->ranks = 1;
+        ret->first = (size_t)options->rank;
+        return 0;
+    }
     bool is_element = field_integer(object, "array_job", 0) > 0;
     if (is_element && job_is_done(object) && !field_is_known(object, "log") &&
         !field_is_known(object, "started_at")) {
@@ -357,7 +410,7 @@ static int count_ranks(
     bool is_in_array = strchr(job, '.') != NULL && json_is_string(json_object_get(object, "array"));
     *ret_is_awaited = options->is_follow && !job_is_done(object) &&
                       (is_in_array || (ranks == 0 && may_be_wide && !has_begun));
-    *ret = ranks > 0 ? ranks : 1;
+    ret->ranks = ranks > 0 ? ranks : 1;
     return 0;
 }
 
@@ -377,28 +430,23 @@ static int add_job(
     struct call *call, const char *job, bool is_one_of_several, struct log_list *list, struct error *err)
 {
     const struct logs_options *options = call->options;
-    size_t ranks;
+    struct job_logs logs;
     bool is_awaited;
-    int r = count_ranks(call, job, &ranks, &is_awaited, err);
+    int r = find_logs(call, job, &logs, &is_awaited, err);
     if (r == 0 && is_awaited)
         r = check_right(call, job, err);
     if (r == 0 && options->is_follow)
-        r = check_count(list->count + ranks, err);
+        r = check_count(list->count + logs_count(&logs), err);
     if (r < 0)
         return r;
-    size_t room = options->is_follow ? FOLLOWED_MAX : list->count + ranks;
+    const struct log like = {
+        .job = job, .call = call, .is_one_of_several = is_one_of_several, .is_awaited = is_awaited
+    };
+    size_t count = is_awaited ? 1 : logs_count(&logs); // on_start adds the others
+    size_t room = options->is_follow ? FOLLOWED_MAX : list->count + count;
     list->items = xreallocarray(list->items, room, sizeof(*list->items));
-    for (size_t i = 0; i < ranks; i++) {
-        struct log *log = &list->items[list->count++];
-        *log = (struct log){ .job = job,
-            .rank = options->has_rank ? (size_t)options->rank : i,
-            .call = call,
-            .list = list,
-            .is_one_of_several = is_one_of_several,
-            .is_awaited = is_awaited,
-            .lines = { .put = write_out } };
-        set_label(log, ranks);
-    }
+    for (size_t i = 0; i < count; i++)
+        (void)add_log(list, &like, &logs, i);
     return 0;
 }
 

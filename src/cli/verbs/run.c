@@ -90,7 +90,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         options->submit.is_tty = true;
     options->terminal.leaver = leavers[options->terminal.ctrl_c][options->submit.is_tty];
     options->terminal.output_begin = submit_output_size(&options->submit);
-    call->is_followed = !options->is_detached;
+    call->is_followed = call->is_shown = !options->is_detached;
     int r = options->submit.is_dry ? 0 : settle_input(options, err);
     if (r == 0)
         r = submit_job(call, argc, argv, &job, err);

@@ -483,7 +483,7 @@ static void print_page(const struct page *page, bool has_env)
     print_field(page, "else in", "cwd_fallback");
     print_setup(page);
     print_image(page);
-    print_field(page, "log", "log");
+    show_print_logs(page);
     print_size(page, "log size", "log_bytes");
     show_print_notifications(page);
     show_print_steps(page);

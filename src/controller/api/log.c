@@ -23,6 +23,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "job/launch.h"
 #include "controller/nodes/links.h"
 #include "controller/api/jobs.h"
 #include "controller/http/range.h"
@@ -35,6 +36,7 @@
 
 struct log_reader {
     bool is_follow, is_wait;
+    bool is_error;    // the log of standard error
     uint32_t rank;    // rank of the log, for a job on several nodes
     uint32_t attempt; // of this attempt or a later one, until it ends; 0: of any, until the job ends
     struct range range;
@@ -147,7 +149,7 @@ static void note_size(struct request *request)
 {
     struct log_reader *log = request->work;
     const struct job *job = core_job(request->serve->controller->core, request->job);
-    if (job != NULL && job->state == JOB_DONE && job_node_count(job) == 1)
+    if (job != NULL && job->state == JOB_DONE && job_node_count(job) == 1 && !log->is_error)
         log->size = job_run(job)->log_bytes;
 }
 
@@ -297,7 +299,8 @@ static void open_log(struct request *request, const struct job *job)
     struct log_reader *log = request->work;
     struct controller *controller = request->serve->controller;
     const char *name = job_node_name(job, log->rank);
-    _cleanup_free_ char *path = xstrdup(core_log_path(controller->core, job, log->rank));
+    const char *main_path = core_log_path(controller->core, job, log->rank);
+    _cleanup_free_ char *path = log->is_error ? launch_error_log(main_path) : xstrdup(main_path);
     const struct core_node *node = name != NULL ? core_node_named(controller->core, name) : NULL;
     if (node == NULL || !node->is_up) {
         struct error err = { 0 };
@@ -385,12 +388,28 @@ static void begin_log(struct request *request, const struct job *job)
     struct error err = { 0 };
     if (!jobs_check(request, ACTION_READ, job, "read its output"))
         return;
+    if (log->is_error && !job->ask->split_log) {
+        (void)error_set(
+            &err, -ENOENT, "job %" PRIu64 " has one log for standard output and standard error", job->id);
+        request_reply_problem(request, &err);
+        return;
+    }
     if (users_take(request->serve->users, request->who.uid, SHARE_FOLLOWS, 1, &err) < 0) {
         request_reply_problem(request, &err);
         return;
     }
     log->is_counted = true;
     await_start(request, job);
+}
+
+static int read_stream(const struct query *query, bool *ret_is_error, struct error *err)
+{
+    const char *name = query_get(query, "stream");
+    *ret_is_error = name != NULL && strcmp(name, "stderr") == 0;
+    if (name == NULL || *ret_is_error || strcmp(name, "stdout") == 0)
+        return 0;
+    (void)error_set(err, -EINVAL, "stream: unknown output '%.40s'", name);
+    return error_hint(err, "use stdout or stderr");
 }
 
 void handle_log(struct request *request)
@@ -408,6 +427,8 @@ void handle_log(struct request *request)
         r = parse_integer(text, "rank", 0, JOB_NODES_MAX - 1, &rank, &err);
     if (r == 0 && attempt != NULL)
         r = parse_integer(attempt, "attempt", 1, UINT32_MAX, &number, &err);
+    if (r == 0)
+        r = read_stream(&request->query, &log->is_error, &err);
     log->rank = (uint32_t)rank;
     log->attempt = (uint32_t)number;
     if (r == 0)

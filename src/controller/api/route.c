@@ -117,6 +117,7 @@ static const struct route routes[] = {
             { "wait", "1: wait for the start" },
             { "attempt", "this attempt or a later one, until it ends; default: any, until the job ends" },
             { "rank", "rank of a job on several nodes; 0" },
+            { "stream", "stdout, or stderr for the log of standard error of a job with split_log; stdout" },
         },
         NULL },
     { "GET", "/api/v1/jobs/{id}/terminal", ACTION_READ, handle_terminal,

@@ -103,12 +103,13 @@ static int check_adopted(const struct job *job, const struct job_ask *ask, struc
     return error_hint(err, "cancel it and adopt the other process");
 }
 
-/* Whether its directories and files are in places that only it sees was checked with them. */
-static int check_private_tmp(const struct job *job, const struct job_ask *ask, struct error *err)
+/* Checked with its directories and files, which cannot change either. */
+static int check_files(const struct job *job, const struct job_ask *ask, struct error *err)
 {
-    if (ask->private_tmp == job->ask->private_tmp)
+    bool is_moved = ask->private_tmp != job->ask->private_tmp;
+    if (!is_moved && ask->split_log == job->ask->split_log)
         return 0;
-    (void)error_set(err, -EINVAL, "private_tmp cannot be edited");
+    (void)error_set(err, -EINVAL, "%s cannot be edited", is_moved ? "private_tmp" : "split_log");
     return error_hint(err, "cancel it and submit it again");
 }
 
@@ -160,7 +161,7 @@ static int check_edit(const struct core *core, const struct identity *who, const
     if (r == 0)
         r = check_adopted(job, ask, err);
     if (r == 0)
-        r = check_private_tmp(job, ask, err);
+        r = check_files(job, ask, err);
     if (r == 0)
         r = check_log_max(core, ask, err);
     if (r == 0)
