@@ -218,11 +218,9 @@ static void take_sample(struct worker *worker, const struct gpu_report *report, 
     struct record_list features;
     usage_watch_usages(worker->watch, &gpus->usages);
     node_features_list_live(&facts, &features);
-    _cleanup_free_ char *about = node_features_text(&features);
-    _cleanup_free_ char *text = xasprintf("%s%s", about, report->driver != NULL ? report->driver : "");
+    _cleanup_free_ char *text = node_features_text(&features, report->driver);
     bool is_new = !text_equal(text, worker->told_text);
     gpus->gpu_backend = is_new ? report->backend : NULL;
-    gpus->driver = is_new ? report->driver : NULL;
     gpus->features = is_new ? features : (struct record_list){ 0 };
     if (pass_on(worker, gpus) && is_new) {
         free(worker->told_text);
@@ -251,7 +249,7 @@ static void release_gpus(void *arg, const struct strings *uuids)
 static void on_gpu_report(void *arg, const struct gpu_report *report)
 {
     struct worker *worker = arg;
-    struct message_gpus gpus = { .gpus = report->gpus };
+    struct message_gpus gpus = { .gpus = report->gpus, .driver = report->driver };
     gpu_devices_update(worker->devices, report->backend, &report->gpus);
     if (report->is_sample)
         usage_watch_add(worker->watch, &gpus.gpus, clock_boot_ms(), clock_wall_ms());

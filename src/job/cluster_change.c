@@ -76,6 +76,7 @@ static const struct {
     [CHANGE_NODE_BACK] = { "node_back", .has_node = true },
     [CHANGE_NODE_FORGET] = { "node_forget", .has_node = true },
     [CHANGE_NODE_BAR] = { "node_bar", .has_node = true },
+    [CHANGE_NODE_PARKING] = { "node_parking", .has_node = true, .has_text = true },
     [CHANGE_JOB_REFUSED] = { "job_refused", .has_job = true },
 };
 

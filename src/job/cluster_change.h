@@ -35,6 +35,7 @@ enum change_kind {
     CHANGE_NODE_BAR,         // starts fail on the node: until `until_ms` (0: no longer) no jobs of `uid`, or
                              // UINT32_MAX: of all, start there
     CHANGE_JOB_REFUSED,      // `job` does not start on the nodes in `text`; NULL: on any again
+    CHANGE_NODE_PARKING, // an operator has tested whether jobs can be parked there: `text` says the result
     CHANGE_KINDS,
 };
 

@@ -79,6 +79,36 @@ static void add_gpus(json_t *object, const struct message_hello *hello)
     (void)json_object_set_new(object, "gpu_instances", instances);
 }
 
+static json_t *json_rate(double bytes_per_s)
+{
+    return bytes_per_s > 0 ? json_integer((json_int_t)bytes_per_s) : json_null();
+}
+
+static json_t *write_parking(const struct json_node_view *view)
+{
+    const struct park_proof *proof = view->parking;
+    json_t *object = json_object(), *models = json_array();
+    bool is_known = proof != NULL;
+    for (size_t i = 0; is_known && i < proof->models.count; i++)
+        (void)json_array_append_new(models, json_text_string(proof->models.items[i]));
+    (void)json_object_set_new(
+        object, "state", json_string(view->parking_state != NULL ? view->parking_state : "none"));
+    (void)json_object_set_new(object, "tested_at", is_known ? json_text_time(proof->tested_ms) : json_null());
+    (void)json_object_set_new(object, "driver", json_text_string(is_known ? proof->driver : NULL));
+    (void)json_object_set_new(object, "models", models);
+    (void)json_object_set_new(object, "text", json_text_string(is_known ? proof->text : NULL));
+    (void)json_object_set_new(object, "wrong", json_boolean(is_known && proof->wrong));
+    (void)json_object_set_new(object, "elsewhere",
+        json_text_string(is_known && proof->elsewhere != NULL ? proof->elsewhere : "untried"));
+    (void)json_object_set_new(
+        object, "bytes", is_known ? json_integer((json_int_t)proof->most_bytes) : json_null());
+    (void)json_object_set_new(
+        object, "save_bytes_per_s", json_rate(is_known ? park_proof_save_rate(proof) : 0));
+    (void)json_object_set_new(
+        object, "load_bytes_per_s", json_rate(is_known ? park_proof_load_rate(proof) : 0));
+    return object;
+}
+
 json_t *json_node_write(const struct json_node_view *view)
 {
     const struct message_hello *hello = view->hello;
@@ -109,6 +139,7 @@ json_t *json_node_write(const struct json_node_view *view)
     (void)json_object_set_new(object, "driver", json_text_string(hello->driver));
     add_gpus(object, hello);
     (void)json_object_set_new(object, "gpus_drained", json_integer((json_int_t)view->n_drained));
+    (void)json_object_set_new(object, "parking", write_parking(view));
     (void)json_object_set_new(object, "version", json_text_string(hello->version));
     (void)json_object_set_new(object, "features", features);
     return object;

@@ -7,6 +7,7 @@
 
 #include "job/cluster_change.h"
 #include "wire/message.h"
+#include "wire/park_proof.h"
 
 /* Data about a node that it does not report itself. */
 struct json_node_place {
@@ -26,6 +27,8 @@ struct json_node_view {
     const struct message_hello *hello;  // its last report
     const struct cluster_change *drain; // drained by an administrator; NULL: not drained
     size_t n_drained;                   // GPUs drained by mgpu
+    const struct park_proof *parking;   // its last test of parking; NULL: there was none
+    const char *parking_state;          // what that is worth; NULL: "none"
     size_t n_stopping;                  // attempts being ended before anything new starts there
 };
 

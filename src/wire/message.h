@@ -406,7 +406,7 @@ struct message_gpus {
     /* Changes since HELLO, for the GPUs as a whole. */
     char *gpu_backend;           // NULL: unchanged
     struct record_list features; // struct node_feature, each replaces the one of the same name
-    char *driver;                // with features; NULL: unchanged
+    char *driver;                // looked at with features; NULL: unchanged
 };
 
 /* These GPUs, and no others, are to be closed, so that they can be reset. GPUS and HELLO report when this is

@@ -314,12 +314,13 @@ void node_features_list_live(const struct feature_facts *facts, struct record_li
     *ret = (struct record_list){ features, count };
 }
 
-char *node_features_text(const struct record_list *features)
+char *node_features_text(const struct record_list *features, const char *driver)
 {
     const struct node_feature *items = features->items;
     struct buffer text = { 0 };
     for (size_t i = 0; i < features->count; i++)
         buffer_printf(&text, "%s\n", items[i].text);
+    buffer_append_text(&text, driver != NULL ? driver : "");
     return buffer_take(&text);
 }
 

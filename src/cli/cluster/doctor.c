@@ -290,6 +290,30 @@ static void check_gpus(struct doctor *doctor, const json_t *node)
         tell(doctor, VERDICT_BAD, "GPU health", failed, "mgpu gpus shows why; mgpu gpu resume resumes a GPU");
 }
 
+/* mgpud parks jobs by its own rule (park: auto) only where this has passed. */
+static void check_parking(struct doctor *doctor, const json_t *node)
+{
+    const json_t *parking = json_object_get(node, "parking");
+    const char *state = field_text(parking, "state"), *why = field_text(parking, "text");
+    _cleanup_free_ char *driver = field_shown(node, "driver"), *tested = field_shown(parking, "driver");
+    _cleanup_free_ char *fix = xasprintf("mgpu gpu test --park %s", field_text(node, "name"));
+    _cleanup_free_ char *text = NULL;
+    bool is_passed = text_equal(state, "passed");
+    if (state == NULL || text_equal(state, "none"))
+        return;
+    if (is_passed)
+        text = xasprintf("passed with driver %s", tested);
+    else if (text_equal(state, "failed"))
+        text = xasprintf("failed with driver %s: %s", tested, why != NULL ? why : "no reason");
+    else if (text_equal(state, "outdated"))
+        text =
+            xasprintf("not made with driver %s and the GPUs that are here now: last with %s", driver, tested);
+    else
+        text = xasprintf("never made here, so park: auto parks nothing (driver %s)", driver);
+    bool is_wrong = text_equal(state, "failed") && json_is_true(json_object_get(parking, "wrong"));
+    tell(doctor, is_passed ? VERDICT_ON : is_wrong ? VERDICT_BAD : VERDICT_OFF, "park test", text, fix);
+}
+
 static void check_node(struct doctor *doctor, const json_t *node)
 {
     size_t index = 0;
@@ -309,6 +333,7 @@ static void check_node(struct doctor *doctor, const json_t *node)
         tell(doctor, is_on ? VERDICT_ON : VERDICT_OFF, label, field_text(feature, "text"),
             field_text(feature, "fix"));
     }
+    check_parking(doctor, node);
     doctor->about = NULL;
 }
 

@@ -70,6 +70,14 @@ static char *render_since(const struct view *view, const json_t *node, enum colo
     return xstrdup(text);
 }
 
+static char *render_parking(const struct view *view, const json_t *node, enum color *color)
+{
+    const char *state = field_text(json_object_get(node, "parking"), "state");
+    (void)view;
+    *color = text_equal(state, "failed") ? COLOR_RED : *color;
+    return xstrdup(state != NULL && !text_equal(state, "none") ? state : "-");
+}
+
 static const struct list_column columns[] = {
     { "node", "NODE", "its name", "name", false, 0, NULL },
     { "state", "STATE", "up, unreachable, down, drained or fenced, and why", "state", false, 1,
@@ -80,6 +88,8 @@ static const struct list_column columns[] = {
     { "mem", "MEM", "host memory", "memory_bytes", true, 0, render_memory },
     { "backend", "BACKEND", "GPU backend", "gpu_backend", false, 0, NULL },
     { "driver", "DRIVER", "version of the driver of its GPUs", "driver", false, 0, NULL },
+    { "parking", "PARKING", "whether parking was tested: passed, failed, outdated, untested", "parking",
+        false, 0, render_parking },
     { "address", "ADDRESS", "address it connected from; -: this machine", "address", false, 0, NULL },
     { "since", "SINCE", "time of the last connect or disconnect", "since", false, 0, render_since },
     { "version", "VERSION", "version of its agent", "version", false, 0, NULL },

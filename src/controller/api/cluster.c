@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Actions of administrators on GPUs and nodes: pause, drain, resume. 200 when durable. */
+/* Actions of administrators on GPUs and nodes: pause, drain, resume, tests of parking. 200 when durable. */
 #include "base/clock.h"
+#include "controller/core/park_proof.h"
 #include "controller/http/request.h"
 #include "controller/api/routes.h"
 #include "wire/json_record.h"
@@ -93,6 +94,23 @@ void handle_drain(struct request *request)
 void handle_node_resume(struct request *request)
 {
     drain(request, true);
+}
+
+void handle_node_parking(struct request *request)
+{
+    struct error err = { 0 };
+    struct park_proof proof = { 0 };
+    _cleanup_json_ json_t *body = NULL;
+    int r = request_parse_body(request, &body, &err);
+    if (r == 0)
+        r = json_record_read(&park_proof_request_record, body, &proof, &err);
+    request->on_answer = on_done;
+    if (r == 0)
+        core_set_park_proof(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who,
+            request->name, &proof, request);
+    else
+        request_reply_problem(request, &err);
+    record_clear(&park_proof_record, &proof);
 }
 
 void handle_fence(struct request *request)

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "controller/core/park_proof.h"
 #include "controller/nodes/registry.h"
 #include "controller/http/fair_queue.h"
 #include "controller/http/request.h"
@@ -194,6 +195,8 @@ static void add_node(void *arg, const struct core_node *node)
         .drain = drain,
         .n_drained = n_drained,
         .n_stopping = node->n_orphaned,
+        .parking = core_park_proof(core, node->name),
+        .parking_state = park_proof_state_name(core_park_proof_state(core, node->name)),
     };
     json_t *object = json_node_write(&view);
     add_place(listing, node->name, object);

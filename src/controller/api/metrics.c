@@ -113,6 +113,21 @@ static double read_node_parked(const struct metrics_node *node)
     return (double)node->parked_bytes;
 }
 
+static double read_parking_proven(const struct metrics_node *node)
+{
+    return node->is_parking_proven;
+}
+
+static double read_save_rate(const struct metrics_node *node)
+{
+    return node->save_rate;
+}
+
+static double read_load_rate(const struct metrics_node *node)
+{
+    return node->load_rate;
+}
+
 static double read_parked_time(const struct controller *controller)
 {
     return (double)core_counts(controller->core)->parked_ms / 1000;
@@ -187,6 +202,15 @@ static const struct metric metrics[] = {
     { "mgpu_node_parked_bytes", METRIC_GAUGE, "bytes", "node", "",
         "Contents of GPU memory that the node keeps for parked jobs (`park-max`).", metrics_write_nodes,
         .read_node = read_node_parked },
+    { "mgpu_node_parking_proven", METRIC_GAUGE, "", "node", "",
+        "1: parking was tested on the node with the driver that it has now, and passed.", metrics_write_nodes,
+        .read_node = read_parking_proven },
+    { "mgpu_node_park_save_rate", METRIC_GAUGE, "", "node", "",
+        "Bytes per second at which the last test of parking saved GPU memory; 0: not measured.",
+        metrics_write_nodes, .read_node = read_save_rate },
+    { "mgpu_node_park_load_rate", METRIC_GAUGE, "", "node", "",
+        "Bytes per second at which the last test of parking restored GPU memory; 0: not measured.",
+        metrics_write_nodes, .read_node = read_load_rate },
     { "mgpu_jobs", METRIC_GAUGE, "", "state: queued, starting, running, stopping", "",
         "Jobs by state; an array counts as its elements.", metrics_write_jobs },
     { "mgpu_jobs_ended", METRIC_COUNTER, "", "result: done, failed, cancelled; reason: `ended_by` of the API",

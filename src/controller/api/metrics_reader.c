@@ -10,6 +10,7 @@
 #include "controller/api/gpus.h"
 #include "controller/core/counts.h"
 #include "controller/core/park.h"
+#include "controller/core/park_proof.h"
 #include "controller/nodes/registry.h"
 #include "controller/turns.h"
 #include "sched/cluster/cluster.h"
@@ -90,6 +91,10 @@ static void add_node(struct metrics_reader *reader, const struct core_node *node
         .n_orphaned = (uint32_t)node->n_orphaned,
         .parked_bytes = core_park_kept(reader->controller->core, node->name),
     };
+    const struct park_proof *proof = core_park_proof(reader->controller->core, node->name);
+    row.is_parking_proven = core_park_proof_state(reader->controller->core, node->name) == PARK_PROOF_PASSED;
+    row.save_rate = proof != NULL ? park_proof_save_rate(proof) : 0;
+    row.load_rate = proof != NULL ? park_proof_load_rate(proof) : 0;
     add_row(reader, &row);
     for (size_t i = 0; node->is_up && i < node->hello.gpus.count; i++)
         if (gpus_is_listed(reader->controller, node, &gpus[i]))

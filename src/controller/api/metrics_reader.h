@@ -26,6 +26,8 @@ struct metrics_node {
     double silence_s;
     uint32_t n_gpus, n_orphaned;
     uint64_t parked_bytes;
+    bool is_parking_proven;
+    double save_rate, load_rate; // bytes per second; 0: not measured
 };
 
 struct metrics_reader {

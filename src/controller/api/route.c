@@ -29,6 +29,7 @@
 #include "job/array.h"
 #include "job/spec.h"
 #include "wire/json_record.h"
+#include "wire/park_proof.h"
 #include "wire/requests.h"
 
 #define PLAIN_TCP_HINT                                                                                       \
@@ -213,6 +214,8 @@ static const struct route routes[] = {
         { { NULL, NULL } }, &mark_request_record },
     { "POST", "/api/v1/nodes/{name}/resume", ACTION_MANAGE, handle_node_resume, "Resumes a drained node.",
         { { NULL, NULL } }, &mark_request_record },
+    { "POST", "/api/v1/nodes/{name}/parking", ACTION_MANAGE, handle_node_parking,
+        "Says what came of a test of parking on this node.", { { NULL, NULL } }, &park_proof_request_record },
     { "POST", "/api/v1/nodes/{name}/fence", ACTION_MANAGE, handle_fence,
         "Confirms that this node is off: its attempts have ended.", { { NULL, NULL } },
         &mark_request_record },

@@ -32,10 +32,11 @@ void handle_step_usage(struct request *request);
 void handle_step_signal(struct request *request); // api/terminal.c
 void handle_pause(struct request *request);       // api/cluster.c
 void handle_release_gpus(struct request *request);
-void handle_resume(struct request *request);        // api/cluster.c
-void handle_policy(struct request *request);        // api/cluster.c
-void handle_drain(struct request *request);         // api/cluster.c
-void handle_node_resume(struct request *request);   // api/cluster.c
+void handle_resume(struct request *request);      // api/cluster.c
+void handle_policy(struct request *request);      // api/cluster.c
+void handle_drain(struct request *request);       // api/cluster.c
+void handle_node_resume(struct request *request); // api/cluster.c
+void handle_node_parking(struct request *request);
 void handle_fence(struct request *request);         // api/cluster.c
 void handle_reserve(struct request *request);       // api/reservations.c
 void handle_reservations(struct request *request);  // api/reservations.c

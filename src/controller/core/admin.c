@@ -16,6 +16,7 @@
 #include "controller/core/marks.h"
 #include "controller/core/node_table.h"
 #include "controller/core/node_view.h"
+#include "controller/core/park_proof.h"
 #include "controller/core/state.h"
 
 static int find_gpu(const struct core *core, const char *text, struct core_node **ret_node,
@@ -76,8 +77,10 @@ void core_note_node(struct core *core, int64_t boot_ms, int64_t wall_ms, enum ch
     _cleanup_free_ char *node = xstrdup(name);
     const struct cluster_change change = { .kind = kind, .uid = uid, .node = node };
     core_begin(core, boot_ms, wall_ms);
-    if (kind == CHANGE_NODE_FORGET)
+    if (kind == CHANGE_NODE_FORGET) {
         core_node_removed(core, node);
+        core_forget_park_proof(core, node);
+    }
     core_change_cluster(core, &change);
 }
 

@@ -15,7 +15,7 @@
 #include "controller/core/entry.h"
 #include "controller/core/marks.h"
 #include "controller/core/node_table.h"
-#include "controller/core/park.h"
+#include "controller/core/park_proof.h"
 #include "controller/core/state.h"
 #include "sched/from_record.h"
 

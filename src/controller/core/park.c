@@ -3,10 +3,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
+#include "base/memory.h"
+#include "controller/core/batch.h"
 #include "controller/core/change.h"
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"
+#include "controller/core/park_proof.h"
 #include "controller/core/state.h"
 #include "sched/from_record.h"
 
@@ -110,10 +114,9 @@ bool core_park_for(struct core *core, struct core_entry *entry, enum park_cause 
     return true;
 }
 
-bool core_parking_is_proven(const struct core *core, const char *node)
+bool core_node_parks(const struct core_node *node)
 {
-    const struct core_node *place = core_find_node(core, node);
-    const struct node_feature *feature = place != NULL ? find_feature(place, PARK_FEATURE) : NULL;
+    const struct node_feature *feature = find_feature(node, PARK_FEATURE);
     return feature != NULL && feature->is_on != 0;
 }
 
@@ -140,4 +143,121 @@ uint64_t core_park_room(const struct core *core, const char *name)
     if (most == 0 && node != NULL)
         most = node->hello.memory_bytes / 2;
     return most > taken ? most - taken : 0;
+}
+
+/* --- what tests of parking have found: a row for each node --- */
+
+struct kept_proof {
+    char *node;
+    struct park_proof proof;
+};
+
+struct core_park_proofs {
+    struct kept_proof *items;
+    size_t count;
+};
+
+static struct kept_proof *find(const struct core *core, const char *node)
+{
+    for (size_t i = 0; i < core->park_proofs->count; i++)
+        if (text_equal(core->park_proofs->items[i].node, node))
+            return &core->park_proofs->items[i];
+    return NULL;
+}
+
+const struct park_proof *core_keep_park_proof(struct core *core, const char *node, struct park_proof *proof)
+{
+    struct core_park_proofs *proofs = core->park_proofs;
+    struct kept_proof *kept = find(core, node);
+    if (kept == NULL) {
+        proofs->items = xreallocarray(proofs->items, proofs->count + 1, sizeof(*proofs->items));
+        kept = &proofs->items[proofs->count++];
+        *kept = (struct kept_proof){ .node = xstrdup(node) };
+    }
+    record_clear(&park_proof_record, &kept->proof);
+    kept->proof = *proof;
+    *proof = (struct park_proof){ 0 };
+    return &kept->proof;
+}
+
+/* --- what it is worth --- */
+
+static bool has_model(const struct strings *models, const char *model)
+{
+    for (size_t i = 0; i < models->count; i++)
+        if (text_equal(models->items[i], model))
+            return true;
+    return false;
+}
+
+static bool covers_gpus(const struct park_proof *proof, const struct core_node *node)
+{
+    const struct gpu_state *gpus = node->hello.gpus.items;
+    for (size_t i = 0; i < node->hello.gpus.count; i++)
+        if (gpus[i].is_gone == 0 && gpus[i].model != NULL && !has_model(&proof->models, gpus[i].model))
+            return false;
+    return true;
+}
+
+const struct park_proof *core_park_proof(const struct core *core, const char *node)
+{
+    const struct kept_proof *kept = find(core, node);
+    return kept != NULL ? &kept->proof : NULL;
+}
+
+enum park_proof_state core_park_proof_state(const struct core *core, const char *node)
+{
+    const struct core_node *place = core_find_node(core, node);
+    const struct park_proof *proof = core_park_proof(core, node);
+    if (place == NULL || !core_node_parks(place))
+        return PARK_PROOF_NONE;
+    if (proof == NULL)
+        return PARK_PROOF_UNTESTED;
+    if (!text_equal(proof->driver, place->hello.driver) || !covers_gpus(proof, place))
+        return PARK_PROOF_OUTDATED;
+    return proof->passed ? PARK_PROOF_PASSED : PARK_PROOF_FAILED;
+}
+
+bool core_parking_is_proven(const struct core *core, const char *node)
+{
+    const struct core_node *place = core_find_node(core, node);
+    return place != NULL && core_node_parks(place);
+}
+
+const char *park_proof_state_name(enum park_proof_state state)
+{
+    static const char *const names[PARK_PROOF_STATES] = { [PARK_PROOF_NONE] = "none",
+        [PARK_PROOF_UNTESTED] = "untested",
+        [PARK_PROOF_OUTDATED] = "outdated",
+        [PARK_PROOF_FAILED] = "failed",
+        [PARK_PROOF_PASSED] = "passed" };
+    return (size_t)state < PARK_PROOF_STATES ? names[state] : "none";
+}
+
+void core_forget_park_proof(struct core *core, const char *node)
+{
+    struct core_park_proofs *proofs = core->park_proofs;
+    struct kept_proof *kept = find(core, node);
+    if (kept == NULL)
+        return;
+    store_batch_remove(core_batch(core)->changes, CORE_PARK_PROOF, node);
+    free(kept->node);
+    record_clear(&park_proof_record, &kept->proof);
+    *kept = proofs->items[--proofs->count];
+}
+
+void core_init_park_proofs(struct core *core)
+{
+    core->park_proofs = xcalloc(1, sizeof(*core->park_proofs));
+}
+
+void core_free_park_proofs(struct core *core)
+{
+    for (size_t i = 0; core->park_proofs != NULL && i < core->park_proofs->count; i++) {
+        free(core->park_proofs->items[i].node);
+        record_clear(&park_proof_record, &core->park_proofs->items[i].proof);
+    }
+    if (core->park_proofs != NULL)
+        free(core->park_proofs->items);
+    free(take_ptr(core->park_proofs));
 }

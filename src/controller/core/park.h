@@ -21,8 +21,8 @@ bool core_park_for(struct core *core, struct core_entry *entry, enum park_cause 
 /* True if the scheduler may park this job, which waits or runs, by its own rule, as far as is known. */
 bool core_may_park(const struct core *core, const struct core_entry *entry);
 
-/* True if parking was tried on this node with the driver that it has now, and memory came back as it was. */
-bool core_parking_is_proven(const struct core *core, const char *node);
+/* True if the node reports that its jobs can be parked. */
+bool core_node_parks(const struct core_node *node);
 
 /* Bytes of GPU memory that this node keeps for parked jobs. */
 uint64_t core_park_kept(const struct core *core, const char *name);

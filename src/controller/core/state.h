@@ -71,6 +71,7 @@ struct core {
     struct core_guesses *guesses;
     struct core_loss *loss;
     struct core_parks *parks;
+    struct core_park_proofs *park_proofs;
     struct core_budgets *budgets;
     struct notifications *notifications; // NULL: none so far
     struct adopt_question *questions;    // adoptions whose node was asked about their process

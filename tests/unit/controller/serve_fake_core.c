@@ -7,6 +7,7 @@
 
 #include "controller/core/counts.h"
 #include "controller/core/park.h"
+#include "controller/core/park_proof.h"
 #include "controller/core/notification.h"
 #include "controller/core/settings.h"
 #include "controller/core/forecasts.h"
@@ -665,6 +666,30 @@ uint64_t core_park_kept(const struct core *core, const char *name)
     (void)core;
     (void)name;
     return 0;
+}
+
+const struct park_proof *core_park_proof(const struct core *core, const char *node)
+{
+    (void)core, (void)node;
+    return NULL;
+}
+
+enum park_proof_state core_park_proof_state(const struct core *core, const char *node)
+{
+    (void)core, (void)node;
+    return PARK_PROOF_NONE;
+}
+
+const char *park_proof_state_name(enum park_proof_state state)
+{
+    (void)state;
+    return "none";
+}
+
+void core_set_park_proof(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    const char *node, const struct park_proof *proof, void *request)
+{
+    answer_job(0, request);
 }
 
 const struct core_counts *core_counts(const struct core *core)
