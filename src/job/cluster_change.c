@@ -78,6 +78,7 @@ static const struct {
     [CHANGE_NODE_BAR] = { "node_bar", .has_node = true },
     [CHANGE_NODE_PARKING] = { "node_parking", .has_node = true, .has_text = true },
     [CHANGE_JOB_REFUSED] = { "job_refused", .has_job = true },
+    [CHANGE_PARK_BAR] = { "park_bar", .has_job = true },
 };
 
 const char *change_kind_name(enum change_kind kind)

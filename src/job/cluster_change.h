@@ -36,6 +36,7 @@ enum change_kind {
                              // UINT32_MAX: of all, start there
     CHANGE_JOB_REFUSED,      // `job` does not start on the nodes in `text`; NULL: on any again
     CHANGE_NODE_PARKING, // an operator has tested whether jobs can be parked there: `text` says the result
+    CHANGE_PARK_BAR, // the scheduler does not park `job` by its own rule, because of `text`; NULL: it may
     CHANGE_KINDS,
 };
 
@@ -90,7 +91,7 @@ struct cluster_change {
     uint32_t xid;       // the Xid that caused the drain; 0: none
     uint64_t energy_mj; // energy counter at that time: a lower value means that the GPU was reset since
     bool is_released;   // of CHANGE_GPU_PAUSE: the node also closes the GPU, so that it can be reset
-    uint64_t job;       // of CHANGE_JOB_REFUSED
+    uint64_t job;       // of CHANGE_JOB_REFUSED and CHANGE_PARK_BAR
     uint32_t shares;    // of CHANGE_NODE_UP: as in HELLO (wire/message.h); 0: not known
     bool parks;         // of CHANGE_NODE_UP: the scheduler may park jobs there by its own rule
 };

@@ -128,16 +128,36 @@ static bool has_parts_of_gpus(
     return false;
 }
 
-bool park_is_permitted(const struct cluster *cluster, const struct job *job)
+const char *park_why_not(const struct cluster *cluster, const struct job *job)
 {
     const struct job_ask *ask = job->ask;
-    if (ask->no_park || ask->adopted_pid != 0 || ask->gpu_share != 0 || ask->gpu_mem != 0)
-        return false;
-    if (!job_state_is_active(job->state))
-        return true;
-    const struct cluster_node *node = cluster_find(cluster, job->node);
-    return !job_is_wide(job) && job_run(job)->suspended_ms == 0 && node != NULL && node->parks &&
-           !has_parts_of_gpus(cluster, node, job);
+    bool is_active = job_state_is_active(job->state);
+    const struct cluster_node *node = is_active ? cluster_find(cluster, job->node) : NULL;
+    bool is_part_of_gpu = ask->gpu_share != 0 || ask->gpu_mem != 0;
+    const struct {
+        bool is_so;
+        const char *why;
+    } rows[] = {
+        { ask->no_park, "it requested that (--no-park)" },
+        { ask->adopted_pid != 0, "mgpu has not started it" },
+        { ask->preemptible, "it is preemptible" },
+        { ask->exclusive, "it has its node for itself" },
+        { job->array_job != 0 || job_is_array(job), "it is an element of an array" },
+        { is_active && job_is_wide(job), "it runs on several nodes" },
+        { is_active && job_run(job)->suspended_ms != 0, "it is suspended" },
+        { is_active && (node == NULL || !node->parks), "its node cannot park jobs, or has not proven it" },
+        { is_part_of_gpu || (node != NULL && has_parts_of_gpus(cluster, node, job)),
+            "it has parts of GPUs, or GPUs of unknown models" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].is_so)
+            return rows[i].why;
+    return NULL;
+}
+
+bool park_is_permitted(const struct cluster *cluster, const struct job *job)
+{
+    return park_why_not(cluster, job) == NULL;
 }
 
 /* Bits of positions in the node's own list become bits of positions in the ledger. */

@@ -27,6 +27,8 @@ int64_t park_run_since(const struct job *job, int64_t now_ms);
 /* True if the scheduler may park this job, which waits or runs, by its own rule, as far as its record says.
  */
 bool park_is_permitted(const struct cluster *cluster, const struct job *job);
+/* Why not, as a sentence without its end; NULL: it may. */
+const char *park_why_not(const struct cluster *cluster, const struct job *job);
 
 /* Sets the node up with the hardware of a CHANGE_NODE_UP. The caller sets pauses and drains again and touches
  * the node. */

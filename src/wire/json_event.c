@@ -186,6 +186,8 @@ static void add_change(json_t *object, const struct job_event *event, struct use
             object, "until", change->until_ms > 0 ? json_text_time(change->until_ms) : json_null());
     if (change->kind == CHANGE_JOB_REFUSED)
         (void)json_object_set_new(object, "refused_job", json_integer((json_int_t)change->job));
+    if (change->kind == CHANGE_PARK_BAR)
+        (void)json_object_set_new(object, "barred_job", json_integer((json_int_t)change->job));
     if (change->kind == CHANGE_NODE_UNREACHABLE)
         (void)json_object_set_new(object, "since", json_text_time(change->from_ms));
 }

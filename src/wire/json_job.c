@@ -213,6 +213,34 @@ static json_t *make_return_at(const struct json_job_view *view)
     return json_text_time(job_park(view->job)->return_ms);
 }
 
+static json_t *make_park_cause(const struct json_job_view *view)
+{
+    const struct job_park *park = job_park(view->job);
+    return json_text_string(
+        is_over(view->job) || park->phase == PARK_NONE ? NULL : park_cause_name(park->cause));
+}
+
+static json_t *make_park_guest(const struct json_job_view *view)
+{
+    const struct job_park *park = job_park(view->job);
+    return json_or_null(is_over(view->job) || park->phase == PARK_NONE ? 0 : park->guest);
+}
+
+static json_t *make_park_host(const struct json_job_view *view)
+{
+    return json_or_null(view->park_host);
+}
+
+static json_t *make_latest_return(const struct json_job_view *view)
+{
+    return json_text_time(view->latest_return_ms);
+}
+
+static json_t *make_park_bar(const struct json_job_view *view)
+{
+    return json_text_string(view->park_bar);
+}
+
 static json_t *make_park_text(const struct json_job_view *view)
 {
     return json_text_string(job_park(view->job)->text);
@@ -442,6 +470,15 @@ static const struct {
     { { "parked_bytes", "integer|null", "contents of its GPU memory that are in host memory" },
         make_parked_bytes },
     { { "return_at", "string|null", "time at which the parked job returns by itself" }, make_return_at },
+    { { "park_cause", "string|null",
+          "while it is parked: asked, preempted, time_limit, found, shorter or due" },
+        make_park_cause },
+    { { "park_guest", "integer|null", "the job for which it is parked" }, make_park_guest },
+    { { "park_host", "integer|null", "the job that is parked for it" }, make_park_host },
+    { { "latest_return", "string|null", "time by which a job parked by mgpud itself has its GPUs again" },
+        make_latest_return },
+    { { "park_bar", "string|null", "with `park: auto`: why mgpud does not park it by itself" },
+        make_park_bar },
     { { "park_text", "string|null", "why the last request to park or restore it failed" }, make_park_text },
     { { "unreachable_since", "string|null",
           "it is running, and its node has been unreachable since this time" },

@@ -3,6 +3,7 @@
 is the stand-in of test_park.py; parking takes a moment there, and the times by which the rule decides are as short as
 mgpud permits."""
 
+import datetime
 import json
 import os
 import subprocess
@@ -25,6 +26,10 @@ def cuda(place):
 
 def start(make_instance, cuda, mode='auto', gpus='sim:1x24G'):
     return make_instance(gpus=gpus, arguments=('--park', mode, *TIMES, *cuda.arguments))
+
+
+def seconds(text):
+    return datetime.datetime.fromisoformat(text.replace('Z', '+00:00')).timestamp()
 
 
 def journal_events(instance, place, kind):
@@ -83,6 +88,65 @@ def test_a_job_that_refuses_to_be_parked_runs_on_and_is_not_asked_again(make_ins
     assert len(journal_events(instance, place, 'park')) == 1
     instance.mgpu('cancel', long, check=True)
     assert instance.wait(short)['state'] == 'done'
+
+
+def test_both_jobs_say_what_happens_and_until_when(make_instance, cuda):
+    instance = start(make_instance, cuda)
+    told, go = f'{cuda.folder}/told', f'{cuda.folder}/go'
+    long = start_work(instance, cuda, *LONG, '--notify', f'echo "$MGPU_TEXT" > {told}.part; mv {told}.part {told}',
+                      '--notify-on', 'park')
+    short = instance.submit('-g', '1', '-t', '5s', '--', 'sh', '-c', f'while [ ! -e {go} ]; do sleep 0.02; done')
+    await_phase(instance, long, 'waiting')
+    instance.wait(short, 'running')
+    host = instance.job(long)
+    assert (host['park_cause'], host['park_guest']) == ('shorter', int(short)), host
+    ran = seconds(host['parked_at']) - seconds(host['started_at'])
+    assert 0 < seconds(host['latest_return']) - seconds(host['parked_at']) <= 4 * ran + 0.5
+    assert instance.job(short)['park_host'] == int(long)
+    shown = instance.mgpu('show', long, check=True).out
+    assert f'for job {short}, which was probably over sooner' in shown and 'back by' in shown, shown
+    why = instance.mgpu('why', long, check=True).out
+    assert f'It makes way for job {short}' in why and 'It has GPUs again by ' in why, why
+    assert f'job {long} is parked for it' in instance.mgpu('show', short, check=True).out
+    assert f'Job {long} is parked for it' in instance.mgpu('why', short, check=True).out
+    harness.until(lambda: os.path.exists(told), 'its user is told')
+    with open(told, encoding='utf-8') as source:
+        assert f'for job {short}, which is probably over much sooner; it continues by itself' in source.read()
+    with open(go, 'w', encoding='ascii'):
+        pass
+    await_phase(instance, long, None)
+    host = instance.job(long)
+    assert [host[key] for key in ('park_cause', 'park_guest', 'latest_return')] == [None] * 3, host
+    assert instance.job(short)['park_host'] is None
+
+
+def test_a_command_that_refused_is_not_tried_again_until_a_park_of_it_succeeds(make_instance, cuda, place):
+    instance = start(make_instance, cuda)
+    first = start_work(instance, cuda, *LONG)
+    cuda.rule('fail save 801')
+    short = instance.submit(*SHORT, '--', 'true')
+    harness.until(lambda: instance.job(first)['park_text'], 'a reason')
+    cuda.rule()
+    instance.kill()
+    instance.start()
+    instance.mgpu('cancel', first, check=True)
+    assert instance.wait(short)['state'] == 'done'
+    for name in cuda.states():
+        os.unlink(f'{cuda.folder}/{name}')
+    second = start_work(instance, cuda, *LONG)
+    third = instance.submit(*SHORT, '--', 'true')
+    before = cuda.steps()
+    harness.until(lambda: cuda.steps() > before + LONG_ENOUGH, 'the job has worked for long')
+    assert instance.job(third)['state'] == 'queued'
+    assert 'a job with this command could not be parked' in instance.job(second)['park_bar']
+    assert 'not for shorter jobs: a job with this command' in instance.mgpu('show', second, check=True).out
+    instance.mgpu('park', second, check=True)
+    await_phase(instance, second, 'parked')
+    assert instance.wait(third)['state'] == 'done'
+    instance.mgpu('unpark', second, check=True)
+    await_phase(instance, second, None)
+    assert instance.job(second)['park_bar'] is None
+    assert len(journal_events(instance, place, 'park')) == 2
 
 
 @pytest.mark.parametrize('moment', ['save', 'guest', 'restore'])

@@ -107,6 +107,27 @@ static void print_stretch(const struct page *page, const struct stretch *stretch
     show_print_line(page, "parked", buffer_text(&text));
 }
 
+/* What the rule that short jobs go first does with it. */
+static void print_rule(const struct page *page)
+{
+    double host = 0;
+    char until[64];
+    if (field_is_known(page->job, "latest_return")) {
+        int64_t until_ms = time_parse(field_text(page->job, "latest_return"));
+        time_format(until_ms, page->view.now_ms, page->view.times, until, sizeof(until));
+        show_print_line(page, "back by", until);
+    }
+    if (field_measured(page->job, "park_host", &host)) {
+        _cleanup_free_ char *text = xasprintf("job %.0f is parked for it", host);
+        show_print_line(page, "instead of", text);
+    }
+    if (!field_is_known(page->job, "park_bar"))
+        return;
+    _cleanup_free_ char *bar = field_shown(page->job, "park_bar");
+    _cleanup_free_ char *text = xasprintf("not for shorter jobs: %s", bar);
+    show_print_line(page, "parking", text);
+}
+
 void show_print_parks(const struct page *page)
 {
     struct stretches all = { 0 };
@@ -120,4 +141,5 @@ void show_print_parks(const struct page *page)
     }
     for (size_t i = first; i < all.count; i++)
         print_stretch(page, &all.latest[i % SHOWN_MAX]);
+    print_rule(page);
 }

@@ -352,6 +352,25 @@ static char *situation(const json_t *job)
         has_gpus ? "" : " requested)");
 }
 
+/* By the rule that short jobs go first: for whom it is parked, and until when, or who is parked for it. */
+static void print_parks(const struct view *view, const json_t *job, FILE *out)
+{
+    double guest = 0, host = 0;
+    char until[64];
+    int64_t until_ms =
+        field_is_known(job, "latest_return") ? time_parse(field_text(job, "latest_return")) : 0;
+    if (field_measured(job, "park_guest", &guest))
+        (void)fprintf(out, "It makes way for job %.0f, which is probably over much sooner.\n", guest);
+    else if (field_is(job, "park_cause", "due"))
+        (void)fprintf(out, "Its GPUs were due to a job that had been parked for it.\n");
+    if (until_ms != 0) {
+        time_format(until_ms, view->now_ms, view->times, until, sizeof(until));
+        (void)fprintf(out, "It has GPUs again by %s at the latest.\n", until);
+    }
+    if (field_measured(job, "park_host", &host))
+        (void)fprintf(out, "Job %.0f is parked for it.\n", host);
+}
+
 /* For a job that does not wait any more: where it is or how it ended. */
 static void print_past(const struct view *view, const json_t *job, FILE *out)
 {
@@ -370,6 +389,7 @@ static void print_past(const struct view *view, const json_t *job, FILE *out)
     else
         (void)fprintf(out, "Job %s (%s) is not waiting: it is %s on %s%s%s.\n", id, name, state, where,
             waits_for != NULL ? ", " : "", waits_for != NULL ? waits_for : "");
+    print_parks(view, job, out);
     _cleanup_free_ char *away = node_unreachable_sentence(view, job);
     if (away != NULL)
         (void)fprintf(out, "Its %s; it keeps its resources until its end is certain.\n", away);
@@ -398,5 +418,7 @@ void why_print(const struct view *view, const json_t *job, const json_t *why, FI
         (void)fprintf(out, "%s. One thing blocks it:\n", start);
     else
         (void)fprintf(out, "%s. %zu things block it:\n", start, count);
+    if (job != NULL)
+        print_parks(view, job, out);
     why_print_reasons(view, why, out);
 }

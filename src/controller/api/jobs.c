@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "controller/api/refer.h"
 #include "controller/core/forecasts.h"
+#include "controller/core/park.h"
 #include "wire/json_job.h"
 #include "wire/json_ranks.h"
 
@@ -101,6 +102,16 @@ static int64_t known_or_0(int64_t ms)
     return ms == TIME_NEVER ? 0 : ms;
 }
 
+/* For whom it is parked, or who is for it, and why it may not be. The caller frees the text. */
+static char *look_at_park(const struct core *core, struct json_job_view *view)
+{
+    char *bar = core_why_not_parked(core, view->job);
+    view->latest_return_ms = known_or_0(core_latest_return(core, view->job->id));
+    view->park_host = core_park_host(core, view->job->id);
+    view->park_bar = bar;
+    return bar;
+}
+
 /* Why it waits, when it is expected to start, and when to end. */
 static void look_ahead(
     const struct serve *serve, int64_t wall_ms, struct json_job_view *view, char reason[REASON_SIZE])
@@ -146,6 +157,8 @@ static json_t *write_job(struct serve *serve, const struct job *job, unsigned sh
         view.position = core_queue_position(core, job->id);
     if ((shown & SHOW_WHY) != 0 && job->state != JOB_DONE)
         look_ahead(serve, wall_ms, &view, reason);
+    _cleanup_free_ char *bar =
+        (shown & SHOW_WHY) != 0 && job->state != JOB_DONE ? look_at_park(core, &view) : NULL;
     struct json_rank *ranks = core_ranks_look(core, job->id);
     for (size_t rank = 0; ranks != NULL && rank < job_node_count(job); rank++)
         ranks[rank].unreachable_ms = unreachable_ms(core, job, rank);

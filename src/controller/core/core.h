@@ -418,6 +418,10 @@ void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta
 
 /* When a running job is expected to end, or a queued one that starts at `eta_ms` (TIME_NEVER: unknown).
  * TIME_NEVER: unknown. */
+/* When a job that the scheduler has parked by its own rule has its GPUs again at the latest; TIME_NEVER: it
+ * has not.
+ */
+int64_t core_latest_return(const struct core *core, uint64_t job);
 int64_t core_expected_end(const struct core *core, int64_t wall_ms, uint64_t job, int64_t eta_ms);
 
 /* The notifications of this job that are still in memory: completed ones, then pending ones. */

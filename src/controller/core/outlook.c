@@ -108,6 +108,11 @@ void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta
     *ret_eta_ms = *ret_latest_ms < *ret_eta_ms ? *ret_latest_ms : *ret_eta_ms; // what is certain comes first
 }
 
+int64_t core_latest_return(const struct core *core, uint64_t job)
+{
+    return sched_latest_return(core->sched, job);
+}
+
 int64_t core_expected_end(const struct core *core, int64_t wall_ms, uint64_t job, int64_t eta_ms)
 {
     return sched_expected_end(core->sched, job, core_look_ms(core, wall_ms), eta_ms);

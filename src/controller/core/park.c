@@ -12,6 +12,7 @@
 #include "controller/core/node_table.h"
 #include "controller/core/park_proof.h"
 #include "controller/core/state.h"
+#include "controller/core/tables.h"
 #include "sched/from_record.h"
 
 #define PARK_FEATURE "park" // of nodes, see agent/confine/node_features.c
@@ -118,12 +119,6 @@ bool core_node_parks(const struct core_node *node)
 {
     const struct node_feature *feature = find_feature(node, PARK_FEATURE);
     return feature != NULL && feature->is_on != 0;
-}
-
-bool core_may_park(const struct core *core, const struct core_entry *entry)
-{
-    const struct job *job = entry->job;
-    return park_is_permitted(sched_cluster(core->sched), job);
 }
 
 uint64_t core_park_kept(const struct core *core, const char *name)
@@ -260,4 +255,41 @@ void core_free_park_proofs(struct core *core)
     if (core->park_proofs != NULL)
         free(core->park_proofs->items);
     free(take_ptr(core->park_proofs));
+}
+
+/* --- by the scheduler's own rule --- */
+
+struct park_refusal *core_find_park_refusal(const struct core *core, uint64_t stem)
+{
+    struct core_park_rule *rule = core->park_rule;
+    for (size_t i = 0; i < rule->count; i++)
+        if (rule->refusals[i].stem == stem)
+            return &rule->refusals[i];
+    return NULL;
+}
+
+static const struct park_refusal *refusal_of(const struct core *core, const struct job *job)
+{
+    return core->park_rule->count > 0 ? core_find_park_refusal(core, core_stem(job)) : NULL;
+}
+
+bool core_may_park(const struct core *core, const struct core_entry *entry)
+{
+    return core_extra(entry)->park_bar == NULL && park_is_permitted(sched_cluster(core->sched), entry->job) &&
+           refusal_of(core, entry->job) == NULL;
+}
+
+char *core_why_not_parked(const struct core *core, const struct job *job)
+{
+    const struct core_entry *entry = core_find(core, job->id);
+    if (core->options.sched.parking != PARKING_AUTO || job->state != JOB_RUNNING || entry == NULL ||
+        job->grants.count == 0 || job_park(job)->phase != PARK_NONE)
+        return NULL;
+    if (core_extra(entry)->park_bar != NULL)
+        return xstrdup(core_extra(entry)->park_bar);
+    const struct park_refusal *refusal = refusal_of(core, job);
+    if (refusal != NULL)
+        return xasprintf("a job with this command could not be parked: %.800s", refusal->text);
+    const char *why = park_why_not(sched_cluster(core->sched), job);
+    return why != NULL ? xstrdup(why) : NULL;
 }

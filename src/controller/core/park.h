@@ -18,14 +18,39 @@ bool core_park_job(struct core *core, struct core_entry *entry, enum park_cause 
 /* The same by the scheduler's own rule, for this job; 0: for none. */
 bool core_park_for(struct core *core, struct core_entry *entry, enum park_cause cause, uint64_t guest);
 
-/* True if the scheduler may park this job, which waits or runs, by its own rule, as far as is known. */
-bool core_may_park(const struct core *core, const struct core_entry *entry);
-
 /* True if the node reports that its jobs can be parked. */
 bool core_node_parks(const struct core_node *node);
+
+/* The job that is parked, or about to be, for this one by the scheduler's own rule; 0: none. */
+uint64_t core_park_host(const struct core *core, uint64_t guest);
 
 /* Bytes of GPU memory that this node keeps for parked jobs. */
 uint64_t core_park_kept(const struct core *core, const char *name);
 
 /* Bytes of GPU memory that this node may save for one more job; 0: none is left. */
 uint64_t core_park_room(const struct core *core, const char *name);
+
+/* --- by the scheduler's own rule (sched/sched_guest.c) --- */
+
+/* A command that was asked and refused. */
+struct park_refusal {
+    uint64_t stem; // core_stem()
+    char *text;    // the reason
+};
+
+extern const struct record_type park_refusal_record; // as a row of the store
+
+struct core_park_rule {
+    struct park_refusal *refusals; // in the order in which they came
+    size_t count;
+};
+
+/* NULL: no job with this command was asked and refused. */
+struct park_refusal *core_find_park_refusal(const struct core *core, uint64_t stem);
+
+/* True if the scheduler may park this job, which waits or runs, by its own rule, as far as is known. */
+bool core_may_park(const struct core *core, const struct core_entry *entry);
+
+/* Why the scheduler does not park this running job by its own rule; NULL: it may, or is not told to. The
+ * caller frees it. */
+char *core_why_not_parked(const struct core *core, const struct job *job);

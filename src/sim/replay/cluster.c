@@ -195,6 +195,7 @@ int replay_change(struct replay *replay, const struct cluster_change *change, st
         [CHANGE_NODE_BAR] = on_node_bar,
         [CHANGE_JOB_REFUSED] = replay_refused,
         [CHANGE_NODE_PARKING] = on_remark,
+        [CHANGE_PARK_BAR] = replay_park_bar,
     };
     replay_note_change(replay, change);
     return makers[change->kind](replay, change, err);

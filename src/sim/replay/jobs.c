@@ -409,6 +409,57 @@ int replay_refused(struct replay *replay, const struct cluster_change *change, s
     return change->text == NULL ? enqueue_started(replay, change->job, err) : 0; // else its return follows
 }
 
+/* --- the scheduler's own rule of parking --- */
+
+int replay_park_bar(struct replay *replay, const struct cluster_change *change, struct error *err)
+{
+    struct replay_job *entry = replay_entry(replay, change->job);
+    (void)err;
+    if (entry == NULL || entry->job == NULL)
+        return 0; // mgpud has removed it
+    entry->is_park_barred = change->text != NULL;
+    struct cluster *cluster = sched_cluster(replay->sched);
+    struct cluster_node *node = change->text == NULL ? cluster_find(cluster, entry->job->node) : NULL;
+    if (node != NULL)
+        cluster_touch(cluster, node);
+    return 0;
+}
+
+static uint64_t *find_refusing(const struct replay *replay, uint64_t stem)
+{
+    for (size_t i = 0; i < replay->n_refusing; i++)
+        if (replay->refusing[i] == stem)
+            return &replay->refusing[i];
+    return NULL;
+}
+
+bool replay_may_park(const struct replay *replay, uint64_t id)
+{
+    const struct replay_job *entry = replay_entry(replay, id);
+    return entry != NULL && entry->job != NULL && !entry->is_park_barred &&
+           park_is_permitted(sched_cluster(replay->sched), entry->job) &&
+           find_refusing(replay, entry->stem) == NULL;
+}
+
+static void set_refusing(struct replay *replay, uint64_t stem, bool is_refusing)
+{
+    uint64_t *known = find_refusing(replay, stem);
+    if (known != NULL && !is_refusing)
+        *known = replay->refusing[--replay->n_refusing];
+    if (known != NULL || !is_refusing)
+        return;
+    replay->refusing = xreallocarray(replay->refusing, replay->n_refusing + 1, sizeof(*replay->refusing));
+    replay->refusing[replay->n_refusing++] = stem;
+}
+
+static void note_park(struct replay *replay, struct replay_job *entry, const struct job_event *event)
+{
+    if (job_park_was_refused(entry->job, event) && park_cause_is_rule(job_park(entry->job)->cause))
+        set_refusing(replay, entry->stem, true);
+    else if (job_park_has_begun(entry->job, event))
+        set_refusing(replay, entry->stem, false);
+}
+
 static void set_hold(struct replay *replay, const struct job *job)
 {
     uint32_t both = BLOCK_HELD_USER | BLOCK_HELD_ADMIN;
@@ -510,6 +561,9 @@ int replay_tell(struct replay *replay, const struct turn_event *turn, struct err
     if (r < 0)
         return r;
     struct replay_job *entry = replay_entry(replay, job->id);
+    note_park(replay, entry, event);
+    if (job_state_is_active(before) && !job_state_is_active(job->state))
+        entry->is_park_barred = false;
     if (job_state_is_active(before) && !job_state_is_active(job->state))
         replay_keep_accounts(replay, job, entry->stem);
     if (job->state != JOB_DONE)

@@ -12,9 +12,10 @@ struct replay_job {
     uint64_t id;
     struct job *job; // NULL: it has ended
     uint64_t stem;
-    bool is_ok;       // ended with exit status 0
-    char *refused_by; // nodes that are left out for it; NULL: none
-    int64_t began_ms; // of an ended one: its start, or its end without one
+    bool is_ok;          // ended with exit status 0
+    char *refused_by;    // nodes that are left out for it; NULL: none
+    bool is_park_barred; // its contents do not fit
+    int64_t began_ms;    // of an ended one: its start, or its end without one
 };
 
 /* A row of mgpud's stored accounts and run times. */
@@ -47,6 +48,8 @@ struct replay {
     struct cluster_change *marks, *reservations;
     struct cluster_change *sizes; // of all nodes, as each was last: mgpud knows them when it is started
     size_t n_marks, n_reservations, n_sizes;
+    uint64_t *refusing; // stems of commands that could not be parked
+    size_t n_refusing;
     struct replay_row *rows; // in order of kind and key
     size_t n_rows;
     /* The current turn. */
@@ -66,6 +69,8 @@ int replay_apply(
     struct replay *replay, const struct turn_event *turn, enum job_state *ret_before, struct error *err);
 int replay_tell(struct replay *replay, const struct turn_event *turn, struct error *err); // also applies it
 int replay_refused(struct replay *replay, const struct cluster_change *change, struct error *err);
+int replay_park_bar(struct replay *replay, const struct cluster_change *change, struct error *err);
+bool replay_may_park(const struct replay *replay, uint64_t id);                // by the scheduler's own rule
 void replay_admit_again(struct replay_job *entry);                             // on every node
 int replay_take_up(struct replay *replay, struct job *job, struct error *err); // at a start
 

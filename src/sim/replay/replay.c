@@ -13,7 +13,6 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "job/array.h"
-#include "sched/from_record.h"
 #include "sim/replay/private.h"
 
 /* --- decisions --- */
@@ -116,9 +115,7 @@ static void on_park(void *arg, uint64_t id, uint64_t guest)
 
 static bool may_park(void *arg, uint64_t id)
 {
-    const struct replay *replay = arg;
-    const struct job *job = replay_find(replay, id);
-    return job != NULL && park_is_permitted(sched_cluster(replay->sched), job);
+    return replay_may_park(arg, id);
 }
 
 static void on_unreserve(void *arg, uint64_t reservation)
@@ -451,6 +448,7 @@ static void replay_free(struct replay *replay)
     free(replay->sizes);
     free(replay->reservations);
     free(replay->rows);
+    free(replay->refusing);
     free(replay->turn);
     free(replay->decisions);
     free(replay);

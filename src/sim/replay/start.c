@@ -223,6 +223,7 @@ int replay_start(struct replay *replay, const char *text, struct error *err)
         r = load_rows(replay, "usage", err);
     for (size_t i = 0; r == 0 && i < replay->n_jobs; i++) {
         replay_admit_again(&replay->jobs[i]);
+        replay->jobs[i].is_park_barred = false; // it is measured anew
         if (replay->jobs[i].job != NULL)
             r = replay_take_up(replay, replay->jobs[i].job, err);
     }

@@ -218,6 +218,24 @@ int64_t core_idle_ms(const struct core *core, uint64_t id)
     return job != NULL && job_run(job)->usage != NULL ? (int64_t)job_run(job)->usage->idle_ms : 0;
 }
 
+int64_t core_latest_return(const struct core *core, uint64_t job)
+{
+    (void)core, (void)job;
+    return TIME_NEVER;
+}
+
+uint64_t core_park_host(const struct core *core, uint64_t guest)
+{
+    (void)core, (void)guest;
+    return 0;
+}
+
+char *core_why_not_parked(const struct core *core, const struct job *job)
+{
+    (void)core, (void)job;
+    return NULL;
+}
+
 int64_t core_idle_end_ms(const struct core *core, const struct job *job)
 {
     return job->ask->idle_timeout_ms;

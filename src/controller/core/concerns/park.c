@@ -40,6 +40,7 @@
 struct core_parks {
     int64_t next_ms;  // boot clock: the earliest return of a parked job; TIME_NEVER: none
     int64_t retry_ms; // boot clock: when ranks that refused to return are tried again; TIME_NEVER: none did
+    bool has_guests;  // a job is parked for another
     bool has_memory;  // host memory of a job is booked outside the ledger
 };
 
@@ -324,11 +325,12 @@ static void on_result(struct core *core, struct core_node *node, const void *mes
 static void look_at_jobs(struct core *core)
 {
     core->parks->next_ms = TIME_NEVER;
-    core->parks->has_memory = false;
+    core->parks->has_memory = core->parks->has_guests = false;
     for (const struct core_entry *entry = core->active_first; entry != NULL;
          entry = core_extra(entry)->active_after) {
         const struct job_park *park = job_park(entry->job);
         core->parks->has_memory |= park->memory != 0;
+        core->parks->has_guests |= park->phase != PARK_NONE && park->guest != 0;
         int64_t at_ms = core->boot_ms + park->return_ms - core->now_ms;
         if (park->phase == PARK_PARKED && park->return_ms != 0 && at_ms < core->parks->next_ms)
             core->parks->next_ms = at_ms;
@@ -347,6 +349,17 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
     for (size_t i = 0; is_over && had_memory && i < core->n_nodes; i++)
         if (core->nodes[i].is_up)
             core_node_changed(core, &core->nodes[i]);
+}
+
+uint64_t core_park_host(const struct core *core, uint64_t guest)
+{
+    for (const struct core_entry *entry = core->parks->has_guests ? core->active_first : NULL; entry != NULL;
+         entry = core_extra(entry)->active_after) {
+        const struct job_park *park = job_park(entry->job);
+        if (park->phase != PARK_NONE && park->guest == guest)
+            return entry->job->id;
+    }
+    return 0;
 }
 
 static int64_t next_ms(const struct core *core)
