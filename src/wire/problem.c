@@ -14,6 +14,7 @@ static const struct problem rows[] = {
     { ERANGE, 400, "invalid", "The request is not valid" },
     { ELOOP, 400, "invalid", "The request is not valid" },
     { EBUSY, 400, "invalid", "The request is not valid" },
+    { EBADSLT, 400, "unsatisfiable", "No node can ever run this job" },
     { EPROTO, 400, "malformed", "This is not well-formed HTTP" },
     { ENOKEY, 401, "unauthenticated", "Authentication required" },
     { EPERM, 403, "not_allowed", "Permission denied" },

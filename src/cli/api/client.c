@@ -344,6 +344,7 @@ static int problem_error(const char *code, unsigned status)
         const char *code;
         int error;
     } rows[] = {
+        { "unsatisfiable", -EBADSLT },
         { "not_found", -ENOENT },
         { "not_allowed", -EPERM },
         { "unauthenticated", -EPERM },

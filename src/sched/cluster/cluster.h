@@ -271,7 +271,7 @@ uint32_t cluster_count_suitable(const struct cluster *cluster, const struct clus
 bool cluster_host_suffices(const struct cluster_node *node, const struct sched_request *request);
 
 /* Checks whether the request could run on the idle cluster, including paused and drained resources. If never:
- * -ERANGE with a sentence that says what would fit. If a cluster has no nodes, or one that has not reported
+ * -EBADSLT with a sentence that says what would fit. If a cluster has no nodes, or one that has not reported
  * yet, this is unknown: 0. */
 int cluster_check(const struct cluster *cluster, const struct sched_request *request, struct error *err);
 

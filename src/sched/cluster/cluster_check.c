@@ -575,5 +575,7 @@ int cluster_check(const struct cluster *cluster, const struct sched_request *req
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof(lacks) / sizeof(lacks[0]); i++)
         rc = lacks[i](cluster, request, &largest, err);
+    if (rc < 0)
+        rc = error_recode(err, -EBADSLT);
     return rc < 0 && request->partition != NULL ? error_wrap(err, "partition %.60s", request->partition) : rc;
 }

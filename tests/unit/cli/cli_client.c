@@ -44,6 +44,7 @@ static void every_problem_has_its_exit_status(void **state)
         int exit;
     } rows[] = {
         { 400, "invalid", EXIT_USAGE },
+        { 400, "unsatisfiable", EXIT_USAGE },
         { 401, "unauthenticated", EXIT_REFUSED },
         { 403, "not_allowed", EXIT_REFUSED },
         { 404, "not_found", EXIT_MISSING },

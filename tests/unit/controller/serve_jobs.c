@@ -98,7 +98,7 @@ static void the_cores_refusals_have_their_status(void **state)
         unsigned status;
         const char *word;
     } cases[] = { { -EDQUOT, 429, "queue_full" }, { -EEXIST, 409, "key_conflict" },
-        { -ERANGE, 400, "invalid" }, { -EPERM, 403, "not_allowed" } };
+        { -ERANGE, 400, "invalid" }, { -EBADSLT, 400, "unsatisfiable" }, { -EPERM, 403, "not_allowed" } };
     struct harness *harness = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         harness->submit_code = cases[i].code;

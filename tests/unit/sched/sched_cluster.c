@@ -21,7 +21,7 @@ static void assert_refused(
     struct cluster *c, struct sched_request request, const char *message, const char *hint)
 {
     struct error err = { 0 };
-    assert_int_equal(cluster_check(c, &request, &err), -ERANGE);
+    assert_int_equal(cluster_check(c, &request, &err), -EBADSLT);
     assert_string_equal(err.message, message);
     if (hint != NULL)
         assert_string_equal(err.hint, hint);
@@ -136,7 +136,7 @@ static void impossible_requests_on_several_nodes_say_what_would_fit(void **state
     assert_possible(c, (struct sched_request){ .cpu_milli = 64000 });
     struct error err = { 0 };
     struct sched_request both = { .gpus = 1, .cpu_milli = 64000 };
-    assert_int_equal(cluster_check(c, &both, &err), -ERANGE);
+    assert_int_equal(cluster_check(c, &both, &err), -EBADSLT);
     assert_string_equal(err.message, "no node has all requested resources: 1 GPU, 64 CPUs");
 }
 

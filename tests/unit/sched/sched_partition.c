@@ -125,7 +125,7 @@ static void a_request_larger_than_its_partition_is_refused(void **state)
     struct scene *scene = *state;
     struct error err = { 0 };
     struct sched_job_spec spec = in(scene, debug_name, 3);
-    assert_int_equal(sched_check(scene->sched, &spec, &err), -ERANGE);
+    assert_int_equal(sched_check(scene->sched, &spec, &err), -EBADSLT);
     assert_string_equal(err.message, "partition debug: no node can run it: requested 3 GPUs; n1 has 2");
     spec.key.request.gpus = 2;
     assert_int_equal(sched_check(scene->sched, &spec, &err), 0);
