@@ -24,6 +24,7 @@
 #define SLURM_NOTE_ACCOUNT        "account"
 #define SLURM_NOTE_QOS            "qos"
 #define SLURM_NOTE_COMMENT        "comment"
+#define SLURM_NOTE_LINE           "line" // the command line that submitted it
 
 /* Variables of a job that are the value of such an option. */
 struct slurm_variable {

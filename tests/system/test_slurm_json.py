@@ -28,7 +28,7 @@ def test_squeue_describes_a_waiting_job_and_an_element(cluster):
     user = cluster.box.client
     expected = {'job_state': 'PENDING', 'state_reason': 'JobHeldUser', 'name': 'two words', 'user_name': user.name,
                 'user_id': user.uid, 'partition': 'gpu', 'account': 'lab', 'qos': 'normal', 'time_limit': 90, 'cpus': 2,
-                'tasks': 2, 'node_count': 1, 'nodes': '', 'memory_per_node': 100, 'tres_per_node': 'gres/gpu:2',
+                'tasks': 2, 'node_count': 1, 'nodes': '', 'memory_per_node': 100, 'tres_per_node': 'gres:gpu:2',
                 'start_time': 0, 'end_time': 0, 'array_job_id': 0, 'array_task_id': None, 'hold': True,
                 'cluster': 'mgpu', 'exit_code': 0, 'batch_flag': True}
     assert {key: row[key] for key in expected} == expected
@@ -60,7 +60,7 @@ def test_sinfo_describes_the_nodes(cluster):
     assert page['meta']['plugin']['type'] == 'openapi/v0.0.38'
     assert node['name'] == cluster.out('sinfo', '-h', '-o', '%N').strip()
     assert (node['state'], node['state_flags'], node['partitions']) == ('idle', [], ['gpu'])
-    assert node['gres'] == f'gpu:{len(cluster.box.gpus())}' and node['cpus'] >= 1 and node['real_memory'] > 0
+    assert node['gres'] == f'gpu:simulated_gpu:{len(cluster.box.gpus())}' and node['cpus'] >= 1 and node['real_memory'] > 0
     cluster.box.mgpu('node', 'drain', node['name'], '--reason', 'fan', user=cluster.box.user, check=True)
     try:
         drained = read(cluster, 'sinfo')['nodes'][0]

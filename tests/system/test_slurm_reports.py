@@ -67,8 +67,8 @@ def test_a_node_shows_what_jobs_have_of_it(commands, job):
 
 
 def test_details_name_the_gpus_of_nodes_and_jobs(commands, job, gate):
-    assert 'GresUsed=gpu:2(IDX:0-1)' in commands.out('scontrol', '-d', 'show', 'node', 'n1').split()
-    assert 'GresUsed=gpu:0(IDX:N/A)' in commands.out('scontrol', 'show', 'node', 'n2', '-d').split()
+    assert 'GresUsed=gpu:simulated_gpu:2(IDX:0-1)' in commands.out('scontrol', '-d', 'show', 'node', 'n1').split()
+    assert 'GresUsed=gpu:simulated_gpu:0(IDX:N/A)' in commands.out('scontrol', 'show', 'node', 'n2', '-d').split()
     shown = commands.out('scontrol', 'show', 'job', '-d', job)
     assert '\n   JOB_GRES=gpu:2\n     Nodes=n1 CPU_IDs=(null) Mem=1024 GRES=gpu:2(IDX:0-1)\n' in shown, shown
     assert 'IDX:' not in commands.out('scontrol', 'show', 'job', job)
@@ -89,16 +89,17 @@ def test_a_job_shows_its_request(commands):
 
 
 def test_nodes_in_several_partitions_are_counted_once(commands):
-    assert commands.out('sinfo', '-o', '%N %G') == 'NODELIST GRES\nn[1-2] gpu:4\n'
+    assert commands.out('sinfo', '-o', '%N %G') == 'NODELIST GRES\nn[1-2] gpu:simulated_gpu:4\n'
     assert commands.out('sinfo', '-h', '-t', 'idle', '-o', '%D') == '2\n'
     assert commands.out('sinfo', '-h', '-o', '%D %F') == '2 0/2/0/2\n'
-    assert commands.out('sinfo', '-h', '-N', '-o', '%N') == 'n1\nn2\n'
+    assert commands.out('sinfo', '-h', '-N', '-o', '%N') == 'n1\nn1\nn2\nn2\n'  # but with -N, as Slurm has it
     assert commands.out('sinfo', '-h', '-o', '%P %D') == 'debug* 2\nshort 2\n'
     assert commands.out('sinfo', '-h', '-o', '%n %l') == 'n1 infinite\nn2 infinite\nn1 10:00\nn2 10:00\n'
 
 
 def test_lines_of_sinfo_differ_where_their_nodes_do(commands, job):
-    assert commands.out('sinfo', '-h', '-O', 'NodeList:8,GresUsed') == 'n1      gpu:2(IDX:0-1)      \nn2      gpu:0(IDX:N/A)      \n'
+    assert commands.out('sinfo', '-h', '-O', 'NodeList:8,GresUsed:30') == (
+        'n1      gpu:simulated_gpu:2(IDX:0-1)  \nn2      gpu:simulated_gpu:0(IDX:N/A)  \n')
     assert [line.split() for line in commands.out('sinfo', '-h', '-o', '%P %t %N').splitlines()] == [
         ['debug*', 'mix', 'n1'], ['debug*', 'idle', 'n2'], ['short', 'mix', 'n1'], ['short', 'idle', 'n2']]
     assert [line.split()[0] for line in commands.out('sinfo', '-h', '-N').splitlines()] == ['n1', 'n1', 'n2', 'n2']

@@ -144,7 +144,7 @@ def test_a_job_is_changed(rest, place):
 def test_nodes_partitions_and_the_controller_are_shown(rest):
     assert [row['ping'] for row in rest('GET', '/ping')[1]['pings']] == ['UP']
     node = rest('GET', '/nodes')[1]['nodes'][0]
-    assert node['state'] == 'idle' and node['partitions'] == ['gpu'] and node['gres'] == 'gpu:8'
+    assert node['state'] == 'idle' and node['partitions'] == ['gpu'] and node['gres'] == 'gpu:simulated_gpu:8'
     assert rest('GET', f'/node/{node["name"]}')[1]['nodes'] == [node]
     partition = rest('GET', '/partitions')[1]['partitions'][0]
     assert (partition['name'], partition['flags'], partition['max_time_limit'], partition['nodes']) == ('gpu', ['default'], -1, node['name'])

@@ -15,7 +15,7 @@ static const struct {
 } error_codes[] = {
     { EINVAL, EXIT_USAGE },
     { ERANGE, EXIT_USAGE },
-    { EDOM, EXIT_USAGE }, // a value of an option of Slurm's
+    { EDOM, EXIT_USAGE },    // a value of an option of Slurm's
     { EBADSLT, EXIT_USAGE }, // no node can ever run the job
     { E2BIG, EXIT_USAGE },
     { ENOENT, EXIT_MISSING },

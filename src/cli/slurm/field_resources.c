@@ -123,7 +123,7 @@ TEXT(gres)
     (void)now_ms;
     if (gpus == 0)
         return xstrdup("N/A");
-    return xasprintf("gres/gpu:%s%s%" PRId64, model != NULL ? model : "", model != NULL ? ":" : "", each);
+    return xasprintf("gres:gpu:%s%s%" PRId64, model != NULL ? model : "", model != NULL ? ":" : "", each);
 }
 
 /* All of the memory that the nodes give the job. */

@@ -21,10 +21,11 @@
 #include "cli/term/field.h"
 #include "job/slurm.h"
 
-#define MINUTE_S  60
-#define HOUR_S    3600
-#define MILLI     1000
-#define SHOWN_MAX 4096
+#define SUBMIT_LINE_SHOWN 512 // bytes
+#define MINUTE_S          60
+#define HOUR_S            3600
+#define MILLI             1000
+#define SHOWN_MAX         4096
 
 #define PRIORITY_FIRST INT64_C(4294901760)
 #define PRIORITY_ONE   4294967296.0
@@ -112,7 +113,12 @@ TEXT(array_task_id)
     (void)now_ms;
     if (field_is_known(job, "array_job"))
         return number(field_integer(job, "array_index", 0));
-    return shown(job, "array_left", "N/A");
+    char *left = shown(job, "array_left", "N/A");
+    const char *all = field_text(job, "array"), *percent = all != NULL ? strchr(all, '%') : NULL;
+    if (percent == NULL || strchr(left, '%') != NULL || !field_is_known(job, "array_left"))
+        return left;
+    _cleanup_free_ char *bare = left;
+    return xasprintf("%s%s", bare, percent);
 }
 
 TEXT(name)
@@ -165,10 +171,23 @@ TEXT(comment)
     return noted(job, SLURM_NOTE_COMMENT, "");
 }
 
+TEXT(submit_line)
+{
+    (void)now_ms;
+    const char *line = slurm_job_note(job, SLURM_NOTE_LINE);
+    return line != NULL ? text_escape(line, SUBMIT_LINE_SHOWN) : shown(job, "command", "");
+}
+
+/* A script that is in no file has no name. */
 TEXT(command)
 {
     (void)now_ms;
-    return shown(job, "command", "");
+    char *text = shown(job, "command", "");
+    const char *slash = strrchr(text, '/');
+    if (slash == NULL || strcmp(slash, "/slurm_script") != 0)
+        return text;
+    free(text);
+    return xstrdup("(null)");
 }
 
 TEXT(directory)

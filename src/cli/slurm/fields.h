@@ -15,7 +15,7 @@ slurm_text_fn slurm_text_array_job_id;  // "12", also of an element
 slurm_text_fn slurm_text_array_task_id; // "3", "0-4%2", "N/A"
 slurm_text_fn slurm_text_name, slurm_text_user, slurm_text_uid, slurm_text_group, slurm_text_partition;
 slurm_text_fn slurm_text_account, slurm_text_qos, slurm_text_comment, slurm_text_command,
-    slurm_text_directory;
+    slurm_text_submit_line, slurm_text_directory;
 slurm_text_fn slurm_text_state, slurm_text_compact_state, slurm_text_account_state; // "CANCELLED by 1000"
 slurm_text_fn slurm_text_reason, slurm_text_nodes_or_reason, slurm_text_nodes, slurm_text_batch_host;
 slurm_text_fn slurm_text_node_count, slurm_text_cpus, slurm_text_tasks, slurm_text_step_tasks,

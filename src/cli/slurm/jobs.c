@@ -39,9 +39,10 @@ static void add(struct slurm_ids *ids, uint64_t job, int64_t index, const char *
         (struct slurm_id){ .job = job, .index = index, .step = step != NULL ? xstrdup(step) : NULL };
 }
 
-static int refuse(const char *text, struct error *err)
+static int refuse(const struct slurm_ids *ids, const char *text, struct error *err)
 {
-    return error_set(err, -EINVAL, "Invalid job id specified: %.60s", text);
+    const char *refusal = ids->refusal != NULL ? ids->refusal : "Invalid job id specified: ";
+    return error_mark(err, ids->words, error_set(err, -EINVAL, "%s%.60s", refusal, text));
 }
 
 /* All of them or none: a part would be taken for the whole. */
@@ -59,7 +60,7 @@ static int add_elements(
     size_t length = strcspn(list, "%]");
     _cleanup_free_ char *indexes = xstrndup(list, length);
     if (strchr(list, ']') == NULL || parse_array(indexes, &array, NULL) < 0)
-        return refuse(text, err);
+        return refuse(ids, text, err);
     int r = ids->count + array_size(&array) > SLURM_IDS_MAX ? refuse_many(err) : 0;
     for (size_t i = 0; r == 0 && i < array.count; i++)
         for (uint64_t k = array.ranges[i].first; k <= array.ranges[i].last;
@@ -76,7 +77,7 @@ static int parse_one(const char *text, struct slurm_ids *ids, struct error *err)
     size_t digits = strspn(text, "0123456789");
     _cleanup_free_ char *number = xstrndup(text, digits);
     if (digits == 0 || parse_integer(number, "job", 0, INT64_MAX, &job, NULL) < 0)
-        return refuse(text, err);
+        return refuse(ids, text, err);
     rest = (char *)(uintptr_t)text + digits;
     if (rest[0] == '_' && rest[1] == '[')
         return add_elements(text, (uint64_t)job, rest + 2, ids, err);
@@ -84,13 +85,13 @@ static int parse_one(const char *text, struct slurm_ids *ids, struct error *err)
         rest += 2;
     if (rest[0] == '_') {
         if (!isdigit((unsigned char)rest[1]))
-            return refuse(text, err);
+            return refuse(ids, text, err);
         index = strtoll(rest + 1, &rest, 10);
     }
     if (rest[0] == '+') // a component of a heterogeneous job, which ours are not
         rest += strcspn(rest, ".");
     if (rest[0] != '\0' && rest[0] != '.')
-        return refuse(text, err);
+        return refuse(ids, text, err);
     add(ids, (uint64_t)job, index, rest[0] == '.' ? rest + 1 : NULL);
     return 0;
 }

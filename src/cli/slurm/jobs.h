@@ -23,6 +23,8 @@ struct slurm_id {
 struct slurm_ids {
     struct slurm_id *items;
     size_t count;
+    const char *refusal; // what precedes a word that is none; NULL: "Invalid job id specified: "
+    unsigned words;      // how the refusal is printed: enum slurm_words
 };
 
 /* Appends the ids of a list "12,13_[1-3],14.batch". -EINVAL: "Invalid job id: x"; earlier ones have been

@@ -80,12 +80,39 @@ static void add_features(json_t *node, const json_t *gpus)
         (void)json_object_set_new(node, SLURM_NODE_FEATURES, json_string(buffer_text(&list)));
 }
 
+/* As Slurm names the models that it finds itself: in lower case, with _ for blanks. */
+static void add_type(json_t *node, const json_t *gpus)
+{
+    const char *first = NULL;
+    size_t index = 0;
+    json_t *gpu = NULL;
+    json_array_foreach(gpus, index, gpu)
+    {
+        const char *model = field_text(gpu, "model");
+        if (!field_is(gpu, "node", field_text(node, "name")))
+            continue;
+        if (model == NULL || (first != NULL && strcmp(first, model) != 0))
+            return;
+        first = model;
+    }
+    if (first == NULL)
+        return;
+    _cleanup_free_ char *type = text_escape(first, MODEL_MAX);
+    for (char *p = type; *p != '\0'; p++)
+        *p = *p == ' ' ? '_' : (char)tolower((unsigned char)*p);
+    (void)json_object_set_new(node, SLURM_NODE_TYPE, json_string(type));
+}
+
 /* What the job has of this node: its CPUs and its memory on each of its nodes. */
 static void add_job(json_t *node, const json_t *job)
 {
     int64_t count = slurm_job_nodes(job);
     int64_t cpus = field_integer(node, SLURM_NODE_CPUS, 0) + (slurm_job_cpus(job) + count - 1) / count;
     int64_t all = field_integer(node, "cpus", 1);
+    if (json_is_true(json_object_get(job, "exclusive"))) {
+        (void)json_object_set_new(node, SLURM_NODE_WHOLE, json_true());
+        cpus = all;
+    }
     int64_t memory = field_integer(node, SLURM_NODE_MEMORY, 0) + field_integer(job, "memory", 0);
     (void)json_object_set_new(node, SLURM_NODE_CPUS, json_integer(cpus < all ? cpus : all));
     (void)json_object_set_new(node, SLURM_NODE_MEMORY, json_integer(memory));
@@ -132,6 +159,7 @@ int slurm_nodes_get(struct client *client, json_t **ret, struct error *err)
     {
         count_used(node, json_object_get(gpus, "gpus"));
         add_features(node, json_object_get(gpus, "gpus"));
+        add_type(node, json_object_get(gpus, "gpus"));
     }
     r = add_jobs(client, json_object_get(nodes, "nodes"), err);
     if (r == 0)
@@ -145,7 +173,10 @@ const char *slurm_node_state(const json_t *node)
     int64_t cpus_used = field_integer(node, SLURM_NODE_CPUS, 0), cpus = field_integer(node, "cpus", 1);
     bool is_idle = used == 0 && cpus_used == 0;
     if (field_is(node, "state", "up"))
-        return is_idle ? "idle" : (gpus > 0 ? used < gpus : cpus_used < cpus) ? "mixed" : "allocated";
+        return is_idle                                                 ? "idle"
+               : json_is_true(json_object_get(node, SLURM_NODE_WHOLE)) ? "allocated"
+               : (gpus > 0 ? used < gpus : cpus_used < cpus)           ? "mixed"
+                                                                       : "allocated";
     if (field_is(node, "state", "drained"))
         return is_idle ? "drained" : "draining";
     return "down";
@@ -162,16 +193,24 @@ const char *slurm_node_state_compact(const json_t *node)
     return state;
 }
 
+/* Those of MIG instances are their profiles. */
+static const char *type_of(const json_t *node)
+{
+    bool has_instances = json_object_size(json_object_get(node, "gpu_instances")) > 0;
+    return has_instances ? NULL : field_text(node, SLURM_NODE_TYPE);
+}
+
 char *slurm_node_gres(const json_t *node)
 {
     struct buffer out = { 0 };
     const char *profile;
     json_t *count;
     int64_t whole = field_integer(node, "gpus", 0);
+    const char *type = type_of(node);
     json_object_foreach(json_object_get(node, "gpu_instances"), profile, count) whole -=
         json_integer_value(count);
     if (whole > 0)
-        buffer_printf(&out, "gpu:%" PRId64, whole);
+        buffer_printf(&out, "gpu:%s%s%" PRId64, type != NULL ? type : "", type != NULL ? ":" : "", whole);
     json_object_foreach(json_object_get(node, "gpu_instances"), profile, count)
     {
         _cleanup_free_ char *shown = text_escape(profile, 64);
@@ -186,8 +225,11 @@ char *slurm_node_gres_used(const json_t *node, bool has_indexes)
     int64_t used = field_integer(node, "gpus_used", 0);
     if (field_integer(node, "gpus", 0) == 0)
         return NULL;
-    return has_indexes ? xasprintf("gpu:%" PRId64 "(IDX:%s)", used, field_text(node, SLURM_NODE_GPUS))
-                       : xasprintf("gpu:%" PRId64, used);
+    const char *type = type_of(node), *colon = type != NULL ? ":" : "";
+    type = type != NULL ? type : "";
+    return has_indexes ? xasprintf("gpu:%s%s%" PRId64 "(IDX:%s)", type, colon, used,
+                             field_text(node, SLURM_NODE_GPUS))
+                       : xasprintf("gpu:%s%s%" PRId64, type, colon, used);
 }
 
 char *slurm_node_tres(const json_t *node, bool is_used)

@@ -9,10 +9,12 @@
 #include "cli/api/client.h"
 
 #define SLURM_NODE_FEATURES "slurm_features" // "nvidia,h200": what --constraint takes
+#define SLURM_NODE_TYPE     "slurm_type"     // "nvidia_h200": of --gres, if its GPUs are of one model
 
 /* Members that nodes get here: what jobs have of them. */
 #define SLURM_NODE_CPUS   "slurm_cpus"   // at most those that it has
 #define SLURM_NODE_MEMORY "slurm_memory" // bytes
+#define SLURM_NODE_WHOLE  "slurm_whole"  // true: a job has the whole node
 #define SLURM_NODE_GPUS   "slurm_gpus"   // "0,2-3": indexes; "N/A": none
 
 /* The nodes of the API, each with "gpus_used", the members above and, if it has GPUs, SLURM_NODE_FEATURES.
@@ -22,10 +24,11 @@ int slurm_nodes_get(struct client *client, json_t **ret, struct error *err);
 const char *slurm_node_state(const json_t *node);         // "idle", "mixed", "drained"
 const char *slurm_node_state_compact(const json_t *node); // "idle", "mix", "drain"
 
-/* "gpu:2,gpu:1g.18gb:7": what a node has; NULL: no GPU. The caller frees it. */
+/* "gpu:h200:2,gpu:1g.18gb:7": what a node has; NULL: no GPU. The caller frees it. */
 char *slurm_node_gres(const json_t *node);
 
-/* "gpu:2", or with indexes "gpu:2(IDX:0-1)": what jobs have of it; NULL: it has no GPU. The caller frees it.
+/* "gpu:h200:2", or with indexes "gpu:h200:2(IDX:0-1)": what jobs have of it; NULL: it has no GPU. The caller
+ * frees it.
  */
 char *slurm_node_gres_used(const json_t *node, bool has_indexes);
 

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/api/programs.h"
@@ -25,6 +26,7 @@
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/steps.h"
 #include "cli/slurm/table.h"
+#include "cli/submit/slurm_moment.h"
 #include "cli/term/field.h"
 
 #define ACCOUNT      "default"
@@ -378,6 +380,9 @@ static int run_sdiag(
         pending += field_is(job, "state", "queued");
         running += field_is(job, "state", "running");
     }
+    static const char stars[] = "*******************************************************";
+    _cleanup_free_ char *now = slurm_time_text(clock_wall_ms(), "");
+    (void)printf("%s\nsdiag output at %s (%" PRId64 ")\n%s\n\n", stars, now, clock_wall_ms() / 1000, stars);
     (void)printf("Jobs pending:   %" PRId64 "\nJobs running:   %" PRId64 "\n", pending, running);
     return 0;
 }
@@ -438,18 +443,26 @@ static int run_sstat(
     struct client *client, const struct others *others, int argc, char **argv, struct error *err)
 {
     const char *format = others->format != NULL ? others->format : "JobID,MaxRSS,AveRSS,AveCPU,NTasks";
-    _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
+    _cleanup_slurm_ids_ struct slurm_ids ids = { .refusal = "Bad job/step specified: ",
+        .words = SLURM_FATAL };
     for (size_t i = 0; others->is_help_format && i < FIELDS; i++)
         (void)printf("%s%s", stat_fields[i].name, i + 1 < FIELDS ? " " : "\n");
     if (others->is_help_format)
         return 0;
     int r = others->jobs == NULL && argc == 0
-                ? error_set(err, -EINVAL, "You need to specify a job id with -j")
+                ? error_set(err, -EINVAL, "You didn't give me any jobs to stat.")
                 : slurm_ids_parse(others->jobs != NULL ? others->jobs : argv[0], &ids, err);
     if (r == 0 && !others->is_headless)
         print_line(others, format, NULL);
-    for (size_t i = 0; r == 0 && i < ids.count; i++)
+    for (size_t i = 0; r == 0 && i < ids.count; i++) {
         r = stat_job(client, others, format, &ids.items[i], err);
+        if (r == -ENOENT) { // Slurm goes on, and its status is 0
+            _cleanup_free_ char *path = slurm_id_path(&ids.items[i]);
+            (void)fflush(stdout);
+            (void)fprintf(stderr, "sstat: error: couldn't get steps for job %s\n", path);
+            r = 0;
+        }
+    }
     return r;
 }
 
@@ -464,15 +477,26 @@ static int run_sattach(
 {
     _cleanup_strings_ struct strings words = { 0 };
     _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
-    (void)client, (void)others;
-    int r = argc == 1 ? slurm_ids_parse(argv[0], &ids, err)
-                      : error_set(err, -EINVAL, "One job step is required, such as 42.0");
+    _cleanup_json_ json_t *job = NULL;
+    (void)others;
+    int r = argc == 1 ? slurm_ids_parse(argv[0], &ids, NULL) : -E2BIG;
+    if (r < 0 || ids.items[0].step == NULL) {
+        (void)puts("Usage: sattach [options] <jobid.stepid>");
+        (void)fflush(stdout);
+        return error_set(err, -EINVAL, "%s",
+            r == -E2BIG ? "too many parameters" : "Failed to parse stepid from command line options");
+    }
+    _cleanup_free_ char *path = slurm_id_path(&ids.items[0]);
+    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
+    r = client_get(client, request, &job, err);
+    if (r == -ENOENT)
+        return error_set(err, r, "Could not get job step info: Invalid job id specified");
     if (r < 0)
         return r;
     strings_take(&words, program_find("mgpu"));
     strings_add(&words, "logs");
     strings_add(&words, "-f");
-    strings_take(&words, slurm_id_path(&ids.items[0]));
+    strings_add(&words, path);
     return replace_by(&words, err);
 }
 
@@ -491,10 +515,14 @@ static int run_sbcast(
     const char *nodes = getenv("SLURM_NNODES"), *job = others->jobs;
     struct stat source;
     (void)client;
-    if (argc != 2)
-        return error_set(err, -EINVAL, "Need two file names, have %d names", argc);
+    if (argc != 2) {
+        (void)fprintf(stderr, "Need two file names, have %d names\n", argc);
+        return error_mark(
+            err, SLURM_BARE, error_set(err, -EINVAL, "Try \"sbcast --help\" for more information"));
+    }
     if (nodes == NULL && job == NULL)
-        return error_set(err, -EINVAL, "Need a job id to run this command. Run from within a Slurm job.");
+        return error_set(err, -EINVAL,
+            "Need a job id to run this command.  Run from within a Slurm job or use the --jobid option.");
     _cleanup_close_ int fd = open(argv[0], O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0 || fstat(fd, &source) < 0)
         return error_set_errno(err, -errno, "Can't open `%.200s`", argv[0]);

@@ -73,13 +73,13 @@ static const char *complaint(
     return NULL;
 }
 
-void slurm_partition_explain(
+bool slurm_partition_explain(
     struct client *client, const char *program, const json_t *request, struct error *err)
 {
     _cleanup_json_ json_t *partitions = NULL;
     const char *names = json_string_value(json_object_get(request, "partition")), *text = NULL;
     if (slurm_partitions_get(client, &partitions, NULL) < 0)
-        return;
+        return false;
     if (names == NULL)
         text = complaint(program, find(partitions, NULL), "", request);
     _cleanup_free_ char *copy = names != NULL ? xstrdup(names) : NULL;
@@ -88,4 +88,5 @@ void slurm_partition_explain(
         text = complaint(program, find(partitions, name), name, request);
     if (text != NULL)
         (void)error_set(err, err->code, "%s", text);
+    return text != NULL;
 }

@@ -19,7 +19,7 @@ char *slurm_partitions_of(const json_t *partitions, const char *node);
 /* "1-00:00:00", "infinite" or what `otherwise` says; the caller frees it. */
 char *slurm_partition_time(const json_t *partition, const char *key, const char *otherwise);
 
-/* Replaces the message of a refused request, if its partitions are the reason, by Slurm's; "invalid partition
- * specified" is printed at once. `request` is the one that was sent. */
-void slurm_partition_explain(
+/* Replaces the message of a refused request, if its partitions are the reason, by Slurm's, and is true then;
+ * "invalid partition specified" is printed at once. `request` is the one that was sent. */
+bool slurm_partition_explain(
     struct client *client, const char *program, const json_t *request, struct error *err);

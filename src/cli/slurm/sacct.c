@@ -34,7 +34,14 @@
 #define FRAME_WIDTH  80
 #define FORMAT_BRIEF "jobid,state,exitcode"
 #define FORMAT_LONG                                                                                          \
-    "jobid,jobidraw,jobname,partition,maxrss,alloccpus,elapsed,state,exitcode,reqmem,alloctres,nodelist"
+    "jobid,jobidraw,jobname,partition,maxvmsize,maxvmsizenode,maxvmsizetask,avevmsize,maxrss,maxrssnode,"    \
+    "maxrsstask,averss,maxpages,maxpagesnode,maxpagestask,avepages,mincpu,mincpunode,mincputask,avecpu,"     \
+    "ntasks,alloccpus,elapsed,state,exitcode,avecpufreq,reqcpufreqmin,reqcpufreqmax,reqcpufreqgov,reqmem,"   \
+    "consumedenergy,maxdiskread,maxdiskreadnode,maxdiskreadtask,avediskread,maxdiskwrite,maxdiskwritenode,"  \
+    "maxdiskwritetask,avediskwrite,reqtres,alloctres,tresusageinave,tresusageinmax,tresusageinmaxnode,"      \
+    "tresusageinmaxtask,tresusageinmin,tresusageinminnode,tresusageinmintask,tresusageintot,"                \
+    "tresusageoutmax,"                                                                                       \
+    "tresusageoutmaxnode,tresusageoutmaxtask,tresusageoutave,tresusageouttot"
 
 struct sacct {
     const char *format, *states, *users, *name, *start, *end, *delimiter, *partitions, *accounts, *qos,
@@ -48,8 +55,11 @@ struct sacct {
 
 static int set_ids(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
+    struct slurm_ids *ids = &((struct sacct *)target)->ids;
     (void)option;
-    return slurm_ids_parse(value, &((struct sacct *)target)->ids, err);
+    ids->refusal = "Bad job/step specified: ";
+    ids->words = SLURM_FATAL;
+    return slurm_ids_parse(value, ids, err);
 }
 
 static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
@@ -234,7 +244,8 @@ static int check_states(const struct sacct *sacct, struct error *err)
     char *rest = copy;
     for (char *word = NULL; rest != NULL && (word = strsep(&rest, ", ")) != NULL;)
         if (word[0] != '\0' && slurm_state_find(word) == NULL)
-            return error_set(err, -EINVAL, "Unrecognized job state value: %.60s", word);
+            return error_mark(
+                err, SLURM_FATAL, error_set(err, -EINVAL, "unrecognized job state value '%.60s'", word));
     return 0;
 }
 

@@ -119,7 +119,7 @@ const struct slurm_column slurm_sacct_columns[] = {
     { 0, "Start", "Start", slurm_text_account_start, -19 },
     { 0, "State", "State", slurm_text_account_state, -10 },
     { 0, "Submit", "Submit", slurm_text_submitted, -19 },
-    { 0, "SubmitLine", "SubmitLine", slurm_text_command, -20 },
+    { 0, "SubmitLine", "SubmitLine", slurm_text_submit_line, -20 },
     { 0, "Suspended", "Suspended", text_suspended, -10 },
     { 0, "SystemComment", "SystemComment", slurm_text_none, -19 },
     { 0, "SystemCPU", "SystemCPU", slurm_text_system_cpu, -10 },

@@ -203,8 +203,8 @@ static int run_command(
         release_signals(&signals, before);
         set_variables(job, made);
         (void)execvp(words[0], words);
-        (void)fprintf(stderr, "salloc: error: Unable to exec command \"%s\"\n", words[0]);
-        _exit(errno == ENOENT ? 2 : 126);
+        (void)fprintf(stderr, "salloc: error: _fork_command: Unable to find command \"%s\"\n", words[0]);
+        _exit(EXIT_FAILURE);
     }
     pid_t watcher = watch_job(field_integer(made, "id", 0));
     int number = job->kill_signal == SLURM_UNSET ? usual_signal : job->kill_signal;
@@ -219,6 +219,27 @@ static void relinquish(struct slurm_job *job, int64_t id)
     if (!job->is_quiet)
         (void)fprintf(stderr, "salloc: Relinquishing job allocation %" PRId64 "\n", id);
     (void)client_call(&job->call.client, "POST", path, body, NULL, NULL);
+}
+
+/* Whether the job has its resources within the second in which slurmctld would have answered. A signal is
+ * for the wait that follows. */
+static bool starts_at_once(struct slurm_job *job, int64_t id)
+{
+    _cleanup_json_ json_t *now = NULL;
+    _cleanup_free_ char *path = xasprintf(
+        API_PATH "/jobs/%" PRId64 "/wait?states=running,stopping,done,failed,cancelled&timeout=1", id);
+    return client_get(&job->call.client, path, &now, NULL) == 0;
+}
+
+static void tell_granted(const json_t *started, int64_t id, bool was_waiting)
+{
+    _cleanup_free_ char *nodes = slurm_text_nodes(started, 0);
+    if (was_waiting)
+        (void)fprintf(stderr, "salloc: job %" PRId64 " has been allocated resources\n", id);
+    (void)fprintf(stderr,
+        "salloc: Granted job allocation %" PRId64 "\nsalloc: Waiting for resource configuration\n"
+        "salloc: Nodes %s are ready for job\n",
+        id, nodes);
 }
 
 static int allocate(
@@ -241,11 +262,15 @@ static int allocate(
     if (r < 0)
         return error_wrap(err, "Job submit/allocate failed");
     int64_t id = field_integer(made, "id", 0);
-    if (!job->is_quiet)
-        (void)fprintf(stderr, "salloc: Pending job allocation %" PRId64 "\n", id);
     r = slurm_job_await_immediate(job, made, err);
     if (r < 0)
         return r;
+    bool is_waiting = !job->is_quiet && !starts_at_once(job, id);
+    if (is_waiting)
+        (void)fprintf(stderr,
+            "salloc: Pending job allocation %" PRId64 "\nsalloc: job %" PRId64
+            " queued and waiting for resources\n",
+            id, id);
     const struct follow_options follow = {
         .leaver = LEAVER_SALLOC, .is_until_start = true, .ret_job = &started
     };
@@ -253,7 +278,7 @@ static int allocate(
     if (r < 0 || started == NULL)
         return r < 0 ? r : 1;
     if (!job->is_quiet)
-        (void)fprintf(stderr, "salloc: Granted job allocation %" PRId64 "\n", id);
+        tell_granted(started, id, is_waiting);
     if (job->is_without_shell)
         return 0;
     bool is_revoked = false;
@@ -283,6 +308,7 @@ int slurm_run_salloc(const struct slurm_program *program, int argc, char **argv)
         r = slurm_job_check_single(argc, argv, first, true, &err);
     if (r == 0)
         slurm_job_tell(&job, program->name);
+    slurm_job_note_line(&job, program->name, argc, argv);
     if (r == 0)
         r = allocate(program, &job, argv + first, &err);
     slurm_job_clear(&job);

@@ -120,6 +120,7 @@ int slurm_run_sbatch(const struct slurm_program *program, int argc, char **argv)
     slurm_job_init(&job);
     slurm_umask();
     int r = read_options(program, argc, argv, &job, &script, &first, &err);
+    slurm_job_note_line(&job, program->name, argc, argv);
     if (r == 0)
         r = submit(program, &job, &script, argc, argv, first, &err);
     slurm_job_clear(&job);

@@ -35,7 +35,7 @@ static int set_text(void *target, const struct slurm_option *option, const char 
         if (strcmp(texts[i].name, option->name) == 0)
             *texts[i].text = value;
     if (scancel->states != NULL && slurm_state_find(scancel->states) == NULL)
-        return error_set(err, -EINVAL, "Invalid job state specified: %.60s", scancel->states);
+        return slurm_state_refuse("scancel", scancel->states, err);
     return 0;
 }
 
@@ -81,10 +81,24 @@ const struct slurm_option slurm_scancel_options[] = {
     { 0 },
 };
 
-/* Jobs that have ended, or that never were, are as they should be. */
+/* --verbose: what is done to which job. */
+static void announce(const struct scancel *scancel, const char *path)
+{
+    if (scancel->is_verbose && scancel->signal == NULL)
+        (void)fprintf(stderr, "scancel: Terminating job %s\n", path);
+    else if (scancel->is_verbose)
+        (void)fprintf(stderr, "scancel: Signal %d to %s%s %s\n", signal_find(scancel->signal),
+            scancel->is_full    ? "full "
+            : scancel->is_batch ? "batch "
+                                : "",
+            "job", path);
+}
+
+/* Jobs that have ended, or that never were, are as they should be; a signal needs a job. */
 static int end_one(struct client *client, const struct scancel *scancel, const char *path, struct error *err)
 {
     _cleanup_json_ json_t *body = json_object();
+    announce(scancel, path);
     bool is_signal = scancel->signal != NULL && strcmp(scancel->signal, "KILL") != 0 &&
                      strcmp(scancel->signal, "SIGKILL") != 0 && strcmp(scancel->signal, "9") != 0;
     const char *action = is_signal ? "signal" : "cancel";
@@ -98,6 +112,8 @@ static int end_one(struct client *client, const struct scancel *scancel, const c
         (void)json_object_set_new(body, "grace_s", json_integer(0));
     _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/%s", path, action);
     int r = client_call(client, "POST", request, body, NULL, err);
+    if (r == -ENOENT && (is_signal || scancel->is_verbose))
+        return error_set(err, r, "Invalid job id specified");
     return r == -ENOENT || r == -EALREADY || (is_signal && r == -ESRCH) ? 0 : r;
 }
 
@@ -116,14 +132,15 @@ static int end_step(struct client *client, const struct scancel *scancel, const 
 }
 
 /* Slurm's words for what a client may look for. */
-static int complain(const struct slurm_program *program, const char *path, const struct error *err)
+static int complain(
+    const struct slurm_program *program, const char *signal, const char *path, const struct error *err)
 {
     if (slurm_away_words(err) != NULL)
         return slurm_fail_load("slurm_kill_job2", err);
     bool is_denied = err->code == -EPERM || err->code == -EACCES;
     (void)fprintf(stderr, "%s: error: Kill job error on job id %s: %s\n", program->name, path,
         is_denied ? "Access/permission denied" : err->message);
-    return 1;
+    return err->code == -ENOENT && signal == NULL ? 0 : 1; // an end that is there
 }
 
 /* With --interactive; `job` may be NULL: it is asked for. */
@@ -160,7 +177,7 @@ static int end_listed(
         int r = is_step ? end_step(client, scancel, &scancel->ids.items[i], path, &err)
                         : end_one(client, scancel, path, &err);
         if (r < 0)
-            status = complain(program, path, &err);
+            status = complain(program, scancel->signal, path, &err);
     }
     return status;
 }
@@ -208,14 +225,14 @@ static int end_found(
         _cleanup_free_ char *path = xasprintf("%lld", (long long)field_integer(job, "id", 0));
         if (!slurm_state_of(job)->is_over && is_wanted(scancel, job) &&
             is_confirmed(client, scancel, path, job) && end_one(client, scancel, path, &err) < 0)
-            status = complain(program, path, &err);
+            status = complain(program, scancel->signal, path, &err);
     }
     return status;
 }
 
 int slurm_run_scancel(const struct slurm_program *program, int argc, char **argv)
 {
-    struct scancel scancel = { 0 };
+    struct scancel scancel = { .ids.refusal = "Invalid job id " };
     const struct slurm_reading reading = { .program = program, .target = &scancel };
     struct error err = { 0 };
     struct client client;
@@ -235,7 +252,8 @@ int slurm_run_scancel(const struct slurm_program *program, int argc, char **argv
     if (r == 0)
         r = slurm_users_check(scancel.users, "Invalid user name", &err);
     if (r == 0 && scancel.signal != NULL && signal_find(scancel.signal) == 0)
-        r = error_set(&err, -EINVAL, "Unknown job signal: %.60s", scancel.signal);
+        r = error_mark(
+            &err, SLURM_BARE, error_set(&err, -EINVAL, "Unknown job signal: %.60s", scancel.signal));
     if (r < 0) {
         slurm_ids_clear(&scancel.ids);
         return slurm_fail(program, &err);

@@ -67,16 +67,20 @@ static int ping(struct client *client)
 static int write_script(struct client *client, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
+    if (argc < 1)
+        return scontrol_misuse(err, "too few arguments for keyword:write");
     if (argc < 2 || strcasecmp(argv[0], "batch_script") != 0)
-        return error_set(err, -EINVAL, "invalid keyword: write %.60s", argc > 0 ? argv[0] : "");
+        return scontrol_misuse(err, "invalid write argument:%.60s", argv[0]);
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s?script=1", argv[1]);
     _cleanup_free_ char *usual = xasprintf("slurm-%s.sh", argv[1]);
     const char *name = argc > 2 ? argv[2] : usual;
     int r = client_get(client, path, &job, err);
+    if (r == -ENOENT || (r == 0 && field_text(job, "script") == NULL)) {
+        (void)fprintf(stderr, "job script retrieval failed: Invalid job id specified\n");
+        return 0; // Slurm's status
+    }
     if (r < 0)
         return scontrol_complain(client, "job", argv[1], err);
-    if (field_text(job, "script") == NULL)
-        return error_set(err, -ENOENT, "job script retrieval failed: Invalid job id specified");
     FILE *file = strcmp(name, "-") == 0 ? stdout : fopen(name, "we");
     if (file == NULL)
         return error_set(err, -errno, "failed to open file `%.200s`", name);
@@ -106,7 +110,7 @@ static const struct scontrol_command *all_commands(void);
 static int run_show(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
     if (argc < 1)
-        return error_set(err, -EINVAL, "too few arguments for keyword:show");
+        return scontrol_misuse(err, "too few arguments for keyword:show");
     return scontrol_show(&scontrol->client, argv[0], argc > 1 ? argv[1] : NULL, &scontrol->form, err);
 }
 
@@ -118,7 +122,7 @@ static int run_update(struct scontrol *scontrol, int argc, char **argv, struct e
 static int run_top(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
     return argc > 0 ? scontrol_top(&scontrol->client, argc, argv, err)
-                    : error_set(err, -EINVAL, "too few arguments for keyword:top");
+                    : scontrol_misuse(err, "too few arguments for keyword:top");
 }
 
 static int run_wait(struct scontrol *scontrol, int argc, char **argv, struct error *err)
@@ -142,7 +146,7 @@ static int run_pidinfo(struct scontrol *scontrol, int argc, char **argv, struct 
 {
     return argc == 1
                ? scontrol_pid_info(&scontrol->client, argv[0], err)
-               : error_set(err, -EINVAL, "too %s arguments for keyword:pidinfo", argc < 1 ? "few" : "many");
+               : scontrol_misuse(err, "too %s arguments for keyword:pidinfo", argc < 1 ? "few" : "many");
 }
 
 static int run_write(struct scontrol *scontrol, int argc, char **argv, struct error *err)
@@ -262,9 +266,9 @@ static int run(struct scontrol *scontrol, int argc, char **argv, struct error *e
     while (row->name != NULL && !scontrol_is_word(argv[0], row->name, row->least))
         row++;
     if (row->name == NULL)
-        return error_set(err, -EINVAL, "invalid keyword: %.60s", argv[0]);
+        return scontrol_misuse(err, "invalid keyword: %.60s", argv[0]);
     if (row->action != NULL && argc < 2)
-        return error_set(err, -EINVAL, "too few arguments for keyword:%s", argv[0]);
+        return scontrol_misuse(err, "too few arguments for keyword:%s", argv[0]);
     if (row->action != NULL)
         return scontrol_act(&scontrol->client, row->name, row->action, argc - 1, argv + 1, err);
     if (row->run == NULL)
@@ -297,12 +301,15 @@ static int converse(const struct slurm_program *program, struct scontrol *scontr
     for (;;) {
         _cleanup_strings_ struct strings words = { 0 };
         struct error err = { 0 };
-        if (isatty(STDIN_FILENO))
-            (void)fputs("scontrol: ", stdout);
+        (void)fputs("scontrol: ", stdout);
         (void)fflush(stdout);
-        if (getline(&line, &size, stdin) < 0)
+        bool is_over = getline(&line, &size, stdin) < 0;
+        if (!is_over)
+            line[strcspn(line, "\n")] = '\0';
+        if (!isatty(STDIN_FILENO)) // a terminal has shown the line
+            (void)puts(is_over ? "" : line);
+        if (is_over)
             return worst;
-        line[strcspn(line, "\n")] = '\0';
         bool is_again = strncmp(line, "!!", 2) == 0 && last != NULL;
         int r = words_split_all(is_again ? last : line, &words, &err);
         if (r == 0 && words.count == 0)

@@ -347,8 +347,10 @@ int scontrol_show_jobs(
     json_t *job = NULL;
     int r = name != NULL ? slurm_ids_parse(name, &ids, err) : 0;
     const struct slurm_query query = { .ids = &ids };
-    if (r < 0)
-        return error_set(err, -ENOENT, "Invalid job id specified");
+    if (r < 0) {
+        (void)fprintf(stderr, "scontrol_print_job error: Invalid job id specified\n");
+        return 1;
+    }
     r = slurm_jobs_get(client, &query, &jobs, err);
     if (r < 0)
         return r;

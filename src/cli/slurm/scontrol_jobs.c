@@ -27,6 +27,28 @@ static int parse_all(
     return 0;
 }
 
+/* After its sentence about the job, Slurm says for holds and releases what failed. Returns 1. */
+static int end_hold(const char *word, const char *why)
+{
+    if (strstr(word, "hold") == word || strcmp(word, "uhold") == 0 || strcmp(word, "release") == 0)
+        (void)fprintf(stderr, "slurm_suspend error: %s\n", why);
+    return 1;
+}
+
+/* slurmctld has other words for a job to be suspended that it does not have. */
+static int complain(struct client *client, const char *word, const char *path, const struct error *err)
+{
+    bool is_missing = err->code == -ENOENT;
+    if (is_missing && (strcmp(word, "suspend") == 0 || strcmp(word, "resume") == 0)) {
+        (void)fprintf(stderr, "Unexpected message received for job %s\n", path);
+        return 1;
+    }
+    (void)scontrol_complain(client, "job", path, err);
+    return is_missing               ? end_hold(word, "Invalid job id specified")
+           : err->code == -EALREADY ? end_hold(word, "Job has already finished")
+                                    : 1;
+}
+
 int scontrol_act(
     struct client *client, const char *word, const char *action, int argc, char **argv, struct error *err)
 {
@@ -35,7 +57,7 @@ int scontrol_act(
     int status = 0, r = parse_all(client, argc, argv, &ids, &wrong);
     if (r == -ENOENT) {
         (void)fprintf(stderr, "Invalid job id specified for job %s\n", wrong);
-        return 1;
+        return end_hold(word, "Invalid job id specified");
     }
     if (r < 0)
         return error_set(err, r, "cannot look for %.60s", wrong);
@@ -46,7 +68,7 @@ int scontrol_act(
         if (strcasecmp(word, "requeuehold") == 0)
             (void)json_object_set_new(body, "hold", json_true());
         if (client_call(client, "POST", request, body, NULL, err) < 0)
-            status = scontrol_complain(client, "job", path, err);
+            status = complain(client, word, path, err);
     }
     return status;
 }
@@ -89,10 +111,10 @@ int scontrol_wait(struct client *client, int argc, char **argv, struct error *er
     _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
     _cleanup_json_ json_t *job = NULL;
     if (argc != 1)
-        return error_set(err, -EINVAL, "too %s arguments for keyword:wait_job", argc < 1 ? "few" : "many");
+        return scontrol_misuse(err, "too %s arguments for keyword:wait_job", argc < 1 ? "few" : "many");
     int r = slurm_ids_parse(argv[0], &ids, err);
     if (r < 0)
-        return error_set(err, r, "Invalid job id specified");
+        return scontrol_misuse(err, "Invalid job_id %.60s", argv[0]);
     _cleanup_free_ char *path = slurm_id_path(&ids.items[0]);
     _cleanup_free_ char *request =
         xasprintf(API_PATH "/jobs/%s/wait?states=running,stopping,done,failed,cancelled", path);
@@ -101,13 +123,11 @@ int scontrol_wait(struct client *client, int argc, char **argv, struct error *er
     r = client_get(client, request, &job, err);
     client->answer_ms = 0;
     if (r == -ENOENT)
-        return error_set(err, r, "Invalid job id specified");
+        return error_mark(err, SLURM_NAMED, error_set(err, -EINVAL, "Problem running job %s", path));
     if (r < 0)
         return r;
-    if (!field_is(job, "state", "running")) {
-        (void)puts("Job is no longer running");
-        return 1;
-    }
+    if (!field_is(job, "state", "running"))
+        return error_mark(err, SLURM_NAMED, error_set(err, -EINVAL, "Job %s no longer running", path));
     _cleanup_free_ char *nodes = slurm_text_nodes(job, 0);
     (void)printf("Nodes %s are ready for use\n", nodes);
     return 0;

@@ -120,21 +120,22 @@ int scontrol_list_pids(int argc, char **argv, struct error *err)
     size_t shown = 0;
     if (folder == NULL)
         return error_set_errno(err, -errno, "cannot list /proc");
+    (void)printf("%-8s %-8s %-8s %-7s %-8s\n", "PID", "JOBID", "STEPID", "LOCALID", "GLOBALID");
     for (struct dirent *entry = NULL; (entry = readdir(folder)) != NULL;) {
         struct process process;
         int64_t pid = 0;
         if (parse_integer(entry->d_name, "pid", 1, INT32_MAX, &pid, NULL) < 0 || !look_at(pid, &process) ||
             !is_wanted(&process, name))
             continue;
-        if (shown++ == 0)
-            (void)printf("%-8s %-8s %-8s %-7s %-8s\n", "PID", "JOBID", "STEPID", "LOCALID", "GLOBALID");
+        shown++;
         print_process(&process);
     }
     (void)closedir(folder);
     if (shown > 0)
         return 0;
+    (void)fflush(stdout);
     (void)fprintf(stderr,
-        name != NULL ? "Job %s does not exist on this node.\n" : "No job steps on this node%s.\n",
+        name != NULL ? "JobId=%s does not exist on node (null).\n" : "No job steps exist on this node%s.\n",
         name != NULL ? name : "");
     return 1;
 }
@@ -148,7 +149,7 @@ int scontrol_pid_info(struct client *client, const char *text, struct error *err
     if (r < 0)
         return r;
     if (!look_at(pid, &process)) {
-        (void)fprintf(stderr, "slurm_pid2jobid error: Invalid job id specified\n");
+        (void)fprintf(stderr, "Failed to locate job for requested pid\n");
         return 1;
     }
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", process.job);

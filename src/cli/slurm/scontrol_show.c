@@ -17,6 +17,7 @@
 #include "base/strings.h"
 #include "cli/slurm/fields.h"
 #include "cli/slurm/jobs.h"
+#include "cli/slurm/scontrol_update.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/steps.h"
 #include "cli/submit/slurm_moment.h"
@@ -85,8 +86,10 @@ static int show_steps(
             shown += is_listed;
         }
     }
-    if (r == 0 && shown == 0 && name != NULL)
-        return error_set(err, -ENOENT, "Job step %.60s not found", name);
+    if (r == 0 && shown == 0 && name != NULL) {
+        (void)fprintf(stderr, "slurm_get_job_steps error: Invalid job id specified\n");
+        return 1;
+    }
     if (r == 0 && shown == 0)
         (void)puts("No job steps in the system");
     return r;
@@ -128,7 +131,11 @@ static int show_hostnames(const char *list, struct error *err)
     const char *text = list != NULL ? list : getenv("SLURM_JOB_NODELIST");
     _cleanup_strings_ struct strings names = { 0 };
     if (text == NULL)
-        return error_set(err, -EINVAL, "Invalid hostlist: (null)");
+        text = "";
+    if (text[0] == '\0') {
+        (void)fprintf(stderr, "scontrol: error: host list is empty\n");
+        return 0; // Slurm's status
+    }
     int r = hostlist_expand(text, &names, err);
     if (r < 0)
         return error_set(err, r, "Invalid hostlist: %.200s", text);
@@ -177,5 +184,5 @@ int scontrol_show(struct client *client, const char *word, const char *name, con
         (void)printf("No %s in the system\n", entity);
         return 0;
     }
-    return error_set(err, -EINVAL, "invalid entity:%.60s for keyword:show", word);
+    return scontrol_misuse(err, "invalid entity:%.60s for keyword:show", word);
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,16 @@
 #define GRES         "gpus_of_each_node"
 #define THROTTLE_MAX 1000000
 #define CPUS_MAX     1000000
+
+int scontrol_misuse(struct error *err, const char *format, ...)
+{
+    char text[200];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    return error_mark(err, SLURM_BARE, error_set(err, -EINVAL, "%s", text));
+}
 
 bool scontrol_is_word(const char *word, const char *name, size_t least)
 {
@@ -67,15 +78,17 @@ static const char *tell_late(struct client *client, const char *path)
     _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
     bool is_running =
         client_get(client, request, &job, NULL) == 0 && text_equal(field_text(job, "state"), "running");
-    return is_running ? "Job is no longer pending execution" : "Job/step already completing or completed";
+    return is_running ? "Job is no longer pending execution" : "Job has already finished";
 }
 
 /* In the words that clients look for. */
 int scontrol_complain(struct client *client, const char *what, const char *path, const struct error *err)
 {
     const char *away = slurm_away_words(err);
-    const char *why = away != NULL                                  ? away
-                      : err->code == -ENOENT                        ? "Invalid job id specified"
+    const char *why = away != NULL           ? away
+                      : err->code == -ENOENT ? "Invalid job id specified"
+                      : strncmp(err->message, "there is no partition ", 22) == 0
+                          ? "Invalid partition name specified"
                       : err->code == -EPERM || err->code == -EACCES ? "Access/permission denied"
                       : err->code == -EALREADY                      ? tell_late(client, path)
                                                                     : err->message;
@@ -331,6 +344,13 @@ static int settle_counts(struct client *client, const char *path, json_t *body, 
     return r;
 }
 
+static int refuse_key(const char *text, struct error *err)
+{
+    _cleanup_free_ char *shown = text_escape(text, 120);
+    (void)fprintf(stderr, "Update of this parameter is not supported: %s\n", shown);
+    return scontrol_misuse(err, "Request aborted");
+}
+
 /* "NodeName=n1 State=DRAIN Reason=disk". */
 static int update_nodes(struct client *client, int argc, char **argv, struct error *err)
 {
@@ -345,7 +365,7 @@ static int update_nodes(struct client *client, int argc, char **argv, struct err
         while (k < sizeof(names) / sizeof(names[0]) && !scontrol_is_word(word, names[k].name, 3))
             k++;
         if (k == sizeof(names) / sizeof(names[0]))
-            return error_set(err, -EINVAL, "Update of this parameter is not supported: %.120s", argv[i]);
+            return refuse_key(argv[i], err);
         *names[k].value = equals + 1;
     }
     bool is_drain = strcasecmp(state, "drain") == 0 || strcasecmp(state, "down") == 0;
@@ -365,8 +385,10 @@ static int update_nodes(struct client *client, int argc, char **argv, struct err
         r = client_call(client, "POST", path, body, NULL, err);
     }
     if (r < 0)
-        (void)fprintf(
-            stderr, "slurm_update error: %s\n", r == -ENOENT ? "Invalid node name specified" : err->message);
+        (void)fprintf(stderr, "slurm_update error: %s\n",
+            r == -ENOENT  ? "Invalid node name specified"
+            : r == -EPERM ? "Invalid user id"
+                          : err->message);
     return r < 0 ? 1 : 0;
 }
 
@@ -392,8 +414,7 @@ static int read_changes(
         else if (key != NULL)
             r = key->set(change, key, err);
         else
-            return error_set(
-                err, -EINVAL, "Update of this parameter is not supported: %.60s=%.60s", word, change->value);
+            r = refuse_key(argv[i], err);
     }
     return r;
 }
@@ -405,8 +426,8 @@ static int find_by_name(struct change *change, struct slurm_ids *ids, struct err
     if (ids->count > 0)
         return 0;
     if (name == NULL)
-        return error_set(
-            err, -EINVAL, "No valid entity in update command; jobs and nodes are changed here: JobId=12");
+        return scontrol_misuse(
+            err, "No valid entity in update command; jobs and nodes are changed here: JobId=12");
     _cleanup_free_ char *text = xasprintf("JobName=%s", name);
     (void)json_object_del(change->body, "name");
     return scontrol_jobs_parse(change->client, text, ids, err);
@@ -442,9 +463,11 @@ int scontrol_update(struct client *client, int argc, char **argv, struct error *
     _cleanup_free_ char *word =
         argc > 0 ? xstrndup(argv[0], equals != NULL ? (size_t)(equals - argv[0]) : strlen(argv[0])) : NULL;
     int r = 0;
-    if (word != NULL && scontrol_is_word(word, "NodeName", 3)) {
+    if (word == NULL) {
+        r = scontrol_misuse(err, "too few arguments for update keyword");
+    } else if (scontrol_is_word(word, "NodeName", 3)) {
         r = update_nodes(client, argc, argv, err);
-    } else if (word != NULL && scontrol_is_word(word, "PartitionName", 3)) {
+    } else if (scontrol_is_word(word, "PartitionName", 3)) {
         r = error_set(err, -ENOTSUP, "partitions are those of mgpud's configuration file (mgpud(8))");
     } else {
         r = read_changes(&change, argc, argv, &ids, err);

@@ -7,6 +7,9 @@
 #include "cli/slurm/jobs.h"
 
 /* True if `word` is `name` or an abbreviation of it that has at least `least` letters. */
+/* Sets the sentence of a command that is none, or that lacks its arguments: it is printed alone. -EINVAL. */
+int scontrol_misuse(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 bool scontrol_is_word(const char *word, const char *name, size_t least);
 
 /* Adds the jobs that "12,13_2", "JobId=12" or "JobName=sim" names. A name stands for the caller's jobs that

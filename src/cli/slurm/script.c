@@ -47,7 +47,9 @@ static int read_all(int fd, struct buffer *text, struct error *err)
                 "Batch job submission failed: the script has more than %u bytes, the most there may be",
                 SPEC_SCRIPT_MAX);
     }
-    return n < 0 ? error_set_errno(err, -errno, "Unable to read the batch script") : 0;
+    return n < 0 ? (errno == EISDIR ? error_set(err, -EISDIR, "Batch script is empty!")
+                                    : error_set_errno(err, -errno, "Unable to read the batch script"))
+                 : 0;
 }
 
 /* In Slurm's words. */

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/slurm/fields.h"
+#include "cli/slurm/jobs.h"
 #include "cli/slurm/nodes.h"
 #include "cli/slurm/partitions.h"
 #include "cli/slurm/slurm.h"
@@ -31,6 +32,160 @@ int slurm_job_check_single(int argc, char **argv, int first, bool is_command, st
     return 0;
 }
 
+/* --- refusals in Slurm's words ---
+ *
+ * mgpud has one code for a request that no node can ever satisfy; which of Slurm's sentences that is depends
+ * on the request and on the nodes of its partition, and is looked up in a table, in the order in which
+ * slurmctld checks. */
+
+/* What the request is compared with. */
+struct capacity {
+    const json_t *nodes; // all of the API
+    int64_t count, cpus; // of the nodes in the partition
+    int64_t memory;      // bytes, of the largest
+};
+
+typedef bool lack_fn(const struct slurm_job *job, const json_t *request, const struct capacity *capacity);
+
+static bool has_node(const json_t *nodes, const char *name)
+{
+    size_t index = 0;
+    json_t *node = NULL;
+    json_array_foreach(nodes, index, node) if (field_is(node, "name", name)) return true;
+    return false;
+}
+
+/* A name that no node has, or one that is listed and excluded. */
+static bool names_no_node(const struct slurm_job *job, const json_t *request, const struct capacity *capacity)
+{
+    _cleanup_strings_ struct strings listed = { 0 }, excluded = { 0 };
+    (void)request;
+    if (job->nodelist != NULL)
+        (void)hostlist_expand(job->nodelist, &listed, NULL);
+    if (job->exclude != NULL)
+        (void)hostlist_expand(job->exclude, &excluded, NULL);
+    for (size_t i = 0; i < listed.count; i++) {
+        if (!has_node(capacity->nodes, listed.items[i]))
+            return true;
+        for (size_t k = 0; k < excluded.count; k++)
+            if (strcmp(listed.items[i], excluded.items[k]) == 0)
+                return true;
+    }
+    for (size_t i = 0; i < excluded.count; i++)
+        if (!has_node(capacity->nodes, excluded.items[i]))
+            return true;
+    return false;
+}
+
+static bool lacks_cpus(const struct slurm_job *job, const json_t *request, const struct capacity *capacity)
+{
+    int64_t each = job->cpus_per_task > 0 ? job->cpus_per_task : 1;
+    int64_t least = job->tasks > job->nodes ? job->tasks : job->nodes;
+    (void)request;
+    return least * each > capacity->cpus;
+}
+
+static bool lacks_nodes(const struct slurm_job *job, const json_t *request, const struct capacity *capacity)
+{
+    (void)request;
+    return job->nodes > capacity->count;
+}
+
+static bool lacks_memory(const struct slurm_job *job, const json_t *request, const struct capacity *capacity)
+{
+    (void)job;
+    return capacity->memory > 0 && field_integer(request, "memory", 0) > capacity->memory;
+}
+
+/* A feature of --constraint that no node has; with a type of GPU before it, the type is what lacks. */
+static bool lacks_feature(const struct slurm_job *job, const json_t *request, const struct capacity *capacity)
+{
+    size_t index = 0;
+    json_t *node = NULL;
+    (void)request;
+    if (job->constraint == NULL || job->gpu_model != NULL)
+        return false;
+    json_array_foreach(capacity->nodes, index, node)
+    {
+        const char *features = field_text(node, SLURM_NODE_FEATURES);
+        if (features != NULL && slurm_list_has(features, job->constraint))
+            return false;
+    }
+    return true;
+}
+
+static bool lacks_all(const struct slurm_job *job, const json_t *request, const struct capacity *capacity)
+{
+    (void)job, (void)request, (void)capacity;
+    return true;
+}
+
+static const struct {
+    lack_fn *lacks;
+    const char *first, *sentence; // first: a line before it, or NULL
+} sentences[] = {
+    { lacks_feature, NULL, "Invalid feature specification" },
+    { names_no_node, NULL, "Invalid node name specified" },
+    { lacks_cpus, NULL, "More processors requested than permitted" },
+    { lacks_nodes, NULL, "Node count specification invalid" },
+    { lacks_memory, "Memory specification can not be satisfied",
+        "Requested node configuration is not available" },
+    { lacks_all, NULL, "Requested node configuration is not available" },
+};
+
+/* Whether the node is in a partition that the request may use: the named ones, or the default one. */
+static bool is_in(const json_t *partitions, const char *names, const char *node)
+{
+    size_t index = 0;
+    json_t *partition = NULL;
+    json_array_foreach(partitions, index, partition)
+    {
+        bool is_named = names != NULL ? slurm_list_has(names, field_text(partition, "name"))
+                                      : json_is_true(json_object_get(partition, "default"));
+        if (is_named && slurm_partition_has(partition, node))
+            return true;
+    }
+    return json_array_size(partitions) == 0;
+}
+
+static void measure(struct capacity *capacity, const json_t *partitions, const json_t *request)
+{
+    size_t index = 0;
+    json_t *node = NULL;
+    json_array_foreach(capacity->nodes, index, node)
+    {
+        int64_t memory = field_integer(node, "memory_bytes", 0);
+        if (!is_in(partitions, field_text(request, "partition"), field_text(node, "name")))
+            continue;
+        capacity->count++;
+        capacity->cpus += field_integer(node, "cpus", 1);
+        capacity->memory = memory > capacity->memory ? memory : capacity->memory;
+    }
+}
+
+/* Replaces the message of a refused request by Slurm's, where Slurm has one; the message of mgpud becomes the
+ * hint. Slurm's sentences that precede it are printed at once. */
+static void explain_refusal(struct slurm_job *job, const json_t *request, struct error *err)
+{
+    _cleanup_json_ json_t *nodes = NULL, *partitions = NULL;
+    struct error said = *err;
+    struct client *client = &job->call.client;
+    if (slurm_partition_explain(client, job->program, request, err) || said.code != -EBADSLT ||
+        slurm_nodes_get(client, &nodes, NULL) < 0 || slurm_partitions_get(client, &partitions, NULL) < 0)
+        return;
+    struct capacity capacity = { .nodes = nodes };
+    measure(&capacity, partitions, request);
+    size_t i = 0;
+    while (!sentences[i].lacks(job, request, &capacity))
+        i++;
+    if (sentences[i].first != NULL)
+        (void)fprintf(stderr, "%s: error: %s\n", job->program, sentences[i].first);
+    (void)error_set(err, said.code, "%s", sentences[i].sentence);
+    (void)error_hint(err, "%.160s%s%.90s", said.message, said.hint[0] != '\0' ? "; " : "", said.hint);
+}
+
+/* --- requests --- */
+
 int slurm_job_send(
     struct slurm_job *job, json_t *command, const char *script, json_t **ret, struct error *err)
 {
@@ -47,7 +202,7 @@ int slurm_job_send(
     if (r == 0)
         r = submit_send(&job->call, request, ret, err);
     if (r < 0 && request != NULL && slurm_away_words(err) == NULL)
-        slurm_partition_explain(&job->call.client, job->program, request, err);
+        explain_refusal(job, request, err);
     job->call.options = NULL;
     return r;
 }
@@ -177,6 +332,6 @@ int slurm_job_test(struct slurm_job *job, json_t *command, const char *script, s
     r = client_call(&job->call.client, "POST", API_PATH "/jobs?dry_run=1", request, &why, err);
     if (r == 0)
         return print_test(job, request, why, err);
-    slurm_partition_explain(&job->call.client, job->program, request, err);
-    return error_wrap(err, "allocation failure");
+    explain_refusal(job, request, err);
+    return error_mark(err, SLURM_BARE, error_wrap(err, "allocation failure"));
 }

@@ -26,7 +26,7 @@
 #define FORMAT_USUAL      "%9P %.5a %.10l %.6D %.6t %N"
 #define FORMAT_SUMMARY    "%9P %.5a %.10l %.16F %N"
 #define FORMAT_NODES      "%N %.6D %.9P %6t"
-#define FORMAT_NODES_LONG "%N %.6D %.9P %.11T %.4c %.8z %.6m %.8d %.6w %.8f %20E"
+#define FORMAT_NODES_LONG "%N %.6D %.9P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E"
 #define NODE_WIDTH_MIN    9 // of the names with -N; longer ones widen the column
 #define FORMAT_LONG       "%9P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N"
 #define FORMAT_REASONS    "%20E %9u %19H %N"
@@ -117,13 +117,19 @@ static int check_states(const struct sinfo *sinfo, struct error *err)
         "all alloc allocated comp completing down drain drained draining drng fail failing "
         "future idle maint mix mixed no_respond npc perfctrs planned power_down "
         "powering_down powering_up reboot resv reserved unk unknown";
+    static const char valid[] =
+        "unknown,down,idle,allocated,?,mixed,future,drain,drained,draining,no_respond,reserved,perfctrs,"
+        "cloud,completing,powering_down,powered_down,power_down,powering_up,fail,maint,reboot,reboot^,"
+        "unknown";
     _cleanup_free_ char *copy = sinfo->states != NULL ? xstrdup(sinfo->states) : NULL;
     char *rest = copy;
     for (char *word = NULL; rest != NULL && (word = strsep(&rest, ",&")) != NULL;) {
         for (char *p = word; *p != '\0'; p++)
             *p = (char)tolower((unsigned char)*p);
-        if (!slurm_list_has(known, word))
-            return error_set(err, -EINVAL, "Bad state string: \"%.60s\"", word);
+        if (slurm_list_has(known, word))
+            continue;
+        (void)fprintf(stderr, "sinfo: error: Bad state string: \"%.60s\"\n", word);
+        return error_set(err, -EINVAL, "valid states: %s", valid);
     }
     return 0;
 }
@@ -161,7 +167,8 @@ static void place_node(const struct sinfo *sinfo, const struct slurm_table *tabl
     for (size_t k = 0; k < json_array_size(groups) && into == NULL; k++) {
         json_t *group = json_array_get(groups, k);
         const json_t *first = json_array_get(json_object_get(group, "nodes"), 0);
-        if (sinfo->is_each_node && !field_is(first, "name", field_text(node, "name")))
+        if (sinfo->is_each_node && (json_object_get(group, "partition") != partition ||
+                                       !field_is(first, "name", field_text(node, "name"))))
             continue;
         if (sinfo_is_alike(table, group, partition, node))
             into = group;
@@ -205,6 +212,15 @@ static json_t *sort_nodes(const json_t *nodes)
     return ret;
 }
 
+static bool has_partition(const json_t *groups, const json_t *partition)
+{
+    size_t index = 0;
+    json_t *group = NULL;
+    json_array_foreach(
+        groups, index, group) if (json_object_get(group, "partition") == partition) return true;
+    return false;
+}
+
 /* Nodes that are in several partitions are counted once, unless the lines show something of partitions. */
 static json_t *group_nodes(
     const struct sinfo *sinfo, const struct slurm_table *table, const json_t *partitions, const json_t *nodes)
@@ -219,6 +235,9 @@ static json_t *group_nodes(
         json_array_foreach(sorted, place,
             node) if (slurm_partition_has(partition, field_text(node, "name")) && is_wanted(sinfo, node))
             place_node(sinfo, table, partition, node, groups);
+        if (!sinfo->is_each_node && !sinfo->is_reasons && !has_partition(groups, partition) &&
+            slurm_table_has(table, "Partition"))
+            (void)add_group(groups, partition);
     }
     return groups;
 }

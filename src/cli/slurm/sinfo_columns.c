@@ -85,13 +85,13 @@ TEXT(count)
 TEXT(state)
 {
     (void)now_ms;
-    return xstrdup(slurm_node_state(first_of(group)));
+    return xstrdup(count_of(group) > 0 ? slurm_node_state(first_of(group)) : "n/a");
 }
 
 TEXT(compact_state)
 {
     (void)now_ms;
-    return xstrdup(slurm_node_state_compact(first_of(group)));
+    return xstrdup(count_of(group) > 0 ? slurm_node_state_compact(first_of(group)) : "n/a");
 }
 
 static int by_name(const void *a, const void *b)
@@ -114,7 +114,7 @@ TEXT(nodes)
 TEXT(cpus)
 {
     (void)now_ms;
-    return xasprintf("%" PRId64, field_integer(first_of(group), "cpus", 1));
+    return xasprintf("%" PRId64, field_integer(first_of(group), "cpus", count_of(group) > 0));
 }
 
 TEXT(memory)
@@ -176,6 +176,12 @@ TEXT(cpu_summary)
         *(field_is(node, "state", "up") ? &idle : &other) += cpus - of_jobs;
     }
     return xasprintf("%" PRId64 "/%" PRId64 "/%" PRId64 "/%" PRId64, used, idle, other, used + idle + other);
+}
+
+TEXT(upper_no)
+{
+    (void)group, (void)now_ms;
+    return xstrdup("NO");
 }
 
 TEXT(word_no)
@@ -264,7 +270,7 @@ const struct slurm_column sinfo_columns[] = {
     { 'F', "NodeAIOT", "NODES(A/I/O/T)", text_summary, 0 },
     { 'g', "Groups", "GROUPS", text_users, 0 },
     { 'G', "Gres", "GRES", text_gres, 0 },
-    { 'h', "OverSubscribe", "OVERSUBSCRIBE", text_word_no, 0 },
+    { 'h', "OverSubscribe", "OVERSUBSCRIBE", text_upper_no, 0 },
     { 'H', "Timestamp", "TIMESTAMP", text_unknown, 0 },
     { 'i', "Reservation", "RESERVATION", slurm_text_none, 0 },
     { 'I', "PriorityJobFactor", "PRIO_JOB_FACTOR", text_one, 0 },

@@ -13,6 +13,8 @@
 
 #define USAGE_STATUS 255
 
+static const char *const severities[SLURM_WORDS] = { "error: ", "fatal: ", "", "", "error: ", "error: ", "" };
+
 const struct slurm_program *slurm_program_find(const char *name)
 {
     const char *slash = strrchr(name, '/');
@@ -64,20 +66,28 @@ int slurm_fail(const struct slurm_program *program, const struct error *err)
     _cleanup_free_ char *message = text_escape(err->message, sizeof(err->message));
     _cleanup_free_ char *hint = text_escape(err->hint, sizeof(err->hint));
     bool is_late = (program->bit & SLURM_SUBMITS) != 0 && err->code == -ETIMEDOUT;
+    if (err->kind == SLURM_LED)
+        (void)fprintf(stderr, "%s\n", hint);
     /* getopt_long() has printed the error. */
     bool is_unknown = err->code == -ENOENT && strncmp(message, "Try \"", 5) == 0;
+    if (is_unknown && (program->bit & (SLURM_SACCT | SLURM_SSTAT)) != 0)
+        return 1; // these say no more
     if (is_unknown)
         (void)fprintf(stderr, "%s\n", message);
     else if (slurm_away_words(err) != NULL)
         (void)fprintf(
             stderr, "%s: error: %s%s\n", program->name, what_failed(program, err), slurm_away_words(err));
-    else
-        (void)fprintf(stderr, "%s: error: %s\n", program->name, message);
+    else if (err->kind == SLURM_BARE)
+        (void)fprintf(stderr, "%s\n", message);
+    else if (err->kind != SLURM_SAID)
+        (void)fprintf(stderr, "%s: %s%s\n", program->name,
+            severities[err->kind < SLURM_WORDS ? err->kind : SLURM_ERROR], message);
     if (is_late)
         (void)fprintf(
             stderr, "%s: error: the job may have been accepted all the same: see squeue\n", program->name);
-    else if (hint[0] != '\0' && slurm_away_words(err) == NULL)
-        (void)fprintf(stderr, "%s: error: %s\n", program->name, hint);
+    else if (hint[0] != '\0' && err->kind != SLURM_LED && slurm_away_words(err) == NULL)
+        (void)fprintf(
+            stderr, "%s: %s: %s\n", program->name, err->kind == SLURM_BOTH ? "error" : "note", hint);
     return exit_status(program, is_unknown || slurm_is_bad_value(err));
 }
 

@@ -22,8 +22,8 @@ extern const struct slurm_program slurm_programs[];
 /* The program with that name or path, or NULL. */
 const struct slurm_program *slurm_program_find(const char *name);
 
-/* Prints "sbatch: error: sentence" and the hint; returns 1, or for commands that start something
- * SLURM_EXIT_ERROR, if that is set. */
+/* Prints "sbatch: error: sentence", or as its kind of enum slurm_words says, and "sbatch: note: hint";
+ * returns 1, or for commands that start something SLURM_EXIT_ERROR, if that is set. */
 int slurm_fail(const struct slurm_program *program, const struct error *err);
 
 /* The same for a request that failed: "squeue: error: WHAT: ...". If mgpud does not answer, prints the

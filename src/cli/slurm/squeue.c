@@ -12,6 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/hostlist.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/slurm/fields.h"
@@ -34,7 +35,16 @@
 
 #define FORMAT_USUAL "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 #define FORMAT_LONG  "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
-#define FORMAT_STEPS "%.15i %.8j %.9P %.8u %.9M %N"
+#define FORMAT_STEPS "%.15= %.8j %.9P %.8u %.9M %N"
+
+static char *text_comment(const json_t *job, int64_t now_ms)
+{
+    char *text = slurm_text_comment(job, now_ms);
+    if (text[0] != '\0')
+        return text;
+    free(text);
+    return xstrdup("(null)");
+}
 
 static char *text_sockets(const json_t *job, int64_t now_ms)
 {
@@ -76,7 +86,7 @@ static const struct slurm_column columns[] = {
     { 'I', "Cores", "CORES_PER_SOCKET", slurm_text_star, 0 },
     { 'j', "Name", "NAME", slurm_text_name, 0 },
     { 'J', "Threads", "THREADS_PER_CORE", slurm_text_star, 0 },
-    { 'k', "Comment", "COMMENT", slurm_text_comment, 0 },
+    { 'k', "Comment", "COMMENT", text_comment, 0 },
     { 'K', "ArrayTaskID", "ARRAY_TASK_ID", slurm_text_array_task_id, 0 },
     { 'l', "TimeLimit", "TIME_LIMIT", slurm_text_limit, 0 },
     { 'L', "TimeLeft", "TIME_LEFT", slurm_text_left, 0 },
@@ -168,7 +178,7 @@ static const struct slurm_column columns[] = {
     { 0, "SPerBoard", "SOCKETS_PER_BOARD", slurm_text_star, 0 },
     { 0, "STDERR", "STDERR", slurm_text_output, 0 },
     { 0, "STDIN", "STDIN", text_input, 0 },
-    { 0, "StepID", "STEPID", slurm_text_job_id, 0 },
+    { '=', "StepID", "STEPID", slurm_text_job_id, 0 }, // a letter of ours: as 'i', under its own header
     { 0, "StepName", "NAME", slurm_text_name, 0 },
     { 0, "StepState", "STATE", slurm_text_state, 0 },
     { 0, "system_comment", "SYSTEM_COMMENT", slurm_text_none, 0 },
@@ -193,6 +203,7 @@ static int set_ids(void *target, const struct slurm_option *option, const char *
 {
     struct squeue *squeue = target;
     (void)option;
+    squeue->ids.refusal = "Invalid job id: ";
     return slurm_ids_parse(value, &squeue->ids, err);
 }
 
@@ -204,7 +215,7 @@ static int set_states(void *target, const struct slurm_option *option, const cha
     ((struct squeue *)target)->states = value;
     for (char *word = NULL; strcasecmp(value, "all") != 0 && (word = strsep(&rest, ", ")) != NULL;)
         if (word[0] != '\0' && slurm_state_find(word) == NULL)
-            return error_set(err, -EINVAL, "Invalid job state specified: %.60s", word);
+            return slurm_state_refuse("squeue", word, err);
     return 0;
 }
 
@@ -252,6 +263,7 @@ static int set_steps(void *target, const struct slurm_option *option, const char
     struct squeue *squeue = target;
     (void)option;
     squeue->is_steps = true;
+    squeue->ids.refusal = "Invalid job_step id: ";
     return value != NULL ? slurm_ids_parse(value, &squeue->ids, err) : 0;
 }
 
@@ -356,6 +368,35 @@ static int check_found(const struct squeue *squeue, const json_t *jobs, struct e
     return error_set(err, -ENOENT, "Invalid job id specified");
 }
 
+/* Letters that Slurm does not sort by, of those that are columns. It reads them from the right. */
+static int check_sort(const struct squeue *squeue, struct error *err)
+{
+    static const char unsorted[] = "AabEFKkoqRrsWwXxYyZ";
+    for (size_t i = squeue->sort != NULL ? strlen(squeue->sort) : 0; i > 0; i--)
+        if (strchr(unsorted, squeue->sort[i - 1]) != NULL)
+            return error_set(err, -EINVAL, "Invalid sort specification: %c", squeue->sort[i - 1]);
+    return 0;
+}
+
+static int check_nodes(const struct squeue *squeue, struct client *client, struct error *err)
+{
+    _cleanup_json_ json_t *answer = NULL, *known = json_object();
+    _cleanup_strings_ struct strings names = { 0 };
+    size_t index = 0;
+    json_t *node = NULL;
+    if (squeue->nodes == NULL)
+        return 0;
+    int r = client_get(client, API_PATH "/nodes", &answer, err);
+    if (r == 0)
+        r = hostlist_expand(squeue->nodes, &names, err);
+    json_array_foreach(json_object_get(answer, "nodes"), index, node)(void)
+        json_object_set(known, field_text(node, "name"), node);
+    for (size_t i = 0; r >= 0 && i < names.count; i++)
+        if (json_object_get(known, names.items[i]) == NULL)
+            return error_set(err, -EINVAL, "Invalid node name %.60s", names.items[i]);
+    return r < 0 ? r : 0;
+}
+
 static int load(struct squeue *squeue, json_t **ret, struct error *err)
 {
     struct client client;
@@ -368,7 +409,9 @@ static int load(struct squeue *squeue, json_t **ret, struct error *err)
         .name = squeue->name,
         .has_open_alone = squeue->states == NULL && squeue->ids.count == 0 };
     client_init(&client, NULL, NULL);
-    int r = slurm_jobs_get(&client, &query, &found, err);
+    int r = check_nodes(squeue, &client, err);
+    if (r == 0)
+        r = slurm_jobs_get(&client, &query, &found, err);
     client_clear(&client);
     if (r < 0)
         return r;
@@ -493,7 +536,7 @@ static int print(struct squeue *squeue, struct error *err)
                          : squeue->format != NULL ? squeue->format
                          : squeue->is_steps       ? FORMAT_STEPS
                          : squeue->is_long        ? FORMAT_LONG
-                         : squeue->is_start       ? "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %R"
+                         : squeue->is_start       ? "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
                                                   : FORMAT_USUAL;
     r = squeue->long_format != NULL ? slurm_table_read_names(&table, squeue->long_format, err)
                                     : slurm_table_read_letters(&table, format, err);
@@ -501,10 +544,13 @@ static int print(struct squeue *squeue, struct error *err)
         r = load_details(jobs, err);
     if (r == 0 && !squeue->is_headless && (squeue->is_long || squeue->repeat_s > 0))
         slurm_print_date();
+    int sorted = check_sort(squeue, err);
+    if (sorted < 0)
+        (void)json_array_clear(jobs); // the header comes before the error
     if (r == 0)
         slurm_table_print(&table, jobs);
     slurm_table_clear(&table);
-    return r;
+    return r < 0 ? r : sorted;
 }
 
 int slurm_run_squeue(const struct slurm_program *program, int argc, char **argv)
@@ -534,5 +580,7 @@ int slurm_run_squeue(const struct slurm_program *program, int argc, char **argv)
             (void)sleep((unsigned)squeue.repeat_s);
     } while (r == 0 && squeue.repeat_s > 0);
     slurm_ids_clear(&squeue.ids);
+    if (r == -EINVAL)
+        return slurm_fail(program, &err);
     return r < 0 ? slurm_fail_load("slurm_load_jobs", &err) : 0;
 }

@@ -50,6 +50,15 @@ static int check_mpi(struct slurm_job *job, struct error *err)
         job->mpi = NULL;
         return 0;
     }
+    if (kind == NULL) {
+        _cleanup_free_ char *shown = text_escape(name, 60);
+        (void)fprintf(stderr,
+            "srun: error: Couldn't find the specified plugin name for mpi/%s looking at all files\n"
+            "srun: error: cannot find mpi plugin for mpi/%s\n"
+            "srun: error: MPI: Cannot create context for mpi/%s\n"
+            "srun: error: MPI: Unable to load any plugin\n",
+            shown, shown, shown);
+    }
     if (kind == NULL)
         return error_set(err, -EINVAL, "Invalid MPI type '%.60s', --mpi=list for acceptable types", name);
     job->mpi = kind->name;
@@ -138,7 +147,7 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
     if (r == 0)
         slurm_job_tell(job, program->name);
     if (r == 0 && *ret_first >= argc && !is_mpi_listed(job))
-        r = error_set(err, -EINVAL, "No command given to execute.");
+        r = error_mark(err, SLURM_FATAL, error_set(err, -EINVAL, "No command given to execute."));
     return r == 0 && !is_mpi_listed(job) ? check_mpi(job, err) : r;
 }
 
@@ -188,9 +197,14 @@ static int enter_job(const struct slurm_job *job, struct error *err)
     client_init(&client, NULL, NULL);
     int r = client_get(&client, path, &found, err);
     client_clear(&client);
-    if (r == -ENOENT)
-        return error_set(err, r, "Unable to confirm allocation for job %" PRId64 ": Invalid job id specified",
+    if (r == -ENOENT) {
+        (void)fprintf(stderr,
+            "srun: error: Unable to confirm allocation for job %" PRId64 ": Invalid job id specified\n",
             job->job_id);
+        return error_mark(err, SLURM_NAMED,
+            error_set(err, r, "Check SLURM_JOB_ID environment variable. Expired or invalid job %" PRId64,
+                job->job_id));
+    }
     if (r == 0 && (!field_is(found, "state", "running") || field_text(found, "node") == NULL))
         return error_set(err, -EALREADY, "Job %" PRId64 " is not running", job->job_id);
     if (r < 0)
@@ -395,11 +409,14 @@ static int run_alone(
         strings_take(&job->kept, text_escape_fit(slash != NULL ? slash + 1 : argv[0], SPEC_NAME_MAX));
         job->name = job->kept.items[job->kept.count - 1];
     }
+    if (job->relative >= 0)
+        return error_mark(err, SLURM_FATAL,
+            error_set(err, -EINVAL, "--relative option invalid for job allocation request"));
     int r = slurm_job_settle(job, program, err);
     if (r == 0)
         r = make_command(job, argc, argv, &command, err);
     if (r < 0)
-        return r;
+        return job->refusal != NULL ? error_wrap(err, "Unable to allocate resources") : r;
     if (job->is_tested)
         return slurm_job_test(job, command, NULL, err);
     terminal.is_input_sent = settle_streams(job);
@@ -429,6 +446,7 @@ int slurm_run_srun(const struct slurm_program *program, int argc, char **argv)
     job.call.command = &srun_command;
     talk_as(program->name, "");
     int r = read_options(program, argc, argv, &job, &first, &err);
+    slurm_job_note_line(&job, program->name, argc, argv);
     if (job.job_id <= 0)
         job.job_id = plain_job();
     if (r == 0 && is_mpi_listed(&job))

@@ -2,11 +2,18 @@
 /* The tables of docs/slurm.md, "States and reasons". */
 #include "cli/slurm/state.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/memory.h"
+#include "base/strings.h"
 #include "cli/api/exit_code.h"
+#include "cli/slurm/steps.h"
+#include "cli/submit/slurm_option.h"
 #include "cli/term/field.h"
 
 enum {
@@ -134,6 +141,18 @@ const struct slurm_state *slurm_state_find(const char *name)
     return NULL;
 }
 
+int slurm_state_refuse(const char *program, const char *word, struct error *err)
+{
+    _cleanup_free_ char *shown = text_escape(word, 60);
+    (void)fprintf(stderr,
+        "%s: error: Invalid job state specified: %s\n"
+        "%s: error: Valid job states include: PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOUT,"
+        "NODE_FAIL,PREEMPTED,BOOT_FAIL,DEADLINE,OUT_OF_MEMORY,COMPLETING,CONFIGURING,RESIZING,RESV_DEL_HOLD,"
+        "REQUEUED,REQUEUE_FED,REQUEUE_HOLD,REVOKED,SIGNALING,SPECIAL_EXIT,STAGE_OUT,STOPPED\n\n",
+        program, shown, program);
+    return error_mark(err, SLURM_SAID, error_set(err, -EINVAL, "invalid state %s", shown));
+}
+
 const char *slurm_reason_of(const json_t *job)
 {
     const char *hold = field_text(job, "hold");
@@ -151,12 +170,26 @@ const char *slurm_reason_of(const json_t *job)
     return field_is(job, "state", "failed") ? "NonZeroExitCode" : "None";
 }
 
+/* Commands that could not be started: Slurm's status is the errno, and 0:53 for what it could not prepare. */
+static const struct {
+    int64_t code; // mgpu's
+    int slurm_code, slurm_signal;
+} starts[] = { { 125, 0, 53 }, { 126, EACCES, 0 }, { 127, ENOENT, 0 } };
+enum { STARTS = sizeof(starts) / sizeof(starts[0]) };
+
 void slurm_exit_of(const json_t *job, int *ret_code, int *ret_signal)
 {
     int64_t signal = field_integer(job, "signal", 0), code = field_integer(job, "exit_code", 0);
     bool is_limit = field_is(job, "ended_by", "time_limit") || field_is(job, "ended_by", "cancelled");
-    *ret_signal = (int)signal;
+    /* The SIGTERM of a cancellation is that of its processes, not of the job. */
+    bool is_cancelled_job = field_is(job, "ended_by", "cancelled") && !field_is_known(job, SLURM_STEP_WORD);
+    *ret_signal = is_cancelled_job && signal == SIGTERM ? 0 : (int)signal;
     *ret_code = signal != 0 || is_limit ? 0 : (int)code;
+    for (size_t i = 0; field_is(job, "ended_by", "start_failed") && i < STARTS; i++)
+        if (starts[i].code == code) {
+            *ret_code = starts[i].slurm_code;
+            *ret_signal = starts[i].slurm_signal;
+        }
     if (field_is(job, "ended_by", "oom")) {
         *ret_code = 0;
         *ret_signal = 125; // as Slurm has it

@@ -5,6 +5,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "base/error.h"
+
 struct slurm_state {
     const char *name, *compact; // "PENDING", "PD"
     bool is_over;
@@ -15,6 +17,9 @@ const struct slurm_state *slurm_state_of(const json_t *job);
 
 /* Finds a state by name or short form, ignoring case; NULL: none. */
 const struct slurm_state *slurm_state_find(const char *name);
+
+/* Prints that `word` is no state of a job, and which there are, as Slurm does; returns -EINVAL. */
+int slurm_state_refuse(const char *program, const char *word, struct error *err);
 
 /* "Resources", "NonZeroExitCode", "None". */
 const char *slurm_reason_of(const json_t *job);

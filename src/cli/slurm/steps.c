@@ -20,10 +20,18 @@ static bool has_batch(const json_t *job)
     return field_is_known(job, "started_at") && (kind == NULL || strcmp(kind, "sbatch") == 0);
 }
 
+/* The CPUs of the job on each node, however many tasks the step has. */
+static void set_cpus(json_t *step, const json_t *job)
+{
+    (void)json_object_set_new(
+        step, "cpus", json_real((double)slurm_job_cpus(job) / (double)slurm_job_nodes(job)));
+}
+
 /* The script has the times and the result of its job. */
 static json_t *make_batch(const json_t *job)
 {
     json_t *step = json_copy((json_t *)(uintptr_t)job);
+    set_cpus(step, job);
     (void)json_object_set_new(step, SLURM_STEP_WORD, json_string("batch"));
     (void)json_object_set_new(step, SLURM_STEP_TASKS, json_integer(1));
     (void)json_object_set_new(step, "name", json_string("batch"));
@@ -40,6 +48,7 @@ static json_t *make_extern(const json_t *job)
     bool is_over = field_is_known(job, "ended_at");
     for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
         (void)json_object_del(step, unknown[i]);
+    set_cpus(step, job);
     (void)json_object_set_new(step, SLURM_STEP_WORD, json_string("extern"));
     _cleanup_free_ char *nodes = slurm_text_node_count(job, 0);
     (void)json_object_set_new(step, SLURM_STEP_TASKS, json_integer(strtoll(nodes, NULL, 10)));

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/hostlist.h"
 #include "base/memory.h"
 #include "cli/options/ask.h"
@@ -104,11 +105,13 @@ static void settle_tasks(struct slurm_job *job)
 static int settle_model(struct slurm_job *job, int64_t gpus, struct error *err)
 {
     const char *model = job->gpu_model != NULL ? job->gpu_model : job->constraint;
-    if (gpus == 0 && job->constraint != NULL)
-        return error_set(err, -EINVAL,
+    if (gpus == 0 && job->constraint != NULL) {
+        (void)error_set(err, -EINVAL, "Invalid feature specification");
+        return error_hint(err,
             "--constraint=%.60s is not supported without GPUs: features of nodes are the models of their "
             "GPUs",
             job->constraint);
+    }
     if (job->gpu_model != NULL && job->constraint != NULL && strcasecmp(job->gpu_model, job->constraint) != 0)
         return error_set(err, -EINVAL, "--constraint=%.60s is not the type of the GPUs, %.60s",
             job->constraint, job->gpu_model);
@@ -275,11 +278,33 @@ static int settle_nodes(struct slurm_job *job, struct error *err)
     return r;
 }
 
+/* The limit may not be below --time-min, which has no other effect here. */
+static int check_least_time(const struct slurm_job *job, struct error *err)
+{
+    if (job->time_s <= 0 || job->least_s <= job->time_s)
+        return 0;
+    return error_set(err, -EINVAL, "Invalid time-min specification (exceeds job's time or other limits)");
+}
+
+void slurm_job_note_line(struct slurm_job *job, const char *program, int argc, char **argv)
+{
+    _cleanup_buffer_ struct buffer line = { 0 };
+    buffer_append_text(&line, program);
+    for (int i = 1; i < argc && line.length < SLURM_LINE_MAX; i++)
+        buffer_printf(&line, " %.*s", SLURM_LINE_MAX, argv[i]);
+    _cleanup_free_ char *kept = text_escape_fit(buffer_text(&line), SLURM_LINE_MAX);
+    slurm_job_note_set(job, SLURM_NOTE_LINE, kept);
+}
+
 int slurm_job_settle_request(struct slurm_job *job, struct error *err)
 {
     if ((job->memory_options & (job->memory_options - 1)) != 0)
         return error_set(err, -EINVAL, "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.");
-    int r = settle_nodes(job, err);
+    if (job->refusal != NULL)
+        return error_set(err, -EINVAL, "%s", job->refusal);
+    int r = check_least_time(job, err);
+    if (r == 0)
+        r = settle_nodes(job, err);
     settle_tasks(job);
     if (r == 0)
         r = slurm_job_check_distribution(job, job->nodes, err);

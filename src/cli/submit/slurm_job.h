@@ -42,7 +42,9 @@ struct slurm_job {
     const char *gpu_bind; // --gpu-bind, or NULL
     const char *command;  // for salloc --no-shell: NULL
     bool is_without_shell;
-    int kill_signal; // salloc --kill-command; 0: none
+    int64_t least_s;     // of --time-min; 0: none
+    const char *refusal; // of a value that slurmctld refuses, in its words; NULL: none
+    int kill_signal;     // salloc --kill-command; 0: none
 };
 
 /* Converts "afterok:12:13,after:14+10" to "after" of the API; *ret is NULL for an empty value. */
@@ -71,6 +73,11 @@ void slurm_job_record(
 
 /* Adds or replaces a kept option. */
 void slurm_job_note_set(struct slurm_job *job, const char *name, const char *value);
+
+#define SLURM_LINE_MAX 480 // bytes of the command line that are kept
+
+/* Keeps the command line with the job, for SubmitLine of sacct; what is longer is cut. */
+void slurm_job_note_line(struct slurm_job *job, const char *program, int argc, char **argv);
 
 /* Converts the options to those of submit: nodes, CPUs, memory, GPUs, time, mail. */
 int slurm_job_settle_request(struct slurm_job *job, struct error *err);

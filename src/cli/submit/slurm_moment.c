@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/memory.h"
+#include "cli/submit/slurm_option.h"
 
 #define MILLI      1000
 #define CENTURY    100 // of two digits, since 1900
@@ -297,8 +298,15 @@ int slurm_parse_moment(const char *what, const char *text, enum slurm_tense tens
         return 0;
     }
     bool is_number = text[count_digits(text)] == '\0'; // a date that does not exist, and no age of seconds
-    return tense == SLURM_PAST && !is_number ? when_parse_past(text, what, now_ms, zone, ret_ms, err)
-                                             : when_parse(text, what, now_ms, zone, ret_ms, err);
+    struct error ours = { 0 };
+    int r = tense == SLURM_PAST && !is_number ? when_parse_past(text, what, now_ms, zone, ret_ms, &ours)
+                                              : when_parse(text, what, now_ms, zone, ret_ms, &ours);
+    if (r == 0)
+        return 0;
+    (void)error_set(
+        err, r, "Invalid time specification (pos=%d): %.60s", strncasecmp(text, "now", 3) == 0 ? 3 : 0, text);
+    (void)error_hint(err, "%.120s%s%.120s", ours.message, ours.hint[0] != '\0' ? "; " : "", ours.hint);
+    return error_mark(err, SLURM_BARE, r);
 }
 
 char *slurm_time_text(int64_t wall_ms, const char *otherwise)

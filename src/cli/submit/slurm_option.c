@@ -89,8 +89,14 @@ int slurm_set_clusters(void *target, const struct slurm_option *option, const ch
     char *rest = copy;
     (void)target, (void)option;
     for (char *name = NULL; (name = strsep(&rest, ", ")) != NULL;)
-        if (name[0] != '\0' && strcmp(name, SLURM_CLUSTER) != 0 && strcasecmp(name, "all") != 0)
-            return error_set(err, -EINVAL, "No cluster '%.60s' known by database.", name);
+        if (name[0] != '\0' && strcmp(name, SLURM_CLUSTER) != 0 && strcasecmp(name, "all") != 0) {
+            (void)error_set(err, -EINVAL, "No cluster '%.60s' known by database.", name);
+            (void)error_hint(err,
+                "'%.60s' can't be reached now, or it is an invalid entry for --cluster.  Use 'sacctmgr list "
+                "clusters' to see available clusters.",
+                name);
+            return error_mark(err, SLURM_BOTH, -EINVAL);
+        }
     return 0;
 }
 

@@ -88,6 +88,18 @@ struct slurm_option {
 /* Why --yaml of lists is refused. */
 #define SLURM_NO_YAML "--json prints the same as JSON"
 
+/* How the commands print the sentence of an error: `kind` of struct error. */
+enum slurm_words {
+    SLURM_ERROR, // "sbatch: error: SENTENCE"
+    SLURM_FATAL, // "sbatch: fatal: SENTENCE"
+    SLURM_NAMED, // "sbatch: SENTENCE"
+    SLURM_BARE,  // "SENTENCE"
+    SLURM_BOTH,  // "sbatch: error: SENTENCE", and the hint in the same way
+    SLURM_LED,   // the hint alone, and then "sbatch: error: SENTENCE"
+    SLURM_SAID,  // nothing: it has been printed
+    SLURM_WORDS,
+};
+
 struct slurm_reading;
 
 /* Called for an option that has no effect on what runs. */

@@ -154,8 +154,8 @@ const struct slurm_option slurm_submit_options[] = {
     ACCEPTED("thread-spec", 0, "n", ANY, "THREAD_SPEC", "threads for the system"),
     ACCEPTED("threads", 'T', "n", R, "THREADS", "threads of srun"),
     ACCEPTED("threads-per-core", 0, "n", ANY, "THREADS_PER_CORE", "threads of a core"),
-    ACCEPTED(
-        "time-min", 0, "time", ANY, NULL, "shortest time limit that will do: the job gets all of --time"),
+    DONE("time-min", 0, "time", ANY, slurm_set_least_time, NULL,
+        "shortest time limit that will do: the job gets all of --time"),
     ACCEPTED("tmp", 0, "size", ANY, NULL, "disk for temporary files"),
     ACCEPTED("unbuffered", 'u', NULL, R, "UNBUFFEREDIO", "output at once, as it always comes"),
     ACCEPTED("use-min-nodes", 0, NULL, ANY, "USE_MIN_NODES", "as few nodes as possible"),

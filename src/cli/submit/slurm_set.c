@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"
@@ -88,10 +90,15 @@ SETTER(nodes)
     _cleanup_free_ char *least = xstrndup(value, dash != NULL ? (size_t)(dash - value) : strlen(value));
     int64_t most = 0;
     (void)option;
-    int r = parse_integer(least, "--nodes", 1, ASK_NODES_MAX, &job->nodes, err);
+    bool is_zero = least[0] != '\0' && strspn(least, "0") == strlen(least);
+    int r = is_zero ? -ERANGE : parse_integer(least, "--nodes", 1, ASK_NODES_MAX, &job->nodes, NULL);
     if (r == 0 && dash != NULL)
-        r = parse_integer(dash + 1, "--nodes", job->nodes, ASK_NODES_MAX, &most, err);
-    return r;
+        r = parse_integer(dash + 1, "--nodes", job->nodes, ASK_NODES_MAX, &most, NULL);
+    if (is_zero) { // slurmctld refuses it
+        job->refusal = "Node count specification invalid";
+        return 0;
+    }
+    return r < 0 ? error_set(err, -EDOM, "\"%.60s\" is not a valid node count", value) : 0;
 }
 
 SETTER(gpus)
@@ -134,6 +141,13 @@ SETTER(time)
     return 0;
 }
 
+SETTER(least_time)
+{
+    return slurm_parse_time("--time-min", value, &((struct slurm_job *)target)->least_s, NULL) < 0
+               ? slurm_bad_value(option, err)
+               : 0;
+}
+
 /* Higher runs first here, and later there. */
 SETTER(nice)
 {
@@ -157,9 +171,14 @@ SETTER(moment)
     _cleanup_free_ char *name = option_name(option);
     char utc[32];
     int64_t ms = 0;
-    int r = slurm_parse_moment(name, value, SLURM_AHEAD, clock_wall_ms(), &when_local, &ms, NULL);
+    struct error why = { 0 };
+    int r = slurm_parse_moment(name, value, SLURM_AHEAD, clock_wall_ms(), &when_local, &ms, &why);
     utc_format(ms, utc, sizeof(utc));
-    return r < 0 ? slurm_bad_value(option, err) : ask_set(ask_of(job), NULL, option->name, name, utc, err);
+    if (r < 0) {
+        (void)slurm_bad_value(option, err);
+        return error_mark(err, SLURM_LED, error_hint(err, "%s", why.message));
+    }
+    return ask_set(ask_of(job), NULL, option->name, name, utc, err);
 }
 
 SETTER(dependency)
@@ -249,6 +268,10 @@ SETTER(export)
             buffer_printf(&names, "%s%s", names.length > 0 ? "," : "", word);
     }
     bool is_none = names.length == 0 || strcasecmp(value, "NONE") == 0 || strcasecmp(value, "NIL") == 0;
+    /* As a login would have it: without --export the home directory is that of the environment. */
+    const struct passwd *user = strcasecmp(value, "NONE") == 0 ? getpwuid(geteuid()) : NULL;
+    if (user != NULL)
+        strings_set_env(&job->submit.env, "HOME", user->pw_dir);
     job->submit.export = is_all ? "all" : is_none ? "minimal" : keep(job, buffer_text(&names));
     return 0;
 }
@@ -369,7 +392,7 @@ SETTER(licenses)
     for (char *one = NULL; (one = strsep(&rest, ",;|")) != NULL;) {
         const char *colon = strrchr(one, ':');
         if (one[0] != '\0' && (colon == NULL || strcmp(colon, ":0") != 0))
-            return error_set(err, -EINVAL, "Invalid license specification");
+            job->refusal = "Invalid license specification";
     }
     slurm_job_note_set(job, option->name, value);
     return 0;

@@ -18,6 +18,7 @@ slurm_set_fn slurm_set_invalid_dependency;
 slurm_set_fn slurm_set_job_clusters;
 slurm_set_fn slurm_set_kill;
 slurm_set_fn slurm_set_kill_command;
+slurm_set_fn slurm_set_least_time;
 slurm_set_fn slurm_set_licenses;
 slurm_set_fn slurm_set_mail_type;
 slurm_set_fn slurm_set_memory;

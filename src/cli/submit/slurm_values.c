@@ -97,7 +97,8 @@ static int skip_other(const char *item, struct error *err)
     const char *colon = strrchr(item, ':');
     if (colon != NULL && colon > item && colon[1] != '\0' && strspn(colon + 1, "0") == strlen(colon + 1))
         return 0;
-    return error_set(err, -EINVAL,
+    (void)error_set(err, -EINVAL, "Invalid generic resource (gres) specification");
+    return error_hint(err,
         "--gres: '%.60s' is not gpu, gpu:NUMBER or gpu:TYPE:NUMBER; there is no other generic resource",
         item);
 }
