@@ -221,10 +221,9 @@ int feed_run(struct feed *feed, struct error *err)
     /* Whoever reads this may press Ctrl-C, which is handled from here on. */
     feed_log_say(&feed->log, "started; jobs come from %s. Ctrl-C stops the scheduler, jobs continue",
         feed->settings->jobs_path[0] != '\0' ? feed->settings->jobs_path : "no file");
-    /* Only this process starts its own mgpud anew: no request may wait for that, a new one or one that was
-     * cut. */
-    if (feed->daemon.pidfd >= 0)
-        client_hurry(&feed->call->client);
+    /* No request waits for an mgpud that is restarting, a new one or one that was cut: only this process
+     * starts its own anew, and another one may have another store, which connect_again() asks first. */
+    client_hurry(&feed->call->client);
     loop(feed, signals);
     r = feed_sync_last(feed, err);
     feed_events_close(&feed->events);
