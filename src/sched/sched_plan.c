@@ -176,8 +176,8 @@ static int64_t host_free(const struct search *search, uint32_t node, int64_t fro
     return at < from ? from : at;
 }
 
-/* When each suitable GPU of the node can serve the request, soonest first. */
-static size_t gpu_times(const struct search *search, uint32_t node, struct gpu_time *ret)
+/* When each suitable GPU of the node can serve the request, soonest first, and not before `from_ms`. */
+static size_t gpu_times(const struct search *search, uint32_t node, int64_t from_ms, struct gpu_time *ret)
 {
     const struct sched *sched = search->sched;
     const struct cluster_node *where = &sched->cluster.nodes[node];
@@ -191,8 +191,8 @@ static size_t gpu_times(const struct search *search, uint32_t node, struct gpu_t
         if (!is_shared && where->gpus[i].memory_external > 0)
             continue;
         int64_t at = is_shared ? share_free(search, node, i) : free_ms[i];
-        if (at < sched->now_ms)
-            at = sched->now_ms;
+        if (at < from_ms)
+            at = from_ms;
         at = at < TIME_NEVER ? past_holds(search, node, i, at) : at;
         if (at < TIME_NEVER)
             insert_gpu(ret, count++, (struct gpu_time){ i, at });
@@ -214,6 +214,32 @@ static void add_gpu(
     };
 }
 
+/* Whether a GPU of the node may be kept for others later on, although it is free before. */
+static bool is_kept_later(const struct sched *sched, uint32_t node)
+{
+    const struct cluster_node *where = &sched->cluster.nodes[node];
+    bool is_kept = node < sched->n_nodes && sched->nodes[node].n_holds > 0;
+    for (size_t i = 0; i < where->n_gpus && !is_kept; i++)
+        is_kept = where->gpus[i].n_bookings > 0 || where->gpus[i].return_ms < TIME_NEVER;
+    return is_kept;
+}
+
+/* When `count` GPUs, and CPUs and memory, are there together: a GPU that is free before is asked again. */
+static int64_t times_together(const struct search *search, uint32_t node, uint32_t count,
+    struct gpu_time times[NODE_GPUS_LIMIT], size_t *ret_found)
+{
+    int64_t from_ms = search->sched->now_ms;
+    for (;;) {
+        *ret_found = count > 0 ? gpu_times(search, node, from_ms, times) : 0;
+        if (*ret_found < count)
+            return TIME_NEVER;
+        int64_t at = host_free(search, node, count > 0 ? times[count - 1].free_ms : from_ms);
+        if (at == TIME_NEVER || at <= from_ms || count == 0 || !is_kept_later(search->sched, node))
+            return at;
+        from_ms = at;
+    }
+}
+
 /* The earliest time for `count` GPUs of this node; they are added to `ret` when it is not NULL. */
 static int64_t node_when(const struct search *search, uint32_t node, uint32_t count, struct allocation *ret)
 {
@@ -221,11 +247,8 @@ static int64_t node_when(const struct search *search, uint32_t node, uint32_t co
     const struct cluster_node *where = &search->sched->cluster.nodes[node];
     if (!where->is_up || where->is_drained || !cluster_node_admits(where, search->request))
         return TIME_NEVER;
-    size_t found = count > 0 ? gpu_times(search, node, times) : 0;
-    if (found < count)
-        return TIME_NEVER;
-    int64_t at = count > 0 ? times[count - 1].free_ms : search->sched->now_ms;
-    at = host_free(search, node, at);
+    size_t found = 0;
+    int64_t at = times_together(search, node, count, times, &found);
     if (at == TIME_NEVER || ret == NULL)
         return at;
     /* Of those free by then, the ones that become free last: earlier ones are left to other jobs. */
@@ -341,7 +364,7 @@ static int64_t plan_picks(struct search *search, struct allocation *ret)
                 name != NULL ? cluster_find(cluster, name) : &cluster->nodes[first];
             int64_t free_at = TIME_NEVER;
             size_t n = node != NULL && node->is_up && !node->is_drained
-                           ? gpu_times(search, node->position, times)
+                           ? gpu_times(search, node->position, search->sched->now_ms, times)
                            : 0;
             for (size_t k = 0; k < n; k++) {
                 if (node->gpus[times[k].gpu].index != request->picks[i].index)

@@ -286,6 +286,33 @@ static void a_named_gpu_is_promised_for_when_the_host_has_room_as_well(void **st
     assert_false(scene_runs(scene, other));
 }
 
+/* The second GPU is free now and reserved from +50 s on; the memory comes free at +100 s, the first at +500
+ * s. */
+static void a_gpu_is_not_promised_for_a_time_when_it_is_reserved(void **state)
+{
+    struct scene *scene = *state;
+    struct sched_look look;
+    struct error err = { 0 };
+    uint32_t uid = 7;
+    struct sched_request one = { .gpus = 1 };
+    scene_open(scene, 1, 2);
+    scene_add(scene, 1, 500);
+    struct sched_reservation reservation = { .id = 1,
+        .from_ms = scene->now_ms + 50000,
+        .until_ms = scene->now_ms + 10000000,
+        .uids = &uid,
+        .n_uids = 1 };
+    assert_int_equal(sched_reserve(scene->sched, scene->now_ms, &one, &reservation, &err), 0);
+    free(reservation.gpus);
+    struct sched_job_spec holder = scene_job(scene, 0, 100), job = scene_job(scene, 1, 30);
+    holder.key.request.memory = job.key.request.memory = 200ULL << 30;
+    job.key.limit_ms = 30000;
+    assert_true(scene_runs(scene, scene_submit(scene, &holder)));
+    assert_false(scene_runs(scene, scene_submit(scene, &job)));
+    assert_true(sched_look(scene->sched, job.id, scene->now_ms, &look));
+    assert_int_equal(look.shadow_ms, scene->now_ms + 500000);
+}
+
 static uint64_t add_preemptible(struct scene *scene, uint32_t gpus, uint32_t nodes)
 {
     struct sched_job_spec spec = scene_job(scene, gpus, 10000);
@@ -508,6 +535,8 @@ int main(void)
             preemptible_jobs_give_way_and_lose_the_least, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(
             a_named_gpu_is_promised_for_when_the_host_has_room_as_well, open_scene, close_scene),
+        cmocka_unit_test_setup_teardown(
+            a_gpu_is_not_promised_for_a_time_when_it_is_reserved, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(
             preemptible_jobs_give_way_to_a_job_on_several_nodes, open_scene, close_scene),
         cmocka_unit_test_setup_teardown(an_idle_job_gives_way_until_it_works_again, open_scene, close_scene),
