@@ -2,7 +2,8 @@
 /*
  * mgpud drops root right after starting this process, so a dead agent could not be replaced without it. It
  * does nothing else: no event loop, no allocation, and it waits for three things (control socket, worker,
- * time). Workers outlive it only until they notice that their link has closed.
+ * time). Workers outlive it only until they notice that their link has closed. While mgpud does not read, it
+ * gets no further link.
  */
 #include "agent/keeper.h"
 
@@ -41,7 +42,7 @@ static int start_worker(struct keeper *keeper)
         return -errno;
     _cleanup_close_ int ours = link[0];
     _cleanup_close_ int theirs = link[1];
-    int r = descriptor_send(keeper->control_fd, "L", 1, theirs); // mgpud uses only the descriptor
+    int r = descriptor_offer(keeper->control_fd, "L", 1, theirs); // mgpud uses only the descriptor
     if (r < 0)
         return r;
     pid_t pid = child_fork(ours, &keeper->worker);
@@ -89,7 +90,9 @@ static bool step(struct keeper *keeper)
     if (keeper->worker >= 0 || clock_boot_ms() < keeper->start_at_ms)
         return true;
     int r = start_worker(keeper);
-    if (r < 0) {
+    if (r == -EAGAIN) // mgpud has not taken the last link yet
+        plan_start(keeper);
+    else if (r < 0) {
         log_error("cannot start the agent: %s", strerror(-r));
         plan_start(keeper);
     }

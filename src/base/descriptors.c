@@ -2,7 +2,9 @@
 #include "base/descriptors.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -33,6 +35,14 @@ int descriptor_send(int socket, const void *packet, size_t length, int fd)
         n = sendmsg(socket, &message, MSG_NOSIGNAL);
     while (n < 0 && errno == EINTR);
     return n < 0 ? -errno : 0;
+}
+
+int descriptor_offer(int socket, const void *packet, size_t length, int fd)
+{
+    int unread = 0;
+    if (ioctl(socket, SIOCOUTQ, &unread) == 0 && unread > 0)
+        return -EAGAIN;
+    return descriptor_send(socket, packet, length, fd);
 }
 
 int descriptor_receive(int socket, void *packet, size_t length, int *ret_fd)

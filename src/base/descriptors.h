@@ -8,6 +8,10 @@
 /* Sends the packet, with `fd` unless it is -1. Returns 0 or a negative errno. */
 int descriptor_send(int socket, const void *packet, size_t length, int fd);
 
+/* The same for a peer that may have been stopped: -EAGAIN while it has not read the packets before.
+ * Descriptors that wait to be read count against a limit that all processes of the user have in common. */
+int descriptor_offer(int socket, const void *packet, size_t length, int fd);
+
 /*
  * Receives a packet of exactly `length` bytes. Returns 1 and sets *ret_fd to the descriptor it carried
  * (close-on-exec) or -1; 0 if the peer has closed; -EBADMSG for a packet of another length; else a negative

@@ -480,6 +480,8 @@ _Noreturn void init_run(const struct init *init)
     struct place place = { .error_fd = -1, .input_fd = -1 };
     int log_fd = prepare(init, &place);
     report_ready(init, log_fd, &place);
+    if (user_limit_files(init->spec) < 0) // it only lowers them
+        _exit(1);
     struct init_status status = { .phase = INIT_NEVER };
     struct outputs outputs = { .log_fd = log_fd, .error_fd = place.error_fd };
     if (is_gate_open(init)) {

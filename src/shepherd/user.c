@@ -77,19 +77,31 @@ static bool is_proved(const struct launch_spec *spec)
            !has_capabilities();
 }
 
-static int set_limits(const struct launch_spec *spec)
+/* As many open descriptors as the spec permits or this process may have, until user_limit_files. */
+static int raise_files(const struct launch_spec *spec)
 {
     if (spec->nofile_soft == 0 && spec->nofile_hard == 0)
         return 0;
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return -errno;
+    if (spec->nofile_hard > limit.rlim_max)
+        limit.rlim_max = spec->nofile_hard;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : 0;
+}
+
+int user_limit_files(const struct launch_spec *spec)
+{
+    struct rlimit limit;
+    if (spec->nofile_soft == 0 && spec->nofile_hard == 0)
+        return 0;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return -errno;
     if (spec->nofile_hard != 0)
         limit.rlim_max = spec->nofile_hard;
-    if (spec->nofile_soft != 0)
-        limit.rlim_cur = spec->nofile_soft;
-    if (limit.rlim_cur > limit.rlim_max)
-        limit.rlim_cur = limit.rlim_max;
+    limit.rlim_cur =
+        spec->nofile_soft != 0 && spec->nofile_soft < limit.rlim_max ? spec->nofile_soft : limit.rlim_max;
     return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : 0;
 }
 
@@ -113,7 +125,7 @@ static int set_other_limits(const struct launch_spec *spec)
 
 int user_become(const struct launch_spec *spec, enum launch_step *ret_step)
 {
-    int r = set_limits(spec);
+    int r = raise_files(spec);
     if (r == 0)
         r = set_other_limits(spec);
     if (r < 0)

@@ -128,5 +128,5 @@ int uplink_worker_link(struct uplink_worker *worker, int link_fd)
 {
     if (worker->control_fd < 0)
         return -ENOTCONN;
-    return descriptor_send(worker->control_fd, "L", 1, link_fd);
+    return descriptor_offer(worker->control_fd, "L", 1, link_fd);
 }

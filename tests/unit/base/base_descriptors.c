@@ -71,6 +71,17 @@ static void a_packet_of_another_length_leaves_nothing_open(void **state)
     assert_int_equal(lowest_free(), free_before);
 }
 
+static void a_second_packet_is_not_offered_before_the_first_is_read(void **state)
+{
+    int packet = 7, received = 0, fd = -1;
+    assert_int_equal(descriptor_offer(pair[0], &packet, sizeof(packet), pair[0]), 0);
+    assert_int_equal(descriptor_offer(pair[0], &packet, sizeof(packet), pair[0]), -EAGAIN);
+    assert_int_equal(descriptor_receive(pair[1], &received, sizeof(received), &fd), 1);
+    (void)close(fd);
+    assert_int_equal(descriptor_offer(pair[0], &packet, sizeof(packet), -1), 0);
+    assert_int_equal(descriptor_receive(pair[1], &received, sizeof(received), &fd), 1);
+}
+
 static void the_end_of_the_other_side_is_told(void **state)
 {
     int packet = 7, fd = -1;
@@ -104,6 +115,7 @@ int main(void)
         CASE(a_descriptor_comes_along_and_is_closed_on_exec),
         CASE(a_packet_may_come_alone),
         CASE(a_packet_of_another_length_leaves_nothing_open),
+        CASE(a_second_packet_is_not_offered_before_the_first_is_read),
         CASE(the_end_of_the_other_side_is_told),
         CASE(more_are_allowed_up_to_the_hard_limit),
     };

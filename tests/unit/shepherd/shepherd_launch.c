@@ -6,15 +6,19 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "fixture.h"
@@ -361,6 +365,50 @@ static void the_job_is_its_user_with_his_groups_and_umask(void **state)
                                    "0\n");
 }
 
+#define IN_FLIGHT 200 // more than the job's limit
+
+/* The user's own: they are sent, and nobody reads them. */
+static pid_t send_unread(uid_t uid)
+{
+    int ready[2];
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int pair[2], r = socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, pair);
+        if (r == 0 && geteuid() == 0)
+            r = setresuid(uid, uid, uid);
+        for (int i = 0; r == 0 && i < IN_FLIGHT; i++) {
+            r = descriptor_send(pair[0], "x", 1, pair[0]);
+            if (r == -EAGAIN && socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, pair) == 0)
+                r = 0;
+        }
+        (void)!write(ready[1], r == 0 ? "y" : "n", 1);
+        (void)pause();
+        _exit(0);
+    }
+    char byte = 0;
+    assert_true(pid > 0);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(byte, 'y');
+    (void)close(ready[0]);
+    (void)close(ready[1]);
+    return pid;
+}
+
+static void descriptors_in_flight_of_the_user_keep_no_job_with_a_low_limit_from_starting(void **state)
+{
+    struct fixture *f = *state;
+    f->spec.nofile_soft = 77;
+    f->spec.nofile_hard = 88;
+    fixture_script(f, "ulimit -n; ulimit -Hn");
+    pid_t sender = send_unread(f->spec.uid);
+    fixture_run(f);
+    (void)kill(sender, SIGKILL);
+    (void)waitpid(sender, NULL, 0);
+    assert_end(f, END_EXIT, 0);
+    assert_string_equal(f->output, "77\n88\n");
+}
+
 static void a_second_shepherd_leaves(void **state)
 {
     struct fixture *f = *state;
@@ -527,6 +575,7 @@ int main(void)
         CASE(the_job_has_exactly_three_descriptors),
         CASE(after_a_setup_too),
         CASE(the_job_is_its_user_with_his_groups_and_umask),
+        CASE(descriptors_in_flight_of_the_user_keep_no_job_with_a_low_limit_from_starting),
         CASE(a_second_shepherd_leaves),
         CASE(nogo_wins_and_nothing_is_executed),
         CASE(a_verdict_of_a_dead_shepherd_is_not_used_again),
