@@ -36,7 +36,7 @@ enum change_kind {
                              // UINT32_MAX: of all, start there
     CHANGE_JOB_REFUSED,      // `job` does not start on the nodes in `text`; NULL: on any again
     CHANGE_NODE_PARKING, // an operator has tested whether jobs can be parked there: `text` says the result
-    CHANGE_PARK_BAR, // the scheduler does not park `job` by its own rule, because of `text`; NULL: it may
+    CHANGE_PARK_BAR,     // the scheduler does not park `job` by its own rule, because of `text`; NULL: it may
     CHANGE_KINDS,
 };
 
@@ -94,6 +94,7 @@ struct cluster_change {
     uint64_t job;       // of CHANGE_JOB_REFUSED and CHANGE_PARK_BAR
     uint32_t shares;    // of CHANGE_NODE_UP: as in HELLO (wire/message.h); 0: not known
     bool parks;         // of CHANGE_NODE_UP: the scheduler may park jobs there by its own rule
+    bool returns_home;  // of CHANGE_NODE_UP: and they return only to the GPUs that they left
 };
 
 extern const struct record_type cluster_device_record;

@@ -145,7 +145,8 @@ const char *park_why_not(const struct cluster *cluster, const struct job *job)
         { job->array_job != 0 || job_is_array(job), "it is an element of an array" },
         { is_active && job_is_wide(job), "it runs on several nodes" },
         { is_active && job_run(job)->suspended_ms != 0, "it is suspended" },
-        { is_active && (node == NULL || !node->parks), "its node cannot park jobs, or has not proven it" },
+        { is_active && (node == NULL || !node->parks),
+            "its node has not passed a test of parking with this driver (mgpu gpu test --park)" },
         { is_part_of_gpu || (node != NULL && has_parts_of_gpus(cluster, node, job)),
             "it has parts of GPUs, or GPUs of unknown models" },
     };
@@ -181,6 +182,7 @@ struct cluster_node *cluster_take_node(struct cluster *cluster, const struct clu
     size_t count = change->devices.count;
     node->shares = change->shares;
     node->parks = change->parks;
+    node->returns_home = change->returns_home;
     cluster_forget_gpus(node);
     for (size_t i = 0; i < count; i++)
         (void)cluster_set_gpu(cluster, node, devices[i].index, devices[i].uuid,

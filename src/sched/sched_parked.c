@@ -334,7 +334,7 @@ static bool may_return_to(const struct cluster_node *node, const struct cluster_
     const struct cluster_gpu *own = &node->gpus[parked->left.gpus[0].gpu];
     if (has_left(parked, node->position, (uint32_t)(gpu - node->gpus)))
         return true;
-    return is_one_kind && gpu->is_known && gpu->model == own->model &&
+    return is_one_kind && !node->returns_home && gpu->is_known && gpu->model == own->model &&
            gpu->memory_bytes == own->memory_bytes &&
            (rules->n_own_allow == 0 || is_among(gpu->index, rules->own_allow, rules->n_own_allow));
 }

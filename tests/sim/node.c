@@ -774,7 +774,7 @@ void node_heal(struct node *node)
 /* The caller frees the names. */
 static void describe(struct node *node, struct gpu_state gpus[NODE_GPUS])
 {
-    static char model[] = "Modelled"; // a parked job may return on another one of its model
+    static char model[] = NODE_MODEL; // a parked job may return on another one of its model
     for (uint32_t i = 0; i < NODE_GPUS; i++) {
         struct condition *condition = &node->conditions[i];
         char uuid[16];
@@ -838,13 +838,14 @@ void node_hello(struct node *node)
     describe(node, gpus);
     char boot[64];
     (void)snprintf(boot, sizeof(boot), "boot-%" PRIu64 BOOT_SPOOL_MARK "%" PRIu64, node->boot, node->wipes);
-    char feature[] = "park";
+    char feature[] = "park", driver[] = NODE_DRIVER;
     struct node_feature features[] = { { .name = feature, .is_on = 1 } };
     struct message_hello hello = { .protocol = LINK_PROTOCOL,
         .node = node->name,
         .boot_id = boot,
         .cpus = 2,
         .features = { features, 1 },
+        .driver = driver,
         .parks_ranks = 1 };
     hello.gpus = (struct record_list){ gpus, NODE_GPUS };
     agent_core_link_up(node->core, node->world->now_ms, &hello);

@@ -65,6 +65,8 @@ struct spooled {
     struct spooled *next;
 };
 
+#define NODE_MODEL    "Modelled"
+#define NODE_DRIVER   "1.0"
 #define NODE_LONG_UID 1002U // whose jobs are long
 
 /* How one of its GPUs is. */

@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 import harness
+from proof import prove
 from test_park import Cuda, await_phase, goes_on, phase, start_work
 
 TIMES = ('--park-after', '1s', '--park-cost', '100ms', '--grace', '100ms')
@@ -25,7 +26,9 @@ def cuda(place):
 
 
 def start(make_instance, cuda, mode='auto', gpus='sim:1x24G'):
-    return make_instance(gpus=gpus, arguments=('--park', mode, *TIMES, *cuda.arguments))
+    instance = make_instance(gpus=gpus, arguments=('--park', mode, *TIMES, *cuda.arguments))
+    assert prove(instance).status == 200
+    return instance
 
 
 def seconds(text):

@@ -59,6 +59,7 @@ static void describe_node(const struct core *core, const struct core_node *node,
         .devices = { .items = devices, .count = count },
         .shares = node->hello.shares,
         .parks = node->hello.parks_ranks != 0 && core_parking_is_proven(core, node->name),
+        .returns_home = !core_return_elsewhere_is_proven(core, node->name),
     };
 }
 

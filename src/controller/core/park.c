@@ -215,8 +215,14 @@ enum park_proof_state core_park_proof_state(const struct core *core, const char 
 
 bool core_parking_is_proven(const struct core *core, const char *node)
 {
-    const struct core_node *place = core_find_node(core, node);
-    return place != NULL && core_node_parks(place);
+    return core_park_proof_state(core, node) == PARK_PROOF_PASSED;
+}
+
+bool core_return_elsewhere_is_proven(const struct core *core, const char *node)
+{
+    const struct park_proof *proof = core_park_proof(core, node);
+    return core_parking_is_proven(core, node) && proof->elsewhere != NULL &&
+           park_elsewhere_find(proof->elsewhere) == PARK_ELSEWHERE_PASSED;
 }
 
 const char *park_proof_state_name(enum park_proof_state state)

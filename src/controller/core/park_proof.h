@@ -29,6 +29,9 @@ enum park_proof_state core_park_proof_state(const struct core *core, const char 
  * scheduler may park jobs there by its own rule. */
 bool core_parking_is_proven(const struct core *core, const char *node);
 
+/* True if memory came back as it was on another GPU, too. */
+bool core_return_elsewhere_is_proven(const struct core *core, const char *node);
+
 /* Replaces an earlier one of that node. `proof` is taken over; the result as of core_park_proof(). */
 const struct park_proof *core_keep_park_proof(struct core *core, const char *node, struct park_proof *proof);
 void core_init_park_proofs(struct core *core);

@@ -84,6 +84,7 @@ struct cluster_node {
     bool is_counted;     // in cluster->widths
     bool is_exclusive;   // one job has it alone
     bool parks;          // jobs are parked there by the scheduler's own rule
+    bool returns_home;   // and they return only to the GPUs that they left
     uint64_t partitions; // bits of cluster->partitions
     uint32_t shares;     // bit k: shares of GPUs can be enforced by enum share_kind k; 0: not known
     uint32_t cpu_milli, cpu_booked; // thousandths of a CPU
