@@ -51,6 +51,8 @@ static const struct option_row rows[] = {
         OPTION_RANGE(0, 1023), .preset = "0" },
     { 'm', "memory", "SIZE", "how much memory to use", set_memory },
     { 's', "seconds", "N", "how long to hold it", set_seconds, "1" },
+    { 'c', "until-continued", NULL, "hold it until the process was stopped and continued, as by parking",
+        OPTION_VALUE(flag, struct command_line, options.is_until_continued) },
     { 0, "cuda-library", "FILE", "the driver's library",
         OPTION_VALUE(library, struct command_line, options.library), .preset = "auto" },
     { 'h', "help", NULL, "show this help", OPTION_VALUE(flag, struct command_line, is_help) },

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -76,19 +78,26 @@ int probe_list(const struct probe_options *options, const struct cuda_api *api)
     return r == 0 ? PROBE_OK : probe_failed(&err);
 }
 
+/* `line`: "STATUS=...\n", the status of the job that this is. */
+static void send_line(const char *line)
+{
+    ssize_t n = (ssize_t)strlen(line);
+    const char *path = getenv("MGPU_NOTIFY");
+    if (path == NULL)
+        return;
+    _cleanup_close_ int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    if (fd >= 0 && write(fd, line, (size_t)n) < n)
+        (void)fprintf(stderr, "mgpu-gpu-test: the result cannot be sent to mgpu\n");
+}
+
 /* In a job the figures are its status too, which its record keeps: `mgpu gpu test` compares them later. */
 static void send_status(const struct cuda_health *health)
 {
     char line[STATUS_SIZE];
-    const char *path = getenv("MGPU_NOTIFY");
-    if (path == NULL)
-        return;
-    int n = snprintf(line, sizeof(line), "STATUS=to %.1f from %.1f on %.1f product %.1f wrong %" PRIu64 "\n",
+    (void)snprintf(line, sizeof(line), "STATUS=to %.1f from %.1f on %.1f product %.1f wrong %" PRIu64 "\n",
         health->to_gpu_gb_per_s, health->from_gpu_gb_per_s, health->on_gpu_gb_per_s,
         health->multiply_gflop_per_s, health->wrong_words + health->wrong_products);
-    _cleanup_close_ int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
-    if (fd >= 0 && write(fd, line, (size_t)n) < n)
-        (void)fprintf(stderr, "mgpu-gpu-test: the result cannot be sent to mgpu\n");
+    send_line(line);
 }
 
 int probe_health(const struct probe_options *options, const struct cuda_api *api)
@@ -129,14 +138,25 @@ static void give_back(struct cuda_gpu *gpu, cuda_pointer at)
     cuda_gpu_close(gpu);
 }
 
+static volatile sig_atomic_t is_continued; // it was stopped before, as while it is parked
+
+static void on_continue(int signal)
+{
+    (void)signal;
+    is_continued = 1;
+}
+
 /* Says that so much memory is held, and keeps it; the process may be stopped or parked meanwhile. */
-static int keep(struct cuda_gpu *gpu, double seconds, uint64_t bytes, struct error *err)
+static int keep(struct cuda_gpu *gpu, const struct probe_options *options, uint64_t bytes, struct error *err)
 {
     const struct timespec pause = { .tv_nsec = PAUSE_NS };
-    int64_t end = clock_boot_us() + (int64_t)(seconds * 1e6);
+    int64_t end = clock_boot_us() + (int64_t)(options->seconds * 1e6);
     int r = 0;
+    if (options->is_until_continued)
+        (void)signal(SIGCONT, on_continue);
     print(json_pack("{s:s, s:I}", "result", "ready", "bytes", (json_int_t)bytes));
-    while (r == 0 && clock_boot_us() < end) {
+    send_line("STATUS=" PROBE_READY "\n");
+    while (r == 0 && clock_boot_us() < end && is_continued == 0) {
         (void)nanosleep(&pause, NULL);
         r = cuda_gpu_spin(gpu, PAUSE_NS, err);
     }
@@ -153,7 +173,7 @@ static int hold(struct cuda_gpu *gpu, const struct probe_options *options, cuda_
     if (r == 0)
         r = cuda_check(gpu->api, gpu->api->synchronize(), "cuCtxSynchronize", err);
     if (r == 0)
-        r = keep(gpu, options->seconds, words * sizeof(uint32_t), err);
+        r = keep(gpu, options, words * sizeof(uint32_t), err);
     return r < 0 ? r : cuda_gpu_count_wrong(gpu, at, words, CUDA_PATTERN_SEED, ret_wrong, &first, err);
 }
 
@@ -237,7 +257,7 @@ int probe_managed(const struct probe_options *options, const struct cuda_api *ap
     if (r == 0)
         r = cuda_check(api, api->synchronize(), "cuCtxSynchronize", &err);
     if (r == 0)
-        r = keep(&gpu, options->seconds, MANAGED_WORDS * sizeof(uint32_t), &err);
+        r = keep(&gpu, options, MANAGED_WORDS * sizeof(uint32_t), &err);
     /* Word 0 of the pattern is the seed itself: read by this side, through the same address. */
     bool is_right = r == 0 && *(const uint32_t *)(uintptr_t)at == CUDA_PATTERN_SEED;
     if (r == 0)

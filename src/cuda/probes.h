@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "cuda/api.h"
@@ -14,11 +15,15 @@
 #define PROBE_USAGE   2
 #define PROBE_SKIPPED 77 // there is no CUDA driver, or no GPU
 
+/* The status of a job that holds its memory now. */
+#define PROBE_READY "ready"
+
 struct probe_options {
     char *library;         // NULL: the driver's
     int64_t gpu;           // CUDA's number
     uint64_t memory_bytes; // 0: what the verb takes by default
     double seconds;
+    bool is_until_continued; // ends before, once the process was stopped and continued, as by parking
 };
 
 typedef int probe_fn(const struct probe_options *options, const struct cuda_api *api);

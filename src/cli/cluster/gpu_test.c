@@ -15,10 +15,12 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/programs.h"
+#include "cli/cluster/gpu_test_park.h"
 #include "cli/complete/complete.h"
 #include "cli/options/list.h"
 #include "cli/show/job_end.h"
@@ -34,9 +36,12 @@
 #define TIME_LIMIT    "15m"
 #define PERCENT       100.0
 #define REFERENCE_MAX 1024U
+#define MOST_MIN      (UINT64_C(64) << 20)
 
 struct test_options {
     const char *memory; // to be tested
+    bool is_park;
+    struct gpu_test_park_wish park;
 };
 
 static int set_memory(void *target, const char *value, struct error *err)
@@ -46,9 +51,29 @@ static int set_memory(void *target, const char *value, struct error *err)
     return parse_size(value, "--memory", &bytes, err);
 }
 
+static int set_most(void *target, const char *value, struct error *err)
+{
+    struct test_options *options = ((struct call *)target)->options;
+    int r = parse_size(value, "--park-most", &options->park.most_bytes, err);
+    if (r == 0 && options->park.most_bytes < MOST_MIN)
+        return error_set(err, -ERANGE, "--park-most: '%.40s' is less than 64M", value);
+    return r;
+}
+
+static int set_user(void *target, const char *value, struct error *err)
+{
+    struct test_options *options = ((struct call *)target)->options;
+    options->park.user = value;
+    return *value != '\0' ? 0 : error_set(err, -EINVAL, "--as: a user is missing");
+}
+
 static const struct option_row rows[] = {
     { 'm', "memory", "SIZE", "how much of the memory to test with a pattern: 4G, 200G for all", set_memory,
         "4G" },
+    { 0, "park", NULL, "test instead, as an operator, whether jobs can be parked on the nodes named",
+        OPTION_INNER(flag, struct test_options, is_park) },
+    { 0, "park-most", "SIZE", "the most memory to park (40G)", set_most },
+    { 0, "as", "USER", "as root: whose the jobs of --park are (the user behind sudo)", set_user },
     { 0 },
 };
 
@@ -365,9 +390,12 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     struct screen screen;
     _cleanup_json_ json_t *answer = NULL, *result = json_pack("{s:[]}", "tests");
     json_t *tests = json_object_get(result, "tests");
-    int status = list_begin(call, &test_list, err);
+    const struct test_options *options = call->options;
+    int status = list_begin(call, options->is_park ? &gpu_test_park_list : &test_list, err);
     if (status != 0)
         return status > 0 ? EXIT_OK : status;
+    if (options->is_park)
+        return gpu_test_park(call, argc, argv, &options->park, err);
     int r = client_get(&call->client, API_PATH "/gpus", &answer, err);
     const json_t *gpus = json_object_get(answer, "gpus");
     if (r == 0)
@@ -382,7 +410,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 
 const struct command command_gpu_test = {
     .name = "gpu test",
-    .usage = "[OPTIONS] [GPU]...",
+    .usage = "[OPTIONS] [GPU]... | --park [NODE]...",
     .help = "Measure GPUs and check their memory, each in a job",
     .detail = "A GPU is a number, a list such as 0,2-3, or node:list; without one, all are tested. Waits "
               "until each is\n"
