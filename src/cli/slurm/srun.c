@@ -125,6 +125,13 @@ static bool is_in_job(void)
     return getenv("SLURM_JOB_ID") != NULL || plain_job() != 0;
 }
 
+/* Whether the step says itself which GPUs its tasks have. Else each has as many as those of the job. */
+static bool has_gpus(const struct slurm_job *job)
+{
+    return job->gpus != SLURM_UNSET || job->gpus_per_node != SLURM_UNSET ||
+           job->gpus_per_task != SLURM_UNSET || job->gpu_bind != NULL;
+}
+
 static int read_options(const struct slurm_program *program, int argc, char **argv, struct slurm_job *job,
     int *ret_first, struct error *err)
 {
@@ -142,6 +149,8 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
         job->mpi = getenv("SLURM_MPI_TYPE"); // set by the user, not for the job
     if (r == 0)
         r = slurm_options_read(&reading, argc, argv, true, ret_first, err);
+    if (r == 0 && is_inside && !has_gpus(job))
+        r = slurm_option_from_variable(&reading, "SLURM_GPUS_PER_TASK", "gpus-per-task", err);
     if (r == 0)
         r = slurm_job_check_single(argc, argv, *ret_first, true, err);
     if (r == 0)
@@ -157,7 +166,8 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
 static void forget_own(void)
 {
     static const char *const names[] = { "SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NTASKS_PER_NODE",
-        "SLURM_CPUS_PER_TASK", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURMD_NODENAME" };
+        "SLURM_CPUS_PER_TASK", "SLURM_GPUS_PER_TASK", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS",
+        "SLURMD_NODENAME" };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         (void)unsetenv(names[i]);
 }
