@@ -79,6 +79,7 @@ static void each_kind_has_a_name_and_what_it_needs(void **state)
         { { .kind = CHANGE_NODE_BAR, .node = TEXT("n"), .uid = 1000, .until_ms = 1 }, "node_bar" },
         { { .kind = CHANGE_JOB_REFUSED, .job = 7, .text = TEXT("n,m") }, "job_refused" },
         { { .kind = CHANGE_NODE_PARKING, .node = TEXT("n"), .text = TEXT("passed") }, "node_parking" },
+        { { .kind = CHANGE_PARK_BAR, .job = 7, .text = TEXT("too large") }, "park_bar" },
     };
     for (size_t i = 0; i < CHANGE_KINDS; i++) {
         const struct cluster_change empty = { .kind = rows[i].good.kind };
