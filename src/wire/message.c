@@ -102,6 +102,7 @@ static const struct record_field attempt_usage_fields[] = {
     ATTEMPT_FIELD(2, RECORD_U32, struct attempt_usage, attempt),
     RECORD_FIELD(3, RECORD_U64, struct attempt_usage, token, 0),
     RECORD_SUBLIST(4, struct attempt_usage, usage, 1, &job_usage_record),
+    RECORD_FIELD(5, RECORD_U32, struct attempt_usage, is_on_terminal, 0),
     ATTEMPT_FIELD(14, RECORD_U32, struct attempt_usage, rank),
 };
 const struct record_type attempt_usage_record =

@@ -215,6 +215,7 @@ struct attempt_usage {
     struct spool_id id; // of step 0
     uint64_t token;
     struct record_list usage; // exactly one struct job_usage
+    uint32_t is_on_terminal;
 };
 
 #define NODE_FEATURE_TEXT_MAX 512U

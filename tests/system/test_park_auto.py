@@ -6,6 +6,7 @@ mgpud permits."""
 import datetime
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -25,8 +26,8 @@ def cuda(place):
     return Cuda(f'{place}/driver')
 
 
-def start(make_instance, cuda, mode='auto', gpus='sim:1x24G'):
-    instance = make_instance(gpus=gpus, arguments=('--park', mode, *TIMES, *cuda.arguments))
+def start(make_instance, cuda, mode='auto', arguments=()):
+    instance = make_instance(gpus='sim:1x24G', arguments=('--park', mode, *TIMES, *cuda.arguments, *arguments))
     assert prove(instance).status == 200
     return instance
 
@@ -76,6 +77,22 @@ def test_a_job_is_not_parked_unless_mgpud_and_the_job_permit_it(make_instance, c
         assert answer.code != 0 and 'parks no jobs (park: never)' in answer.err, answer
     else:
         assert (answer.code == 0) == (options == ()), answer
+
+
+@pytest.mark.parametrize('options, arguments, why', [
+    (('--tty',), (), 'it runs on a terminal'),
+    ((), ('--park-max', '1M'), 'it has up to .* of GPU memory, and node .* can keep 1 MiB for one more parked job.*'),
+])
+def test_what_a_node_reports_of_a_job_keeps_it_from_being_parked(make_instance, cuda, place, options, arguments, why):
+    instance = start(make_instance, cuda, arguments=arguments)
+    long = start_work(instance, cuda, *LONG, *options)
+    harness.until(lambda: instance.job(long)['park_bar'], 'a reason')
+    assert re.fullmatch(why, instance.job(long)['park_bar']), instance.job(long)['park_bar']
+    short = instance.submit(*SHORT, '--', 'true')
+    before = cuda.steps()
+    harness.until(lambda: cuda.steps() > before + LONG_ENOUGH, 'the job has worked for long')
+    assert phase(instance, long) is None and instance.job(short)['state'] == 'queued'
+    assert cuda.calls() == [] and journal_events(instance, place, 'park') == []
 
 
 def test_a_job_that_refuses_to_be_parked_runs_on_and_is_not_asked_again(make_instance, cuda, place):

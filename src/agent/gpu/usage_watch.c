@@ -435,6 +435,7 @@ void usage_watch_usages(const struct usage_watch *watch, struct record_list *ret
             .id = watched->id,
             .token = watched->spec.token,
             .usage = { usage, 1 },
+            .is_on_terminal = watched->spec.is_tty,
         };
     }
 }

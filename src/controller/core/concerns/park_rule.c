@@ -2,9 +2,10 @@
 /*
  * What keeps the scheduler from parking a job by its own rule, beyond what the job's record says
  * (sched/from_record.h): that a job with the same command was asked and refused, which is a row of the store
- * until one with this command is parked, by whomever; and that its contents would not fit what its node may
- * keep for parked jobs. The first follows from events. The second follows from samples, and is recorded as a
- * change of the cluster when it changes, so that a replay of the journal decides the same.
+ * until one with this command is parked, by whomever; that it runs on a terminal; and that its contents
+ * would not fit what its node may keep for parked jobs. The first follows from events. The others follow
+ * from what its node reports, and each change of them is a change of the cluster, so that a replay of the
+ * journal decides the same.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -87,7 +88,7 @@ static int load(struct core *core, const char *key, const uint8_t *bytes, size_t
     return r;
 }
 
-/* --- contents that do not fit --- */
+/* --- what nodes report --- */
 
 static void set_bar(struct core *core, struct core_entry *entry, char *why)
 {
@@ -118,13 +119,18 @@ static char *why_too_large(const struct core *core, const struct core_entry *ent
         entry->job->node, may);
 }
 
+static char *why_barred(
+    const struct core *core, const struct core_entry *entry, const struct attempt_usage *usage)
+{
+    return usage->is_on_terminal != 0 ? xstrdup("it runs on a terminal") : why_too_large(core, entry);
+}
+
 static void on_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage)
 {
-    (void)usage;
     if (core->options.sched.parking != PARKING_AUTO || job_is_wide(entry->job) ||
         job_park(entry->job)->phase != PARK_NONE || entry->job->grants.count == 0)
         return;
-    char *why = why_too_large(core, entry);
+    char *why = why_barred(core, entry, usage);
     if ((why == NULL) != (core_extra(entry)->park_bar == NULL))
         set_bar(core, entry, why);
     else
