@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Whether parking was tested on a node: kept by mgpud, and worth something only with the driver that was tested."""
 
+import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -137,3 +139,27 @@ def test_a_test_is_an_event_and_the_journal_is_replayed_with_it(box, place):
     done = subprocess.run([os.path.join(harness.build_folder(), 'mgpu-sim'), 'journal', path], capture_output=True, text=True,
                           check=False, timeout=harness.DEADLINE_S)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def settings_of(box, place):
+    """The cost of parking in each record of the settings."""
+    path = f'{place}/journal'
+    box.mgpu('journal', 'export', '-o', path, user=box.user, check=True)
+    with open(path, encoding='utf-8') as lines:
+        changes = [event['change'] for event in map(json.loads, lines) if event.get('type') == 'cluster']
+    done = subprocess.run([os.path.join(harness.build_folder(), 'mgpu-sim'), 'journal', path], capture_output=True, text=True,
+                          check=False, timeout=harness.DEADLINE_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [int(re.search(r'^park_cost_ms=(\d+)$', change['text'], re.M).group(1)) for change in changes
+            if change['kind'] == 'settings']
+
+
+@pytest.mark.parametrize('arguments, costs', [
+    (('--park', 'auto'), [0, 31000, 25000, 25000]), (('--park', 'auto', '--park-cost', '7s'), [7000, 7000]),
+    (('--park', 'asked'), [0, 0])], ids=['auto', 'configured', 'asked'])
+def test_the_scheduler_reckons_with_the_time_that_was_measured(make_instance, nvml, place, arguments, costs):
+    box = make_instance(gpus='auto', arguments=[*nvml.arguments, *arguments])
+    for answer in (prove(box), prove(box), prove(box, most_save_ms=17000)):
+        assert answer.status == 200, answer
+    box.restart()
+    assert settings_of(box, place) == costs

@@ -235,6 +235,17 @@ const char *park_proof_state_name(enum park_proof_state state)
     return (size_t)state < PARK_PROOF_STATES ? names[state] : "none";
 }
 
+int64_t core_measured_park_ms(const struct core *core)
+{
+    int64_t most_ms = 0;
+    for (size_t i = 0; i < core->park_proofs->count; i++) {
+        const struct park_proof *proof = &core->park_proofs->items[i].proof;
+        int64_t ms = proof->passed ? proof->most_save_ms + proof->most_load_ms : 0;
+        most_ms = ms > most_ms ? ms : most_ms;
+    }
+    return most_ms;
+}
+
 void core_forget_park_proof(struct core *core, const char *node)
 {
     struct core_park_proofs *proofs = core->park_proofs;

@@ -32,6 +32,9 @@ bool core_parking_is_proven(const struct core *core, const char *node);
 /* True if memory came back as it was on another GPU, too. */
 bool core_return_elsewhere_is_proven(const struct core *core, const char *node);
 
+/* The longest that a test which passed took to save and to return the most memory; 0: none has passed. */
+int64_t core_measured_park_ms(const struct core *core);
+
 /* Replaces an earlier one of that node. `proof` is taken over; the result as of core_park_proof(). */
 const struct park_proof *core_keep_park_proof(struct core *core, const char *node, struct park_proof *proof);
 void core_init_park_proofs(struct core *core);

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "controller/core/change.h"
 #include "controller/core/clock.h"
+#include "controller/core/park_proof.h"
 #include "controller/core/state.h"
 
 /* NULL: the group has none. */
@@ -45,6 +46,26 @@ const char *core_department_name(const struct core *core, uint32_t number)
     return NULL;
 }
 
+/* Where no cost of parking is configured, it is what tests of parking have measured. */
+static struct sched_settings sched_settings_now(const struct core *core)
+{
+    struct sched_settings settings = core->options.sched;
+    if (settings.parking == PARKING_AUTO && settings.park_cost_ms == 0)
+        settings.park_cost_ms = core_measured_park_ms(core);
+    return settings;
+}
+
+bool core_configure_park_cost(struct core *core, int64_t before_ms)
+{
+    const struct sched_settings settings = sched_settings_now(core);
+    bool is_used = settings.parking == PARKING_AUTO && core->options.sched.park_cost_ms == 0;
+    if (!is_used || settings.park_cost_ms == before_ms)
+        return false;
+    sched_configure(core->sched, core->now_ms, &settings);
+    core_configure_accounts(core);
+    return true;
+}
+
 static void write_settings(const struct sched_settings *settings, struct buffer *text)
 {
     const struct account_limits *user = &settings->user_limits, *group = &settings->group_limits;
@@ -80,7 +101,8 @@ static void write_partitions(const struct core_options *options, struct buffer *
 char *core_settings_text(const struct core *core)
 {
     struct buffer text = { 0 };
-    write_settings(&core->options.sched, &text);
+    const struct sched_settings settings = sched_settings_now(core);
+    write_settings(&settings, &text);
     for (size_t i = 0; i < core->options.n_accounts; i++) {
         const struct core_account *account = &core->options.accounts[i];
         buffer_printf(&text, "account=%c:%" PRIu32 " %.17g %" PRIu32 " %" PRIu32 " %.17g %" PRIu32 "\n",
@@ -112,7 +134,8 @@ void core_configure(struct core *core, int64_t boot_ms, int64_t wall_ms, const s
         account->shares = 1;
     /* The order of the queue follows from the shares; the usual limits take the place of all others. */
     core_configure_accounts(core);
-    sched_configure(core->sched, core->now_ms, &options->sched);
+    const struct sched_settings settings = sched_settings_now(core);
+    sched_configure(core->sched, core->now_ms, &settings);
     core_configure_accounts(core);
     core_configure_partitions(core);
     core_note_settings(core, true);

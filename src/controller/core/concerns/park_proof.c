@@ -17,6 +17,7 @@
 #include "controller/core/concern.h"
 #include "controller/core/node_table.h"
 #include "controller/core/node_view.h"
+#include "controller/core/settings.h"
 #include "controller/core/state.h"
 
 #define GIGABYTES 1e9
@@ -95,6 +96,7 @@ void core_set_park_proof(struct core *core, int64_t boot_ms, int64_t wall_ms, co
     if (answer.code == 0)
         answer.code = check(place, node, proof, &answer.err);
     if (answer.code == 0) {
+        int64_t before_ms = core_measured_park_ms(core);
         struct park_proof copy;
         record_copy(&park_proof_record, &copy, proof);
         copy.tested_ms = core->now_ms;
@@ -103,11 +105,19 @@ void core_set_park_proof(struct core *core, int64_t boot_ms, int64_t wall_ms, co
         keep(core, place->name, kept);
         announce(core, place->name, kept);
         core_node_changed(core, place);
+        if (core_configure_park_cost(core, before_ms))
+            core_note_settings(core, true);
     }
     core_reply(core, request, &answer);
 }
 
 /* --- lifetime --- */
+
+/* The rows are loaded after the scheduler was made. */
+static void begin(struct core *core)
+{
+    (void)core_configure_park_cost(core, 0);
+}
 
 static const struct core_kind kinds[] = {
     { .kind = CORE_PARK_PROOF, .load = load },
@@ -119,4 +129,5 @@ const struct core_concern core_concern_park_proof = {
     .init = core_init_park_proofs,
     .free = core_free_park_proofs,
     .kinds = kinds,
+    .begin = begin,
 };
