@@ -279,7 +279,7 @@ static void what_could_run_before_a_restart_is_taken_before_its_nodes_are_back(v
     bench_settle(b);
     assert_int_equal(hello(b, 1, "near", "boot", 0), 0);
     submit_wide(b, 3, &one);
-    assert_int_equal(bench_answer(b, &one)->code, -ERANGE);
+    assert_int_equal(bench_answer(b, &one)->code, -EBADSLT);
     submit_wide(b, 2, &two);
     assert_int_equal(bench_answer(b, &two)->code, 0);
     uint64_t job = bench_answer(b, &two)->job;
