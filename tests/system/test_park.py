@@ -764,6 +764,35 @@ def test_host_memory_is_checked_before_anything_is_touched(make_instance, cuda, 
     goes_on(cuda)
 
 
+def test_jobs_that_are_saved_at_the_same_time_share_the_nodes_budget(make_instance, cuda, place):
+    nvml = Nvml(place)
+    for bus, uuid in ((0x3b, 'GPU-a'), (0x5b, 'GPU-b')):
+        nvml.add(bus=bus, uuid=uuid)
+    nvml.write()
+    instance = make_instance(gpus='auto', arguments=(*nvml.arguments, *cuda.arguments, '--park-max', '3G'))
+    jobs = [start_work(instance, cuda)]
+    first = next(iter(cuda.states()))
+    jobs.append(instance.submit('-g', '1', '--', *cuda.work()))
+    harness.until(lambda: len(cuda.states()) == 2, 'both work')
+    second = next(pid for pid in cuda.states() if pid != first)
+    for job, pid in zip(jobs, (first, second)):
+        nvml.say(f'process {instance.job(job)["granted"][0]["index"]} compute {pid} 2048')
+    nvml.write()
+    harness.until(lambda: sorted(process['job'] for gpu in instance.gpus() for process in gpu['processes'] or []) == sorted(jobs),
+                  'the processes are seen')
+    cuda.rule('hang save')
+    instance.mgpu('park', jobs[0], check=True)
+    harness.until(lambda: 'save' in cuda.calls(), 'the first one is being saved')
+    instance.mgpu('park', jobs[1], check=True)
+    harness.until(lambda: instance.job(jobs[1])['park_text'], 'a reason')
+    assert 'it uses 2 GiB of GPU memory, and the parked jobs of its node leave (park-max) 1 GiB' in \
+        instance.job(jobs[1])['park_text']
+    nvml.lines.clear()  # a process that is saved has nothing on its GPU
+    nvml.write()
+    cuda.rule()
+    await_phase(instance, jobs[0], 'parked')
+
+
 def test_a_job_whose_gpu_fails_stays_parked_until_it_is_well(make_instance, cuda, place):
     nvml = Nvml(place)
     nvml.add(bus=0x3b, uuid='GPU-a')

@@ -131,10 +131,32 @@ uint64_t core_park_kept(const struct core *core, const char *name)
     return kept;
 }
 
-uint64_t core_park_room(const struct core *core, const char *name)
+static bool is_being_saved(const struct core *core, uint64_t id)
+{
+    const struct core_entry *entry = id != 0 ? core_find(core, id) : NULL;
+    return entry != NULL && job_park(entry->job)->phase == PARK_SAVING;
+}
+
+/* What other jobs that are being saved have on the node's GPUs: their contents will be kept as well. */
+static uint64_t saving_bytes(const struct core *core, const struct core_node *node, uint64_t job)
+{
+    const struct gpu_state *gpus = node->hello.gpus.items;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < node->hello.gpus.count; i++) {
+        const struct gpu_process *processes = gpus[i].processes.items;
+        for (size_t k = 0; k < gpus[i].processes.count; k++)
+            if (processes[k].job != job && processes[k].is_memory_known != 0 &&
+                is_being_saved(core, processes[k].job))
+                sum += processes[k].memory_bytes;
+    }
+    return sum;
+}
+
+uint64_t core_park_room(const struct core *core, const char *name, uint64_t job)
 {
     const struct core_node *node = core_find_node(core, name);
     uint64_t most = core->options.park.bytes_max, taken = core_park_kept(core, name);
+    taken += node != NULL ? saving_bytes(core, node, job) : 0;
     if (most == 0 && node != NULL)
         most = node->hello.memory_bytes / 2;
     return most > taken ? most - taken : 0;

@@ -27,8 +27,9 @@ uint64_t core_park_host(const struct core *core, uint64_t guest);
 /* Bytes of GPU memory that this node keeps for parked jobs. */
 uint64_t core_park_kept(const struct core *core, const char *name);
 
-/* Bytes of GPU memory that this node may save for one more job; 0: none is left. */
-uint64_t core_park_room(const struct core *core, const char *name);
+/* Bytes of GPU memory that this node may save for this job, beside those that are parked and those that are
+ * being saved; 0: none is left. */
+uint64_t core_park_room(const struct core *core, const char *name, uint64_t job);
 
 /* --- by the scheduler's own rule (sched/sched_guest.c) --- */
 

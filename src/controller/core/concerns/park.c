@@ -144,7 +144,7 @@ static void send_order(struct core *core, struct core_entry *entry, uint32_t ran
     const char *name = job_node_name(job, rank);
     const struct core_node *node = core_find_node(core, name);
     if (node != NULL && node->is_up)
-        core_send_park(core, job, rank, find_action(entry), core_park_room(core, name), node->link);
+        core_send_park(core, job, rank, find_action(entry), core_park_room(core, name, job->id), node->link);
 }
 
 /* Its nodes have been told something, and their answers decide. */

@@ -107,7 +107,7 @@ static void set_bar(struct core *core, struct core_entry *entry, char *why)
 static char *why_too_large(const struct core *core, const struct core_entry *entry)
 {
     struct optional peak = usage_gpu_memory_peak(core_extra(entry)->usage);
-    uint64_t room = core_park_room(core, entry->job->node);
+    uint64_t room = core_park_room(core, entry->job->node, entry->job->id);
     uint64_t bytes = peak.is_known ? (uint64_t)peak.value * entry->job->grants.count : 0;
     char has[32], may[32];
     if (bytes <= room)
