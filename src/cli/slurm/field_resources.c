@@ -78,7 +78,7 @@ static int64_t count_tasks(const json_t *job)
 int64_t slurm_job_cpus(const json_t *job)
 {
     double cpus = field_number(job, "cpus", 0);
-    return cpus > 0 ? (int64_t)((cpus + 0.999) * (double)slurm_job_nodes(job)) : count_tasks(job);
+    return cpus > 0 ? (int64_t)(cpus + 0.999) * slurm_job_nodes(job) : count_tasks(job);
 }
 
 TEXT(tasks)

@@ -334,7 +334,7 @@ static int run_sprio(
     struct client *client, const struct others *others, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *jobs = NULL, *waiting = json_array();
-    _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
+    _cleanup_slurm_ids_ struct slurm_ids ids = { .refusal = "Invalid job id: " };
     struct slurm_table table = {
         .columns = priority_columns, .is_headless = others->is_headless, .sort = others->sort
     };

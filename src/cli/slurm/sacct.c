@@ -106,8 +106,11 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
 static int set_unit(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     (void)option;
-    if (strlen(value) != 1 || strchr("KMGTP", value[0]) == NULL)
-        return error_set(err, -EINVAL, "Invalid unit type (%.20s)", value);
+    if (strlen(value) != 1 || strchr("KMGTP", value[0]) == NULL) {
+        _cleanup_free_ char *shown = text_escape(value, 20);
+        (void)fprintf(stderr, "sacct: error: Invalid unit type '%s'. Possible options are 'KMGTP'\n", shown);
+        return error_mark(err, SLURM_FATAL, error_set(err, -EINVAL, "Invalid unit type"));
+    }
     ((struct sacct *)target)->unit = value[0];
     return 0;
 }
@@ -571,7 +574,8 @@ static int print_fields(void)
     size_t count = 0;
     for (const struct slurm_column *column = slurm_sacct_columns; column->name != NULL; column++, count++)
         (void)printf("%-18s%s", column->name, count % 4 == 3 ? "\n" : " ");
-    (void)putchar('\n');
+    if (count % 4 != 0)
+        (void)putchar('\n');
     return 0;
 }
 
@@ -586,6 +590,7 @@ int slurm_run_sacct(const struct slurm_program *program, int argc, char **argv)
     int r = slurm_options_from_environment(&reading, "SACCT", &err);
     if (r == 0)
         r = slurm_options_read(&reading, argc, argv, false, &first, &err);
+    r = r == 0 ? slurm_check_operands(argc, argv, first, &err) : r;
     if (r == 0 && sacct.is_help_format)
         r = print_fields();
     else if (r == 0)

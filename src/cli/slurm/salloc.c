@@ -254,7 +254,7 @@ static int allocate(
     int r = slurm_job_settle(job, program, err);
     if (r < 0) {
         json_decref(words);
-        return error_wrap(err, "Job submit/allocate failed");
+        return err->kind == SLURM_FATAL ? r : error_wrap(err, "Job submit/allocate failed");
     }
     job->submit.output = "/dev/null";
     job->call.is_followed = true;

@@ -92,7 +92,7 @@ static int submit(const struct slurm_program *program, struct slurm_job *job, st
     }
     int r = slurm_job_settle(job, program, err);
     if (r < 0)
-        return error_wrap(err, "Batch job submission failed");
+        return err->kind == SLURM_FATAL ? r : error_wrap(err, "Batch job submission failed");
     forget_job_around();
     json_t *command = make_command(script, argc, argv, job->wrap != NULL ? argc : first);
     if (job->is_tested)

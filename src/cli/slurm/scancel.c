@@ -34,8 +34,12 @@ static int set_text(void *target, const struct slurm_option *option, const char 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(texts[i].name, option->name) == 0)
             *texts[i].text = value;
-    if (scancel->states != NULL && slurm_state_find(scancel->states) == NULL)
-        return slurm_state_refuse("scancel", scancel->states, err);
+    if (scancel->states != NULL && slurm_state_find(scancel->states) == NULL) {
+        _cleanup_free_ char *shown = text_escape(scancel->states, 60);
+        (void)fprintf(stderr, "Invalid job state specified: %s\n", shown);
+        return error_mark(
+            err, SLURM_BARE, error_set(err, -EINVAL, "Valid job states are PENDING, RUNNING, and SUSPENDED"));
+    }
     return 0;
 }
 
@@ -112,7 +116,7 @@ static int end_one(struct client *client, const struct scancel *scancel, const c
         (void)json_object_set_new(body, "grace_s", json_integer(0));
     _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/%s", path, action);
     int r = client_call(client, "POST", request, body, NULL, err);
-    if (r == -ENOENT && (is_signal || scancel->is_verbose))
+    if (r == -ENOENT && (is_signal || scancel->is_verbose || scancel->is_batch))
         return error_set(err, r, "Invalid job id specified");
     return r == -ENOENT || r == -EALREADY || (is_signal && r == -ESRCH) ? 0 : r;
 }
@@ -132,15 +136,15 @@ static int end_step(struct client *client, const struct scancel *scancel, const 
 }
 
 /* Slurm's words for what a client may look for. */
-static int complain(
-    const struct slurm_program *program, const char *signal, const char *path, const struct error *err)
+static int complain(const struct slurm_program *program, const struct scancel *scancel, const char *path,
+    const struct error *err)
 {
     if (slurm_away_words(err) != NULL)
         return slurm_fail_load("slurm_kill_job2", err);
     bool is_denied = err->code == -EPERM || err->code == -EACCES;
     (void)fprintf(stderr, "%s: error: Kill job error on job id %s: %s\n", program->name, path,
         is_denied ? "Access/permission denied" : err->message);
-    return err->code == -ENOENT && signal == NULL ? 0 : 1; // an end that is there
+    return err->code == -ENOENT && scancel->signal == NULL && !scancel->is_batch ? 0 : 1;
 }
 
 /* With --interactive; `job` may be NULL: it is asked for. */
@@ -177,7 +181,7 @@ static int end_listed(
         int r = is_step ? end_step(client, scancel, &scancel->ids.items[i], path, &err)
                         : end_one(client, scancel, path, &err);
         if (r < 0)
-            status = complain(program, scancel->signal, path, &err);
+            status = complain(program, scancel, path, &err);
     }
     return status;
 }
@@ -225,7 +229,7 @@ static int end_found(
         _cleanup_free_ char *path = xasprintf("%lld", (long long)field_integer(job, "id", 0));
         if (!slurm_state_of(job)->is_over && is_wanted(scancel, job) &&
             is_confirmed(client, scancel, path, job) && end_one(client, scancel, path, &err) < 0)
-            status = complain(program, scancel->signal, path, &err);
+            status = complain(program, scancel, path, &err);
     }
     return status;
 }

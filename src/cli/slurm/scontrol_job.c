@@ -121,11 +121,7 @@ TEXT(comment)
 
 TEXT(nodes)
 {
-    char *nodes = slurm_text_nodes(job, now_ms);
-    if (nodes[0] != '\0')
-        return nodes;
-    free(nodes);
-    return xstrdup("(null)");
+    return slurm_text_nodes(job, now_ms);
 }
 
 /* Of a job that has not started there is none. */
@@ -237,6 +233,25 @@ TEXT(tasks_per_node)
     return xasprintf("%s:0:*:*", tasks != NULL ? tasks : "0");
 }
 
+/* Of a time that is not known squeue says N/A, and scontrol this. */
+static char *unknown_for_none(char *text)
+{
+    if (strcmp(text, "N/A") != 0)
+        return text;
+    free(text);
+    return xstrdup("Unknown");
+}
+
+TEXT(expected_start)
+{
+    return unknown_for_none(slurm_text_expected(job, now_ms));
+}
+
+TEXT(end)
+{
+    return unknown_for_none(slurm_text_ended(job, now_ms));
+}
+
 static const struct scontrol_pair job_pairs[] = {
     { false, "JobId", slurm_text_raw_id, NULL },
     { false, "ArrayJobId", slurm_text_array_job_id, NULL },
@@ -265,8 +280,8 @@ static const struct scontrol_pair job_pairs[] = {
     { true, "SubmitTime", slurm_text_submitted, NULL },
     { false, "EligibleTime", slurm_text_begin, NULL },
     { true, "AccrueTime", slurm_text_begin, NULL },
-    { true, "StartTime", slurm_text_expected, NULL },
-    { false, "EndTime", slurm_text_ended, NULL },
+    { true, "StartTime", text_expected_start, NULL },
+    { false, "EndTime", text_end, NULL },
     { false, "Deadline", slurm_text_deadline, NULL },
     { true, "SuspendTime", NULL, "None" },
     { false, "SecsPreSuspend", NULL, "0" },

@@ -180,9 +180,15 @@ int scontrol_show(struct client *client, const char *word, const char *name, con
         return show_hostlist(name, err);
     if (is_word(entity, "steps", 2))
         return show_steps(client, name, form, err);
-    if (is_word(entity, "reservations", 3) || is_word(entity, "licenses", 3)) {
-        (void)printf("No %s in the system\n", entity);
+    if (is_word(entity, "licenses", 3)) {
+        (void)puts("No licenses configured in Slurm.");
         return 0;
+    }
+    if (is_word(entity, "reservations", 3)) { // which have no names
+        _cleanup_free_ char *shown = name != NULL ? text_escape(name, 60) : NULL;
+        (void)printf(shown != NULL ? "Reservation %s not found\n" : "No reservations in the system%s\n",
+            shown != NULL ? shown : "");
+        return shown != NULL;
     }
     return scontrol_misuse(err, "invalid entity:%.60s for keyword:show", word);
 }

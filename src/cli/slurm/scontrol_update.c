@@ -392,6 +392,12 @@ static int update_nodes(struct client *client, int argc, char **argv, struct err
     return r < 0 ? 1 : 0;
 }
 
+static int parse_jobs(const struct change *change, struct slurm_ids *ids, struct error *err)
+{
+    int r = scontrol_jobs_parse(change->client, change->value, ids, err);
+    return r == -EINVAL ? scontrol_misuse(err, "Invalid job id specified for job %.60s", change->value) : r;
+}
+
 /* Reads "KEY=VALUE", "KEY+=VALUE" and "KEY VALUE" into the change and the jobs. */
 static int read_changes(
     struct change *change, int argc, char **argv, struct slurm_ids *ids, struct error *err)
@@ -410,7 +416,7 @@ static int read_changes(
             return error_set(err, -EINVAL, "Invalid input: %.60s  Request aborted", argv[i]);
         change->value = equals != NULL ? equals + 1 : is_bare ? "100" : argv[++i];
         if (is_job)
-            r = scontrol_jobs_parse(change->client, change->value, ids, err);
+            r = parse_jobs(change, ids, err);
         else if (key != NULL)
             r = key->set(change, key, err);
         else

@@ -68,11 +68,13 @@ static int check(const struct buffer *text, const char *words, struct error *err
         (void)error_set(err, -EINVAL,
             "This does not look like a batch script.  The first line must start with #! followed by the path "
             "to an interpreter.");
-        return error_hint(err, "For instance: #!/bin/sh");
+        (void)error_hint(err, "For instance: #!/bin/sh");
+        return error_mark(err, SLURM_BOTH, -EINVAL);
     }
     if (strstr(words, "\r\n") != NULL) {
         (void)error_set(err, -EINVAL, "Batch script contains DOS line breaks (\\r\\n)");
-        return error_hint(err, "instead of expected UNIX line breaks (\\n).");
+        (void)error_hint(err, "instead of expected UNIX line breaks (\\n).");
+        return error_mark(err, SLURM_BOTH, -EINVAL);
     }
     return 0;
 }

@@ -73,7 +73,9 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
 static int set_repeat(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     (void)option;
-    return parse_integer(value, "--iterate", 1, INT32_MAX, &((struct sinfo *)target)->repeat_s, err);
+    return parse_integer(value, "--iterate", 1, INT32_MAX, &((struct sinfo *)target)->repeat_s, NULL) < 0
+               ? error_set(err, -EINVAL, "Error: invalid entry for --iterate=%.60s", value)
+               : 0;
 }
 
 const struct slurm_option slurm_sinfo_options[] = {

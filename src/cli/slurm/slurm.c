@@ -91,6 +91,18 @@ int slurm_fail(const struct slurm_program *program, const struct error *err)
     return exit_status(program, is_unknown || slurm_is_bad_value(err));
 }
 
+int slurm_check_operands(int argc, char **argv, int first, struct error *err)
+{
+    if (first >= argc)
+        return 0;
+    (void)fprintf(stderr, "sacct: error: Unknown arguments:\n");
+    for (int i = first; i < argc; i++) {
+        _cleanup_free_ char *shown = text_escape(argv[i], 200);
+        (void)fprintf(stderr, "sacct: error:  %s\n", shown);
+    }
+    return error_mark(err, SLURM_SAID, error_set(err, -EINVAL, "unknown arguments"));
+}
+
 int slurm_fail_load(const char *what, const struct error *err)
 {
     _cleanup_free_ char *message = text_escape(err->message, sizeof(err->message));

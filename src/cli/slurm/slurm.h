@@ -26,6 +26,9 @@ const struct slurm_program *slurm_program_find(const char *name);
  * returns 1, or for commands that start something SLURM_EXIT_ERROR, if that is set. */
 int slurm_fail(const struct slurm_program *program, const struct error *err);
 
+/* Refuses operands of sacct, which has none: prints them, and returns -EINVAL. */
+int slurm_check_operands(int argc, char **argv, int first, struct error *err);
+
 /* The same for a request that failed: "squeue: error: WHAT: ...". If mgpud does not answer, prints the
  * message that clients look for: "slurm_load_jobs error: Unable to contact slurm controller". */
 int slurm_fail_load(const char *what, const struct error *err);

@@ -246,7 +246,7 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
     squeue->is_start |= strcmp(option->name, "start") == 0;
     squeue->is_long |= option->letter == 'l';
     squeue->is_json |= strcmp(option->name, "json") == 0;
-    squeue->is_each_element |= strncmp(option->name, "array", 5) == 0;
+    squeue->is_each_element |= strcmp(option->name, "array") == 0;
     return 0;
 }
 
@@ -270,7 +270,9 @@ static int set_steps(void *target, const struct slurm_option *option, const char
 static int set_repeat(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     (void)option;
-    return parse_integer(value, "--iterate", 1, INT32_MAX, &((struct squeue *)target)->repeat_s, err);
+    return parse_integer(value, "--iterate", 1, INT32_MAX, &((struct squeue *)target)->repeat_s, NULL) < 0
+               ? error_set(err, -EINVAL, "--iterate=%.60s", value)
+               : 0;
 }
 
 const struct slurm_option slurm_squeue_options[] = {

@@ -426,7 +426,7 @@ static int run_alone(
     if (r == 0)
         r = make_command(job, argc, argv, &command, err);
     if (r < 0)
-        return job->refusal != NULL ? error_wrap(err, "Unable to allocate resources") : r;
+        return err->kind == SLURM_FATAL ? r : error_wrap(err, "Unable to allocate resources");
     if (job->is_tested)
         return slurm_job_test(job, command, NULL, err);
     terminal.is_input_sent = settle_streams(job);

@@ -32,6 +32,8 @@ static json_t *make_batch(const json_t *job)
 {
     json_t *step = json_copy((json_t *)(uintptr_t)job);
     set_cpus(step, job);
+    (void)json_object_set_new(step, "nodes", json_integer(1)); // the first
+    (void)json_object_del(step, "ranks");
     (void)json_object_set_new(step, SLURM_STEP_WORD, json_string("batch"));
     (void)json_object_set_new(step, SLURM_STEP_TASKS, json_integer(1));
     (void)json_object_set_new(step, "name", json_string("batch"));

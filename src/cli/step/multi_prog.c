@@ -111,7 +111,7 @@ static char *replace(const char *word, uint32_t task, size_t place)
     return out.length > 0 ? buffer_take(&out) : xstrdup("");
 }
 
-static int set_commands(struct multi_prog *programs, struct step *step, struct error *err)
+static int set_commands(struct multi_prog *programs, const char *path, struct step *step, struct error *err)
 {
     programs->commands = xcalloc(step->count, sizeof(*programs->commands));
     programs->n_tasks = step->count;
@@ -120,7 +120,7 @@ static int set_commands(struct multi_prog *programs, struct step *step, struct e
         const struct multi_prog_line *line = find(programs, i, &place);
         if (line == NULL)
             return error_set(
-                err, -EINVAL, "Configuration file does not specify a program for task %" PRIu32, i);
+                err, -EINVAL, "Configuration file %.200s invalid, no record for task id %" PRIu32, path, i);
         char **words = xcalloc(line->words.count, sizeof(char *)); // without the tasks, and NULL at the end
         for (size_t k = 1; k < line->words.count; k++)
             words[k - 1] = replace(line->words.items[k], i, place);
@@ -134,10 +134,10 @@ int multi_prog_read(const char *path, struct step *step, struct multi_prog *ret,
 {
     FILE *file = fopen(path, "re");
     if (file == NULL)
-        return error_set(err, -errno, "Unable to open file %.200s", path);
+        return error_set(err, -errno, "Could not open multi_prog config file %.200s", path);
     int r = read_lines(file, ret, step->count, path, err);
     (void)fclose(file);
-    return r == 0 ? set_commands(ret, step, err) : r;
+    return r == 0 ? set_commands(ret, path, step, err) : r;
 }
 
 void multi_prog_clear(struct multi_prog *programs)

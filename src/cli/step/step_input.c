@@ -63,8 +63,11 @@ int step_input_open(struct step_input *input, const struct step *step, struct er
     }
     if (!is_word && strchr(text, '%') == NULL) {
         _cleanup_close_ int fd = open(text, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-        if (fd < 0 || dup2(fd, STDIN_FILENO) < 0)
-            return error_set_errno(err, -errno, "Could not open stdin file %.200s", text);
+        if (fd < 0 || dup2(fd, STDIN_FILENO) < 0) {
+            int r = error_set_errno(err, -errno, "Could not open stdin file");
+            (void)error_hint(err, "the file is %.200s", text);
+            return r;
+        }
     }
     for (uint32_t i = 0; i < step->count; i++) {
         const struct step_task *task = &step->tasks[i];

@@ -246,6 +246,11 @@ static int settle_list(
     _cleanup_strings_ struct strings names = { 0 };
     _cleanup_buffer_ struct buffer text = { 0 };
     int r = list != NULL ? hostlist_expand(list, &names, err) : 0;
+    if (r < 0 && err != NULL) {
+        struct error why = *err;
+        (void)error_set(err, r, "Invalid node name specified");
+        return error_hint(err, "%.200s", why.message);
+    }
     for (size_t i = 0; i < names.count; i++)
         buffer_printf(&text, "%s%s", i > 0 ? "," : "", names.items[i]);
     if (r == 0 && names.count > 0)
@@ -299,7 +304,8 @@ void slurm_job_note_line(struct slurm_job *job, const char *program, int argc, c
 int slurm_job_settle_request(struct slurm_job *job, struct error *err)
 {
     if ((job->memory_options & (job->memory_options - 1)) != 0)
-        return error_set(err, -EINVAL, "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.");
+        return error_mark(err, SLURM_FATAL,
+            error_set(err, -EINVAL, "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."));
     if (job->refusal != NULL)
         return error_set(err, -EINVAL, "%s", job->refusal);
     int r = check_least_time(job, err);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "cli/submit/slurm_check.h"
 #include "cli/submit/slurm_option.h"
 
 #include <errno.h>
@@ -47,10 +48,15 @@ static int set(const struct slurm_reading *reading, const struct slurm_option *o
     int r = 0;
     if (reading->report != NULL) {
         struct error problem = { 0 };
-        r = option->effect == SLURM_DONE ? option->set(reading->target, option, value, &problem) : 0;
+        r = slurm_check_value(option, value, &problem);
+        if (r == 0 && option->effect == SLURM_DONE)
+            r = option->set(reading->target, option, value, &problem);
         reading->report(reading, option, value, r < 0 ? &problem : NULL);
         return 0;
     }
+    r = slurm_check_value(option, value, err);
+    if (r < 0)
+        return reading->where != NULL ? error_wrap(err, "%s", reading->where) : r;
     switch (option->effect) {
     case SLURM_DONE: r = option->set(reading->target, option, value, err); break;
     case SLURM_RECORDED:

@@ -62,8 +62,8 @@ SETTER(number)
         int64_t least, most;
     } numbers[] = {
         { "ntasks", offsetof(struct slurm_job, tasks), 1, 65536 },
-        { "ntasks-per-node", offsetof(struct slurm_job, tasks_per_node), 0, 65536 },
-        { "tasks-per-node", offsetof(struct slurm_job, tasks_per_node), 0, 65536 },
+        { "ntasks-per-node", offsetof(struct slurm_job, tasks_per_node), 1, 65536 },
+        { "tasks-per-node", offsetof(struct slurm_job, tasks_per_node), 1, 65536 },
         { "ntasks-per-gpu", offsetof(struct slurm_job, tasks_per_gpu), 1, 65536 },
         { "cpus-per-task", offsetof(struct slurm_job, cpus_per_task), 1, ASK_CPUS_MAX },
         { "cpus-per-gpu", offsetof(struct slurm_job, cpus_per_gpu), 1, ASK_CPUS_MAX },
@@ -77,6 +77,11 @@ SETTER(number)
         if (strcmp(option->name, numbers[i].name) == 0) {
             int64_t *number = (int64_t *)(void *)((char *)target + numbers[i].offset);
             int r = parse_integer(value, option->name, numbers[i].least, numbers[i].most, number, NULL);
+            bool is_too_much = strcmp(option->name, "ntasks") == 0 && r == -ERANGE && strlen(value) > 4;
+            if (is_too_much && value[0] != '-') { // which slurmctld refuses
+                ((struct slurm_job *)target)->refusal = "More processors requested than permitted";
+                return 0;
+            }
             return r < 0 ? slurm_bad_number(option, value, err) : 0;
         }
     return -EINVAL;
@@ -93,7 +98,12 @@ SETTER(nodes)
     bool is_zero = least[0] != '\0' && strspn(least, "0") == strlen(least);
     int r = is_zero ? -ERANGE : parse_integer(least, "--nodes", 1, ASK_NODES_MAX, &job->nodes, NULL);
     if (r == 0 && dash != NULL)
-        r = parse_integer(dash + 1, "--nodes", job->nodes, ASK_NODES_MAX, &most, NULL);
+        r = parse_integer(dash + 1, "--nodes", 0, ASK_NODES_MAX, &most, NULL);
+    if (r == 0 && dash != NULL && most < job->nodes)
+        return error_set(err, -EDOM,
+            "Maximum node count %" PRId64 " is less than minimum node count %" PRId64, most, job->nodes);
+    if (r < 0 && dash != NULL && job->nodes > 0)
+        value = dash + 1;
     if (is_zero) { // slurmctld refuses it
         job->refusal = "Node count specification invalid";
         return 0;
@@ -190,7 +200,10 @@ SETTER(dependency)
     strings_clear(&job->submit.after);
     if (after != NULL)
         strings_take(&job->submit.after, after);
-    return r < 0 ? error_wrap(err, "Batch job submission failed") : 0;
+    if (r != -EINVAL)
+        return r;
+    job->refusal = "Job dependency problem";
+    return 0;
 }
 
 /* "USR1@60", "B:10@30": the recipients are kept in the note. */
@@ -431,8 +444,11 @@ SETTER(export_file)
     _cleanup_buffer_ struct buffer text = { 0 };
     (void)option;
     int r = read_source("--export-file", value, &text, err);
-    if (r < 0)
-        return r;
+    if (r < 0) {
+        struct error why = *err;
+        (void)error_set(err, r, "Could not open user environment file %.200s", value);
+        return error_hint(err, "%.200s", why.message);
+    }
     const char *at = buffer_text(&text), *end = at + text.length;
     for (; at < end; at += strlen(at) + 1) {
         const char *equals = strchr(at, '=');
@@ -450,6 +466,12 @@ SETTER(nodefile)
     _cleanup_buffer_ struct buffer text = { 0 }, list = { 0 };
     (void)option;
     int r = read_source("--nodefile", value, &text, err);
+    if (r < 0) {
+        (void)error_set(
+            err, -EDOM, "slurm_allocate_resources error opening file %.200s, %s", value, strerror(-r));
+        (void)error_hint(err, "Invalid --nodefile node file");
+        return error_mark(err, SLURM_BOTH, -EDOM);
+    }
     char *rest = r == 0 ? buffer_text(&text) : NULL;
     for (char *one = NULL; rest != NULL && (one = strsep(&rest, " \t\r\n,")) != NULL;)
         if (one[0] != '\0')

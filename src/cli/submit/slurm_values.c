@@ -61,8 +61,10 @@ int slurm_parse_gpus(
     bool has_number = isdigit((unsigned char)number[0]);
     size_t length = colon != NULL ? (size_t)(colon - value) : 0;
     *ret_count = 1;
-    if (!has_number && (colon != NULL || !isalpha((unsigned char)number[0])))
-        return error_set(err, -EINVAL, "%s: '%.60s' is not TYPE:NUMBER", what, value);
+    if (!has_number && (colon != NULL || !isalpha((unsigned char)number[0]))) {
+        (void)error_set(err, -EINVAL, "Invalid generic resource (gres) specification");
+        return error_hint(err, "%s: '%.60s' is not TYPE:NUMBER", what, value);
+    }
     if (has_number) {
         int r = parse_integer(number, what, 0, ASK_GPUS_MAX, ret_count, err);
         if (r < 0)
