@@ -180,7 +180,7 @@ static off_t log_size(int log_fd)
 static void start_terminal(struct shepherd *shepherd, struct init_status *ret_failure)
 {
     shepherd->log_start = log_size(shepherd->log_fd);
-    int r = terminal_start(&shepherd->terminal, &shepherd->spec, shepherd->log_fd);
+    int r = terminal_start(&shepherd->terminal, &shepherd->spec, shepherd->log_fd, shepherd->host_pidfd);
     if (r == 0)
         return;
     ret_failure->step = STEP_TERMINAL;

@@ -160,7 +160,7 @@ static pid_t clone_silently(int *ret_pidfd)
 void terminal_keep_only(const struct terminal_setup *setup)
 {
     int kept[] = { STDERR_FILENO, setup->sink_fd, setup->source_fds[0], setup->source_fds[1], setup->door_fd,
-        setup->channel_fd, setup->log_fd, setup->seen_fd };
+        setup->channel_fd, setup->log_fd, setup->seen_fd, setup->host_fd };
     const size_t count = sizeof(kept) / sizeof(kept[0]);
     for (size_t i = 1; i < count; i++)
         for (size_t k = i; k > 0 && kept[k] < kept[k - 1]; k--) {
@@ -175,7 +175,7 @@ void terminal_keep_only(const struct terminal_setup *setup)
     }
 }
 
-int terminal_start(struct terminal *terminal, const struct launch_spec *spec, int log_fd)
+int terminal_start(struct terminal *terminal, const struct launch_spec *spec, int log_fd, int host_fd)
 {
     int pair[2];
     if (!terminal->is_open)
@@ -191,7 +191,8 @@ int terminal_start(struct terminal *terminal, const struct launch_spec *spec, in
             .door_fd = terminal->door_fd,
             .channel_fd = pair[1],
             .log_fd = log_fd,
-            .seen_fd = terminal->seen_fd };
+            .seen_fd = terminal->seen_fd,
+            .host_fd = host_fd };
         if (spec->is_tty || spec->is_exec_step)
             terminal_run(&setup);
         input_run(&setup);

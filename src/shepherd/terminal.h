@@ -47,8 +47,9 @@ void terminal_init(struct terminal *terminal);
  * working directory. */
 int terminal_open(struct terminal *terminal, const struct launch_spec *spec);
 
-/* Starts T, which takes over this side's ends. */
-int terminal_start(struct terminal *terminal, const struct launch_spec *spec, int log_fd);
+/* Starts T, which takes over this side's ends. `host_fd` is the pidfd of the job's own init for an exec step,
+ * else -1. */
+int terminal_start(struct terminal *terminal, const struct launch_spec *spec, int log_fd, int host_fd);
 
 enum terminal_await {
     TERMINAL_AWAIT_NOTHING,
@@ -72,7 +73,7 @@ void terminal_close(struct terminal *terminal);
 struct terminal_setup {
     const struct launch_spec *spec;
     int sink_fd, source_fds[TERMINAL_SOURCES];
-    int door_fd, channel_fd, log_fd, seen_fd;
+    int door_fd, channel_fd, log_fd, seen_fd, host_fd;
 };
 
 /* Closes everything else: nothing of S's may live on in T, above all not the lock. */

@@ -16,6 +16,7 @@
 #include "shepherd/terminal_viewer.h"
 
 #define TERMINAL_VIEWERS_MAX 16
+#define TERMINAL_OVER_MS     3000  // after the end of the job, for a client that has lost its connection
 #define TERMINAL_FLUSH_MS    10000 // without progress, at the end
 enum phase { TERMINAL_OPEN, TERMINAL_DRAINING, TERMINAL_FLUSHING };
 
@@ -27,6 +28,8 @@ struct process {
     int source_fds[TERMINAL_SOURCES], door_fd, channel_fd;
     bool has_visit;  // an exec step's viewer came
     bool is_hung_up; // and has gone for good
+    int host_fd;     // pidfd of the job's own init, for an exec step; -1: it is not awaited
+    bool is_job_over;
     bool has_end;
     struct terminal_end end;
     int64_t deadline_ms; // boot clock; 0: none
@@ -44,6 +47,10 @@ void terminal_tell_shepherd(struct process *p, int number, int64_t grace_ms);
 
 /* Leaves for good after this time, unless it is set anew. */
 void terminal_leave_within(struct process *p, int64_t ms);
+
+/* How long an exec step is kept for a client that has lost its connection: not long beyond the end of its
+ * job. */
+int64_t terminal_keep_ms(const struct process *p);
 
 /* The viewer of an exec step has gone for good. */
 void terminal_hang_up(struct process *p);

@@ -56,7 +56,7 @@ static void begin_flushing(struct process *p)
     closep(&p->channel_fd);
     p->phase = TERMINAL_FLUSHING;
     if (p->exec.can_return && !p->is_hung_up && !viewer_is_open(&p->viewers[0])) {
-        terminal_leave_within(p, TERMINAL_KEEP_MS);
+        terminal_leave_within(p, terminal_keep_ms(p));
         return;
     }
     if (!p->exec.can_return)
@@ -122,6 +122,7 @@ static bool tell_end(struct process *p, struct viewer *viewer)
 enum source {
     SOURCE_DOOR,
     SOURCE_CHANNEL,
+    SOURCE_HOST,
     SOURCE_SINK,
     SOURCE_OUT,
     SOURCE_VIEWERS = SOURCE_OUT + TERMINAL_SOURCES
@@ -139,6 +140,7 @@ static void fill(const struct process *p, struct pollfd fds[SOURCES])
     bool is_held = !p->is_kept && terminal_exec_room(p) == 0;
     fds[SOURCE_DOOR] = (struct pollfd){ p->door_fd, POLLIN, 0 };
     fds[SOURCE_CHANNEL] = (struct pollfd){ p->channel_fd, POLLIN, 0 };
+    fds[SOURCE_HOST] = (struct pollfd){ p->host_fd, POLLIN, 0 };
     fds[SOURCE_SINK] = (struct pollfd){ p->input.is_full ? p->input.sink_fd : -1, POLLOUT, 0 };
     for (int i = 0; i < TERMINAL_SOURCES; i++)
         fds[SOURCE_OUT + i] = (struct pollfd){ is_held ? -1 : p->source_fds[i], POLLIN, 0 };
@@ -218,6 +220,19 @@ static int time_left(const struct process *p)
     return left_ms > INT_MAX ? INT_MAX : (int)left_ms;
 }
 
+/* The job has ended: a client that is not here has little time to return. */
+static void on_host_gone(struct process *p)
+{
+    closep(&p->host_fd);
+    p->is_job_over = true;
+    if (viewer_is_open(&p->viewers[0]))
+        return;
+    if (p->phase == TERMINAL_FLUSHING)
+        terminal_leave_within(p, TERMINAL_OVER_MS);
+    else
+        p->deadline_ms = clock_boot_ms() + TERMINAL_OVER_MS;
+}
+
 static void turn(struct process *p)
 {
     struct pollfd fds[SOURCES];
@@ -246,6 +261,8 @@ static void turn(struct process *p)
         terminal_on_visit(p);
     if (fds[SOURCE_CHANNEL].revents != 0)
         on_channel(p);
+    if (fds[SOURCE_HOST].revents != 0)
+        on_host_gone(p);
 }
 
 /* Nothing of the step lives: what is there is all there is. A viewer of an exec step may make it wait. */
@@ -298,6 +315,8 @@ _Noreturn void terminal_run(const struct terminal_setup *setup)
     struct process *p = &process;
     terminal_become_user(setup, "mgpu-terminal", &p->death);
     p->setup = setup;
+    p->host_fd = setup->host_fd;
+    p->is_job_over = setup->spec->is_exec_step && setup->host_fd < 0; // while it was started
     p->is_tty = setup->spec->is_tty;
     terminal_set_acts(p);
     p->is_kept = !setup->spec->is_exec_step;
@@ -313,7 +332,7 @@ _Noreturn void terminal_run(const struct terminal_setup *setup)
     if (p->is_kept)
         history_open(&p->history, setup->log_fd);
     else
-        p->deadline_ms = clock_boot_ms() + FIRST_VISIT_MS;
+        p->deadline_ms = clock_boot_ms() + (p->is_job_over ? TERMINAL_OVER_MS : FIRST_VISIT_MS);
     for (;;) {
         if (p->phase == TERMINAL_OPEN && is_abandoned(p))
             begin_flushing(p);

@@ -130,6 +130,11 @@ void terminal_set_acts(struct process *p)
         .confirmed = on_confirmed };
 }
 
+int64_t terminal_keep_ms(const struct process *p)
+{
+    return p->is_job_over ? TERMINAL_OVER_MS : TERMINAL_KEEP_MS;
+}
+
 void terminal_leave_within(struct process *p, int64_t ms)
 {
     p->deadline_ms = clock_boot_ms() + ms;
@@ -142,9 +147,9 @@ static void await_return(struct process *p)
     if (!p->exec.can_return || p->is_hung_up)
         terminal_hang_up(p);
     else if (p->phase == TERMINAL_FLUSHING)
-        terminal_leave_within(p, TERMINAL_KEEP_MS);
+        terminal_leave_within(p, terminal_keep_ms(p));
     else
-        p->deadline_ms = clock_boot_ms() + TERMINAL_KEEP_MS;
+        p->deadline_ms = clock_boot_ms() + terminal_keep_ms(p);
 }
 
 void terminal_on_gone(struct process *p)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 
 import cluster
 import harness
@@ -116,6 +117,23 @@ def test_a_process_ends_when_its_client_is_killed_after_a_restart(make_instance,
     client.communicate()
     assert harness.wait_process(pid, DEADLINE_S)
     gate.open()
+
+
+def test_a_process_whose_client_is_lost_ends_with_its_job(make_instance, gate):
+    box = make_instance(gpus='sim:2x24G')
+    job = box.post_job(gate.command())
+    box.wait(job, 'running')
+    client = box.popen('exec', job, '--', 'sh', '-c', 'echo up; exec sleep 4326', stdin=subprocess.PIPE)
+    assert client.stdout.readline() == b'up\n'
+    box.kill()
+    client.kill()  # nobody says that it does not return
+    client.communicate()
+    box.start()
+    begun = time.monotonic()
+    gate.open()
+    box.wait(job)
+    harness.until(lambda: not any(f'spool/{job}.' in line for line in harness.processes(box.place).values()), 'the end of the shepherds')
+    assert time.monotonic() - begun < 20
 
 
 def test_exec_on_a_terminal_outlives_mgpud(make_instance, gate):
