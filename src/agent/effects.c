@@ -76,6 +76,8 @@ static int effect_stage(void *arg, const struct message_launch *launch, struct e
     int r = launcher_stage(effects->parts.launcher, launch, err);
     if (r == LAUNCHER_STAGED)
         gpu_check_take(effects->parts.check, &launch->id, &launch->gpus);
+    if (r == LAUNCHER_STAGED && launch->is_early != 0)
+        gpu_check_leave(effects->parts.check, &launch->id);
     return r < 0 ? r : 0;
 }
 
@@ -135,10 +137,11 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
         inspector_forget(effects->parts.looks, id->job); // from here on the spool describes it
         return adopt ? adopted_end(dirfd, END_RELEASED, err) : adopted_begin(dirfd, err);
     }
-    int r = adopt ? 0 : admit(effects, id, err);
+    bool has_gpus = !adopt && !gpu_check_is_away(effects->parts.check, id);
+    int r = has_gpus ? admit(effects, id, err) : 0;
     if (r < 0)
         return error_mark(err, START_GPU, r);
-    r = adopt ? 0 : open_gpus(effects, id, dirfd, err);
+    r = has_gpus ? open_gpus(effects, id, dirfd, err) : 0;
     if (r < 0)
         return error_mark(err, START_DEVICE, r);
     r = adopt ? launcher_adopt(effects->parts.launcher, id, &process, err)

@@ -50,6 +50,7 @@ static uint64_t read_token(const struct effects_parts *parts, const struct spool
         }
         if (is_parked(dirfd)) {
             gpu_check_end(parts->check, id, clock_boot_ms());
+            gpu_check_leave(parts->check, id); // it has not started yet, and will do so early
             gpu_access_drop(parts->access, id);
             gpu_chores_drop(parts->chores, id);
         }

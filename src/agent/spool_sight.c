@@ -22,6 +22,17 @@ static bool has_failed(const struct launch_exit *record)
     return (record->end == END_EXIT && record->exit_code != 0) || record->end == END_SIGNAL;
 }
 
+/* On the boot clock: when one that started early was given its GPUs; 0: it did not; -1: it never was. */
+static int64_t granted_ms(int dirfd)
+{
+    struct launch_park park;
+    if (file_read_record(dirfd, SPOOL_PARK, &launch_park_record, &park, NULL) < 0)
+        return 0;
+    int64_t ms = park.is_early ? -1 : park.granted_ms;
+    record_clear(&launch_park_record, &park);
+    return ms;
+}
+
 /* On the boot clock, by which the errors of a GPU are attributed. */
 static int64_t started_ms(int dirfd, const struct launch_exit *record)
 {
@@ -37,8 +48,9 @@ static void note_usage(
     const struct effects_parts *parts, const struct spool_id *id, int dirfd, struct launch_exit *record)
 {
     struct job_usage *usage = usage_watch_end(parts->watch, id);
-    if (record->is_executed != 0)
-        gpu_check_note_fault(parts->check, id, started_ms(dirfd, record), &usage);
+    int64_t since_ms = granted_ms(dirfd);
+    if (record->is_executed != 0 && since_ms >= 0)
+        gpu_check_note_fault(parts->check, id, since_ms > 0 ? since_ms : started_ms(dirfd, record), &usage);
     if (usage != NULL && record->usage.count == 0)
         record->usage = (struct record_list){ take_ptr(usage), 1 };
     job_usage_free(usage);

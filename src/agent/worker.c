@@ -22,6 +22,7 @@
 
 #include "agent/attach/job_socket.h"
 #include "agent/confine/name.h"
+#include "agent/early_probe.h"
 #include "agent/effects.h"
 #include "agent/confine/node_features.h"
 #include "agent/gpu/devices.h"
@@ -155,6 +156,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
         .confine_err = &worker->confine_err,
         .devices_err = &worker->devices_err,
         .private_tmp_err = &worker->private_tmp_err,
+        .early_err = early_probe(),
         .is_root_job_allowed = worker->options->is_root_job_allowed,
         .log_dir = worker->options->log_dir,
         .state_dir = worker->options->state_dir,
@@ -190,9 +192,8 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
     log_node(LOG_INFO, worker->options->node, "%s", report->text);
 }
 
-/* Samples arrive once a second. The controller requires several equal samples for some decisions, so
- * unchanged ones are forwarded for a while, but not indefinitely, and not while the controller lags behind:
- * then false. */
+/* The controller requires several equal samples for some decisions, so unchanged ones are forwarded for a
+ * while, but not indefinitely, and not while the controller lags behind: then false. */
 static bool pass_on(struct worker *worker, const struct message_gpus *gpus)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -244,8 +245,7 @@ static void release_gpus(void *arg, const struct strings *uuids)
         gpu_helper_release(worker->gpus, uuids);
 }
 
-/* What the controller must know before the next job starts on these GPUs is sent before anything else
- * happens. */
+/* What the controller must know before the next job starts on them is sent before anything else happens. */
 static void on_gpu_report(void *arg, const struct gpu_report *report)
 {
     struct worker *worker = arg;

@@ -59,6 +59,16 @@ bool spool_read_terms(int dirfd, struct spool_terms *ret)
     return true;
 }
 
+int64_t spool_read_asked(int dirfd)
+{
+    struct spool_asked asked;
+    _cleanup_close_ int fd = openat(dirfd, SPOOL_ASKED, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || read(fd, &asked, sizeof(asked)) != (ssize_t)sizeof(asked) ||
+        asked.magic != SPOOL_ASKED_MAGIC || asked.boot_ms < 0)
+        return 0;
+    return asked.boot_ms;
+}
+
 static_assert(
     sizeof(struct spool_said) == 32 + SPOOL_STATUS_MAX + 8, "every byte is covered by the checksum");
 
@@ -138,7 +148,8 @@ static const char *const usual_files[] = { SPOOL_SPEC, SPOOL_VERDICT, SPOOL_EXIT
     SPOOL_STATUS, NULL };
 static const char *const control_files[] = { SPOOL_CTL, NULL };
 static const char *const further_files[] = { SPOOL_SAID, SPOOL_READY, SPOOL_USAGE, SPOOL_ADOPTED, SPOOL_TTY,
-    SPOOL_TERMS, SPOOL_TTY_SEEN, SPOOL_RENEWED, SPOOL_STOP, SPOOL_PARK, SPOOL_PARK_LOCK, NULL };
+    SPOOL_TERMS, SPOOL_TTY_SEEN, SPOOL_RENEWED, SPOOL_STOP, SPOOL_PARK, SPOOL_PARK_LOCK, SPOOL_GRANT,
+    SPOOL_ASKED, NULL };
 
 static void unlink_all(int dirfd, const char *const *files, const char *suffix)
 {

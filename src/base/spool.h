@@ -47,6 +47,8 @@
 #define SPOOL_STOP      "stop"      // of a shepherd of the last version: it was ending the step
 #define SPOOL_PARK      "park"      // struct park_entry of a job that is parked (agent/park/helper.h)
 #define SPOOL_PARK_LOCK "park-lock" // OFD lock held by the process that parks or restores it
+#define SPOOL_GRANT     "grant"     // pipe with a byte in it once a job that started early has its GPUs
+#define SPOOL_ASKED     "asked"     // struct spool_asked of such a job
 #define SPOOL_HINTS     "hints"
 #define SPOOL_SAID      "said"                // struct spool_said
 #define SPOOL_PIPES_DIR "notify"              // directory of the pipes, below RUN
@@ -81,6 +83,17 @@ struct spool_terms {
 
 /* False if the attempt's directory `dirfd` has no such file or an incomplete one; *ret is then unchanged. */
 bool spool_read_terms(int dirfd, struct spool_terms *ret);
+
+/* Since when a process of a job that started early has waited for a GPU. Host byte order. */
+struct spool_asked {
+    uint32_t magic; // SPOOL_ASKED_MAGIC
+    uint32_t reserved;
+    int64_t boot_ms;
+};
+#define SPOOL_ASKED_MAGIC 0x6d677075U
+
+/* 0: none has, or the file is incomplete. */
+int64_t spool_read_asked(int dirfd);
 
 #define SPOOL_STATUS_MAX 128U // bytes
 

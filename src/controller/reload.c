@@ -30,6 +30,7 @@ struct core_options reload_core_options(const struct controller *controller)
         .notifications = options->notifications,
         .loss = options->loss,
         .park = options->park,
+        .early = options->early,
         .log_max = options->log_max,
         .is_tmp_private = options->is_tmp_private,
         .start_patience_ms = options->start_patience_ms,

@@ -65,6 +65,8 @@ struct job_ask {
     bool park_on_preempt;      // parked instead of requeued when other jobs need its GPUs
     bool park_anywhere;        // a parked one may return on other GPUs of its node
     bool no_park;              // never parked: not at a request, a preemption or its time limit
+    bool early;                // starts on the CPU while the GPUs that it gets next are still used
+    bool no_early;             // never, whatever the site's setting is
     bool private_tmp;          // /tmp, /var/tmp, /dev/shm and System V IPC are its own: base/private_places.h
     uint64_t log_max;          // bytes of each file of output that are kept; 0: all
     bool split_log;            // standard error has a log of its own: launch_error_log()
@@ -183,6 +185,9 @@ struct job_ask {
             "let the parked job return on other GPUs of its node", ASK_SHOWN),                               \
         X(base, 395, RECORD_BOOL, no_park, no_park, 0, "never park the job, whoever requests it",            \
             ASK_SHOWN),                                                                                      \
+        X(base, 398, RECORD_BOOL, early, early, 0,                                                           \
+            "start on the CPU before its GPUs are free; opening one of them waits", ASK_SHOWN),              \
+        X(base, 397, RECORD_BOOL, no_early, no_early, 0, "start only when its GPUs are free", ASK_SHOWN),    \
         X(base, 392, RECORD_BOOL, private_tmp, private_tmp, 0,                                               \
             "a /tmp, /var/tmp, /dev/shm and System V IPC of its own, which end with it", ASK_SHOWN),         \
         X(base, 394, RECORD_SIZE, log_max, log_max, 0,                                                       \

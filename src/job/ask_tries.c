@@ -106,6 +106,19 @@ static int check_parking(const struct job_ask *ask, struct error *err)
     return 0;
 }
 
+static int check_early(const struct job_ask *ask, struct error *err)
+{
+    if (ask->early && ask->no_early)
+        return error_set(err, -EINVAL, "early and no_early cannot be combined");
+    if (ask->early && ask->gpus == 0 && ask->gpu_ids == NULL && ask->gpus_per_node == 0) {
+        (void)error_set(err, -EINVAL, "early needs a job with GPUs: without, it waits for none");
+        return error_hint(err, "omit early, or request GPUs");
+    }
+    if (ask->early && ask->adopted_pid != 0)
+        return error_set(err, -EINVAL, "an adopted process runs already: early is for jobs that mgpu starts");
+    return 0;
+}
+
 int ask_check_tries(const struct job_ask *ask, struct error *err)
 {
     bool is_adopted = ask->adopted_pid != 0;
@@ -117,6 +130,8 @@ int ask_check_tries(const struct job_ask *ask, struct error *err)
         return error_set(
             err, -ERANGE, "max_requeues: %u is outside 0 to %u", ask->max_requeues, ASK_REQUEUES_MAX);
     int r = check_parking(ask, err);
+    if (r == 0)
+        r = check_early(ask, err);
     if (r < 0)
         return r;
     bool is_requeued =

@@ -50,6 +50,8 @@ static const struct record_field change_fields[] = {
     RECORD_FIELD(464, RECORD_U64, struct cluster_change, job, 0),
     RECORD_FIELD(465, RECORD_BOOL, struct cluster_change, parks, 0),
     RECORD_FIELD(466, RECORD_BOOL, struct cluster_change, returns_home, 0),
+    RECORD_FIELD(467, RECORD_U32, struct cluster_change, kept_cpu_milli, 0),
+    RECORD_FIELD(468, RECORD_U64, struct cluster_change, kept_memory, 0),
 };
 
 const struct record_type cluster_change_record =

@@ -95,6 +95,9 @@ struct cluster_change {
     uint32_t shares;    // of CHANGE_NODE_UP: as in HELLO (wire/message.h); 0: not known
     bool parks;         // of CHANGE_NODE_UP: the scheduler may park jobs there by its own rule
     bool returns_home;  // of CHANGE_NODE_UP: and they return only to the GPUs that they left
+    /* Of CHANGE_NODE_UP: what jobs that have started early have of it, outside the ledger. */
+    uint32_t kept_cpu_milli;
+    uint64_t kept_memory;
 };
 
 extern const struct record_type cluster_device_record;

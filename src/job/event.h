@@ -99,6 +99,8 @@ struct job_event {
     uint32_t terms;           // reconciled: from here on settings are counted
     uint32_t park_number;     // reconciled: from here on orders to park are counted; 0: there was none
     uint32_t park_seen;       // reconciled: what its node says of it (enum park_seen)
+    uint32_t is_early; // allocated: it starts without its GPUs, and waits for them as a parked job does
+    int64_t waited_ms; // unparked, after an early start: how long it had waited for a GPU by then
     struct record_list credential; // submitted: at most one struct event_credential
 };
 

@@ -143,11 +143,13 @@ static void on_allocated(struct job *job, const struct job_event *event)
     run->nodes = job_nodes_copy(&event->nodes);
     gpu_grants_clear(&job->grants);
     gpu_grants_copy(&job->grants, &event->gpus);
+    job_park_begin_early(job, event);
 }
 
 static void on_started(struct job *job, const struct job_event *event)
 {
     job->started_ms = event->wall_ms;
+    job_park_note_start(job, event->wall_ms);
     set_text(&job_make_run(job)->log_path, event->log_path);
 }
 
@@ -196,8 +198,7 @@ static void forget_terms(struct job *job, const struct job_event *event)
     job_park_end(run->park, event->wall_ms);
 }
 
-/* A preempted job keeps its place in the queue; one that is requeued for another try goes behind those that
- * wait. */
+/* A preempted job keeps its place in the queue; others go behind those that wait. */
 static void note_restart(struct job *job, uint32_t cause, int64_t wall_ms)
 {
     if (cause == REQUEUE_PREEMPTED)
@@ -487,7 +488,7 @@ static const char *find_fault(const struct job *job, const struct job_event *eve
             return "an array itself cannot run";
         if (event->nodes.count == 1 || (event->nodes.count > 1 && !starts_with_node(event)))
             return "its list of nodes is invalid";
-        return job->hold != 0 ? "the job is held" : NULL;
+        return job->hold != 0 ? "the job is held" : job_park_fault(job, event);
     case EVENT_STOP: return event->reason >= END_KINDS ? "unknown end" : NULL;
     case EVENT_RETURNED:
         return event->reason != END_NONE && event->reason != job->stop_reason ? "it voids another stop"

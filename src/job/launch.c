@@ -106,6 +106,7 @@ static const struct record_field spec_fields[] = {
     RECORD_FIELD(334, RECORD_STRINGS, struct launch_spec, dmem, 65536U),
     RECORD_SUBLIST(40, struct launch_spec, gpus, EVENT_GPUS_MAX, &gpu_grant_record),
     RECORD_FIELD(360, RECORD_BOOL, struct launch_spec, is_prepared, 0),
+    RECORD_FIELD(361, RECORD_BOOL, struct launch_spec, is_early, 0),
 };
 const struct record_type launch_spec_record = RECORD_TYPE(11, "launch spec", struct launch_spec, spec_fields);
 
@@ -228,6 +229,8 @@ static const struct record_field park_fields[] = {
     RECORD_FIELD(5, RECORD_STRING, struct launch_park, text, EVENT_TEXT_MAX),
     RECORD_SUBLIST(6, struct launch_park, saved, LAUNCH_SAVED_MAX, &saved_record),
     RECORD_FIELD(7, RECORD_STRINGS, struct launch_park, home, LAUNCH_HOME_MAX),
+    RECORD_FIELD(8, RECORD_BOOL, struct launch_park, is_early, 0),
+    RECORD_FIELD(9, RECORD_I64, struct launch_park, granted_ms, 0),
 };
 const struct record_type launch_park_record =
     RECORD_TYPE(342, "parked attempt", struct launch_park, park_fields);

@@ -138,6 +138,9 @@ struct launch_spec {
     /* Prepared while another job still runs: waits for GO before it touches anything of the user (spool file
      * "ready"). Nobody has decided yet that it runs. */
     bool is_prepared;
+    /* Starts before it has its GPUs: `devices` denies those as well, and its processes wait when they open
+     * one (base/node/open_gate.h) until a byte is in the pipe "grant". */
+    bool is_early;
 };
 
 /* spool file "started": the gate is open. */
@@ -192,6 +195,9 @@ struct launch_park {
     struct record_list saved; // struct launch_saved
     /* UUIDs of the GPUs whose contents were saved, if the spec names others since: in the order of those. */
     struct strings home;
+    bool is_early; // it has never had its GPUs: to return means to let its processes open them
+    int64_t
+        granted_ms; // boot clock: when a job that started early was given its GPUs; 0: it was not, or not yet
 };
 
 /* True if the attempt is parked: no process of it runs, and its GPUs are not its own. */

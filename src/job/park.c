@@ -27,6 +27,12 @@ static const struct record_field park_fields[] = {
     RECORD_FIELD(13, RECORD_I64, struct job_park, back_ms, 0),
     RECORD_FIELD(14, RECORD_I64, struct job_park, ran_ms, 0),
     RECORD_FIELD(15, RECORD_I64, struct job_park, waited_ms, 0),
+    RECORD_FIELD(16, RECORD_U32, struct job_park, is_early, 0),
+    RECORD_FIELD(17, RECORD_U32, struct job_park, kept_cpu_milli, 0),
+    RECORD_FIELD(18, RECORD_SIZE, struct job_park, kept_memory, 0),
+    RECORD_FIELD(19, RECORD_I64, struct job_park, granted_ms, 0),
+    RECORD_FIELD(20, RECORD_I64, struct job_park, early_ms, 0),
+    RECORD_FIELD(21, RECORD_I64, struct job_park, saved_ms, 0),
 };
 
 const struct record_type job_park_record = RECORD_TYPE(340, "parked job", struct job_park, park_fields);
@@ -45,6 +51,7 @@ static const char *const cause_names[PARK_CAUSES] = {
     [PARK_FOUND] = "found",
     [PARK_SHORTER] = "shorter",
     [PARK_DUE] = "due",
+    [PARK_EARLY] = "early",
 };
 
 const char *park_phase_name(uint32_t phase)
@@ -85,6 +92,28 @@ bool job_is_parked(const struct job *job)
 {
     uint32_t phase = job_park(job)->phase;
     return phase == PARK_PARKED || phase == PARK_WAITING;
+}
+
+bool job_is_stopped(const struct job *job)
+{
+    const struct job_park *park = job_park(job);
+    return job_is_parked(job) && (park->is_early == 0 || park->phase == PARK_PARKED);
+}
+
+bool job_is_early(const struct job *job)
+{
+    return job_park(job)->is_early != 0 && job_state_is_active(job->state);
+}
+
+bool job_early_is_over(const struct job *job, const struct job_event *event)
+{
+    return event->type == EVENT_UNPARKED && event->text == NULL &&
+           job_park(job)->granted_ms == event->wall_ms;
+}
+
+int64_t job_early_ms(const struct job *job, int64_t wall_ms)
+{
+    return job_park(job)->is_early != 0 ? job_parked_ms(job, wall_ms) : job_park(job)->early_ms;
 }
 
 bool job_park_is_unconfirmed(const struct job *job)
@@ -144,6 +173,8 @@ static char *list_gpus(const struct job *job)
 bool job_park_may_move(const struct job *job)
 {
     const struct job_ask *ask = job->ask;
+    if (job_park(job)->is_early != 0)
+        return false; // its processes know which GPUs they will have
     return (ask->park_anywhere || job_park(job)->is_owed) && !job_is_wide(job) && ask->gpu_share == 0 &&
            ask->gpu_mem == 0;
 }
@@ -155,7 +186,8 @@ bool job_park_has_begun(const struct job *job, const struct job_event *event)
 
 bool job_park_is_over(const struct job *job, const struct job_event *event)
 {
-    return event->type == EVENT_UNPARKED && event->text == NULL && job_park(job)->total_ms > 0;
+    return event->type == EVENT_UNPARKED && event->text == NULL && job_park(job)->total_ms > 0 &&
+           !job_early_is_over(job, event);
 }
 
 bool job_park_was_refused(const struct job *job, const struct job_event *event)
@@ -190,7 +222,9 @@ void job_park_ask(const struct job *job, char *allow, struct job_ask *ret)
     ret->deadline_ms = 0;
     ret->nodes = 0;
     ret->gpus_per_node = 0;
-    if (ret->time_limit_ms == 0)
+    if (job_park(job)->kept_cpu_milli != 0)
+        ret->cpu_milli = 0;
+    if (ret->time_limit_ms == 0 || job_park(job)->is_early != 0)
         return;
     ret->time_limit_ms -= job_park_ran_ms(job);
     if (ret->time_limit_ms < LEFT_MIN_MS)
@@ -203,8 +237,12 @@ const char *job_park_fault(const struct job *job, const struct job_event *event)
 {
     uint32_t phase = job_park(job)->phase;
     switch (event->type) {
+    case EVENT_ALLOCATED:
+        return event->is_early != 0 && (event->gpus.count == 0 || event->nodes.count > 0)
+                   ? "only a job with GPUs on one node starts early"
+                   : NULL;
     case EVENT_PARK:
-        if (event->park_cause >= PARK_CAUSES)
+        if (event->park_cause >= PARK_CAUSES || event->park_cause == PARK_EARLY)
             return "unknown cause";
         if (job->grants.count == 0)
             return "it has no GPUs";
@@ -230,6 +268,31 @@ static void set_text(struct job_park *park, const char *text)
     park->text = xstrdup(text);
 }
 
+void job_park_begin_early(struct job *job, const struct job_event *event)
+{
+    struct job_run *run = job_make_run(job);
+    if (event->is_early == 0)
+        return;
+    struct job_park *park = make_park(job);
+    *park = (struct job_park){
+        .phase = PARK_WAITING,
+        .cause = PARK_EARLY,
+        .since_ms = event->wall_ms,
+        .is_early = 1,
+        .kept_cpu_milli = event->cpu_milli,
+        .kept_memory = event->memory,
+    };
+    run->cpu_milli = 0;
+    run->memory = 0;
+}
+
+/* Until then it did nothing. */
+void job_park_note_start(struct job *job, int64_t wall_ms)
+{
+    if (job_park(job)->is_early != 0)
+        make_park(job)->since_ms = wall_ms;
+}
+
 static void on_park(struct job *job, struct job_park *park, const struct job_event *event)
 {
     park->return_ms = event->park_return_ms;
@@ -237,6 +300,7 @@ static void on_park(struct job *job, struct job_park *park, const struct job_eve
     set_text(park, NULL);
     if (park->phase == PARK_WAITING) {
         park->phase = PARK_PARKED;
+        job_make_run(job)->terms += park->is_early; // they are stopped now
         return;
     }
     park->guest = event->park_guest;
@@ -272,8 +336,20 @@ static void on_parked(struct job *job, struct job_park *park, const struct job_e
     if (park->is_owed)
         return; // its CPUs and host memory stay booked
     park->memory += run->memory;
+    if (park->is_early == 0) {
+        park->memory += park->kept_memory;
+        park->kept_memory = 0;
+        park->kept_cpu_milli = 0;
+    }
     run->memory = 0;
     run->cpu_milli = 0;
+}
+
+static void on_unpark(struct job *job, struct job_park *park)
+{
+    park->phase = PARK_WAITING;
+    park->return_ms = 0;
+    job_make_run(job)->terms += park->is_early; // its processes run again, without GPUs
 }
 
 static void on_restoring(struct job *job, struct job_park *park, const struct job_event *event)
@@ -281,7 +357,7 @@ static void on_restoring(struct job *job, struct job_park *park, const struct jo
     park->phase = PARK_RESTORING;
     park->number++;
     job_make_run(job)->cpu_milli = event->cpu_milli;
-    job_make_run(job)->terms++;
+    job_make_run(job)->terms += job->state == JOB_RUNNING;
     gpu_grants_clear(&job->grants);
     gpu_grants_copy(&job->grants, &event->gpus);
 }
@@ -323,6 +399,12 @@ static void on_reconciled(struct job *job, struct job_park *park, const struct j
 static void on_unparked(struct job *job, struct job_park *park, const struct job_event *event)
 {
     stop_clock(job, park, event);
+    if (park->is_early != 0 && event->text == NULL) {
+        park->granted_ms = event->wall_ms;
+        park->early_ms = park->total_ms;
+        park->saved_ms = park->early_ms > event->waited_ms ? park->early_ms - event->waited_ms : 0;
+    }
+    park->is_early = 0;
     park->bytes = 0;
     park->rank_bytes = 0;
     park->return_ms = 0;
@@ -340,7 +422,7 @@ void job_park_apply(struct job *job, const struct job_event *event)
     case EVENT_RESTORING: on_restoring(job, park, event); break;
     case EVENT_UNPARKED: on_unparked(job, park, event); break;
     case EVENT_RECONCILED: on_reconciled(job, park, event); break;
-    default: park->phase = PARK_WAITING; park->return_ms = 0;
+    default: on_unpark(job, park);
     }
 }
 
@@ -350,6 +432,10 @@ void job_park_end(struct job_park *park, int64_t wall_ms)
         return;
     if (park->since_ms != 0 && wall_ms > park->since_ms)
         park->total_ms += wall_ms - park->since_ms;
+    if (park->is_early != 0)
+        park->early_ms = park->total_ms;
+    park->kept_cpu_milli = 0;
+    park->kept_memory = 0;
     park->phase = PARK_NONE;
     park->since_ms = 0;
     park->bytes = 0;
@@ -367,8 +453,12 @@ const char *job_park_rule(const struct job *job)
 {
     const struct job_park *park = job_park(job);
     bool is_stopped = job_is_parked(job) || park->phase == PARK_RESTORING;
-    if (park->phase != PARK_NONE && job->state != JOB_RUNNING && job->state != JOB_STOPPING)
+    bool may_be = job->state == JOB_RUNNING || job->state == JOB_STOPPING ||
+                  (job->state == JOB_STARTING && park->is_early != 0);
+    if (park->phase != PARK_NONE && !may_be)
         return "only a running job is parked";
+    if (park->kept_cpu_milli != 0 && !job_state_is_active(job->state))
+        return "only an active job has CPUs";
     if (is_stopped != (park->since_ms != 0))
         return "a parked job has the time since which it is parked";
     if (job_is_parked(job) && !park->is_owed && (job_run(job)->cpu_milli != 0 || job_run(job)->memory != 0))

@@ -16,6 +16,11 @@
  * and RESTORING by way of SAVING; from PARKED and WAITING, where other jobs may have its GPUs, it is saved in
  * PARKED. These start when it is: a node starts nothing on a GPU on which another attempt runs.
  *
+ * A job that starts early (EVENT_ALLOCATED with is_early) is born in WAITING: it runs on the CPU, and its
+ * first attempt to open a GPU waits until it has its GPUs (base/node/open_gate.h). RESTORING then gives them
+ * to it: nothing is restored. Its GPUs are fixed from its start on. What it has of the host stays booked
+ * outside the scheduler's ledger until it ends, or is parked.
+ *
  * It holds its GPUs and CPUs in NONE, SAVING and RESTORING. Its host memory, which now contains what was in
  * the GPUs, stays booked throughout. With several nodes, it is parked when all of its ranks are saved, and
  * runs again when all of them do (controller/core/concerns/park.c).
@@ -46,6 +51,7 @@ enum park_cause {
     /* By the scheduler's own rule (sched/sched_guest.c): it returns by itself, in time. */
     PARK_SHORTER, // for a job that is probably over much sooner
     PARK_DUE,     // its GPUs were due to a job that had been parked from them
+    PARK_EARLY,   // it was never parked: it has started before its GPUs were free
     PARK_CAUSES,
 };
 
@@ -88,6 +94,13 @@ struct job_park {
     int64_t back_ms;   // wall clock: since when it runs again; 0: it was never parked
     int64_t ran_ms;    // how long it ran between its latest park by somebody else and the latest by the rule
     int64_t waited_ms; // in the same time, for how long the rule had it parked, in periods that are over
+    /* Of an early start; kept after the end, except for what is booked. */
+    uint32_t is_early;       // 1: it has not had its GPUs yet
+    uint32_t kept_cpu_milli; // thousandths of a CPU and
+    uint64_t kept_memory;    // host memory booked for it outside the scheduler's ledger
+    int64_t granted_ms;      // wall clock: when it was given its GPUs; 0: not yet, or it did not start early
+    int64_t early_ms;        // of total_ms: how long it ran before that
+    int64_t saved_ms;        // of early_ms: how long it ran before a process of it waited for a GPU
 };
 
 extern const struct record_type job_park_record;
@@ -101,6 +114,19 @@ void job_park_free(struct job_park *park);
 
 /* True while it has no GPUs and no CPUs: they are booked for it again before it is restored. */
 bool job_is_parked(const struct job *job);
+
+/* True while it is parked and its processes are stopped: those of a job that has started early are not. */
+bool job_is_stopped(const struct job *job);
+
+/* True while it runs without having had its GPUs. */
+bool job_is_early(const struct job *job);
+
+/* True if `event`, the last that was applied to the job, has given it the GPUs without which it had started.
+ */
+bool job_early_is_over(const struct job *job, const struct job_event *event);
+
+/* For how long its attempt ran before it had its GPUs, up to this time. */
+int64_t job_early_ms(const struct job *job, int64_t wall_ms);
 
 /* True while it may run at its node although it is parked in this store: its node is to save it. */
 bool job_park_is_unconfirmed(const struct job *job);
@@ -128,7 +154,7 @@ bool park_cause_is_rule(uint32_t cause);
 /* Bytes of GPU memory that each of its nodes keeps for it, at most. */
 uint64_t job_park_node_bytes(const struct job *job);
 
-/* How long the processes of its attempt have been stopped, up to this time. */
+/* How long its attempt was without its GPUs, up to this time: parked, or early. */
 int64_t job_parked_ms(const struct job *job, int64_t wall_ms);
 
 /* How long a parked job ran before its processes were stopped. */
@@ -147,6 +173,10 @@ void job_park_ask(const struct job *job, char *allow, struct job_ask *ret);
 const char *job_park_fault(const struct job *job, const struct job_event *event);
 void job_park_apply(struct job *job, const struct job_event *event);
 const char *job_park_rule(const struct job *job);
+
+/* The parts of job_apply() for an attempt that is allocated with is_early, and for its start. */
+void job_park_begin_early(struct job *job, const struct job_event *event);
+void job_park_note_start(struct job *job, int64_t wall_ms);
 
 /* The attempt has ended: keeps only for how long it was parked, up to this time. NULL is allowed.
  */

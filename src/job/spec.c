@@ -51,6 +51,11 @@ static const struct record_field editable_fields[] = { NAME_FIELD, ASK_FIELDS };
 const struct record_type job_spec_editable_record =
     RECORD_TYPE(2, "job spec", struct job_spec, editable_fields);
 
+bool job_spec_is_interactive(const struct job_spec *spec)
+{
+    return spec->tty || text_equal(spec->input, SPEC_INPUT_SENT);
+}
+
 void job_spec_init(struct job_spec *spec)
 {
     *spec = (struct job_spec){ .umask = 022 };

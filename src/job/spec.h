@@ -52,6 +52,9 @@ int job_spec_check_fallback(const char *what, const char *value, struct error *e
 extern const struct record_type job_spec_record;
 extern const struct record_type job_spec_editable_record; // what can change after the submit
 
+/* True if a person may be at its other end: it runs on a terminal, or reads what a client sends. */
+bool job_spec_is_interactive(const struct job_spec *spec);
+
 /* A spec with the defaults: one GPU, priority 0, umask 022. */
 void job_spec_init(struct job_spec *spec);
 

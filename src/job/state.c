@@ -64,6 +64,8 @@ static const struct {
     { JOB_STARTING, EVENT_RETURNED, ALWAYS, JOB_QUEUED, "this attempt never ran; the next one may" },
     { JOB_STARTING, EVENT_ENDED, ALWAYS, JOB_DONE, "ended before `started` was received" },
     { JOB_STARTING, EVENT_REQUEUED, ALWAYS, JOB_QUEUED, "ended before that, and requeued" },
+    { JOB_STARTING, EVENT_RESTORING, ALWAYS, JOB_STARTING,
+        "its GPUs are free; it was to start without them" },
     { JOB_STARTING, EVENT_STEP_STARTED, ALWAYS, JOB_STARTING, "a step begins before `started` arrives" },
     { JOB_STARTING, EVENT_STEP_ENDED, ALWAYS, JOB_STARTING, "a step ends before `started` arrives" },
     { JOB_RUNNING, EVENT_STOP, ALWAYS, JOB_STOPPING, "cancelled while running" },

@@ -183,6 +183,8 @@ struct cluster_node *cluster_take_node(struct cluster *cluster, const struct clu
     node->shares = change->shares;
     node->parks = change->parks;
     node->returns_home = change->returns_home;
+    if (change->kept_cpu_milli != node->cpu_kept || change->kept_memory != node->memory_kept)
+        cluster_keep(cluster, node, change->kept_cpu_milli, change->kept_memory);
     cluster_forget_gpus(node);
     for (size_t i = 0; i < count; i++)
         (void)cluster_set_gpu(cluster, node, devices[i].index, devices[i].uuid,

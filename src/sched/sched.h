@@ -229,6 +229,34 @@ struct sched_guess {
 /* The jobs that will start when running ones end, at most `max`, in order of rank; their places differ. */
 size_t sched_guess_next(const struct sched *sched, struct sched_guess *ret, size_t max);
 
+/* --- early starts: sched_early.c --- */
+
+struct sched_early_rules {
+    int64_t within_ms; // how long before its GPUs are probably free a job may start
+    /* May this waiting job start early on the node at this position, as far as the caller knows? */
+    bool (*may_start)(void *arg, uint64_t job, uint32_t node);
+    /* Is this running job being ended? */
+    bool (*is_ending)(void *arg, uint64_t job);
+    void *arg;
+    const struct alloc_gpu *awaited; // GPUs that jobs which run or are parked wait for
+    size_t n_awaited;
+};
+
+/* A waiting job and the GPUs that it will probably get, which others have now. */
+struct sched_early {
+    uint64_t job;
+    int64_t free_ms;         // when they are probably free
+    struct allocation place; // on one node; the caller clears it
+};
+
+/*
+ * The first job in order of rank that is next for GPUs which are probably free within that time, and whose
+ * CPUs and host memory are free already. Nothing is booked. False: there is none; *ret_again_ms is then when
+ * the next may be one, if nothing else happens: TIME_NEVER, never.
+ */
+bool sched_find_early(const struct sched *sched, int64_t now_ms, const struct sched_early_rules *rules,
+    struct sched_early *ret, int64_t *ret_again_ms);
+
 /* Counters since the start, for statistics. */
 struct sched_counts {
     uint64_t passes, examined, index_work, queue_work, starts, preemptions, classes_tried;

@@ -46,6 +46,8 @@ static void copy_nodes(struct cluster *to, const struct cluster *from, size_t fi
         copy->is_described = node->is_described;
         copy->is_drained = node->is_drained;
         copy->shares = node->shares;
+        if (node->cpu_kept != 0 || node->memory_kept != 0)
+            cluster_keep(to, copy, node->cpu_kept, node->memory_kept);
         cluster_touch(to, copy);
         if (node->is_gone)
             cluster_remove_node(to, node->name);

@@ -37,6 +37,7 @@
 #include "job/spec.h"
 #include "shepherd/exec.h"
 #include "shepherd/files.h"
+#include "shepherd/gpu_wait.h"
 #include "shepherd/log_limit.h"
 #include "shepherd/rest.h"
 #include "shepherd/user.h"
@@ -189,6 +190,9 @@ static int prepare(const struct init *init, struct place *place)
     r = enter_private_tmp(init);
     if (r < 0)
         report_failure(init, STEP_PRIVATE_TMP, -r);
+    r = gpu_wait_enter(init->spec);
+    if (r < 0)
+        report_failure(init, STEP_EARLY, -r);
     r = user_become(init->spec, &step);
     if (r < 0)
         report_failure(init, step, -r);
@@ -300,12 +304,14 @@ static pid_t spawn(const struct plan *plan, int *ret_error)
     return pid;
 }
 
-/* The next child that has ended. Meanwhile the output stays within its limit. All signals are blocked. */
+/* The next child that has ended. Meanwhile the output stays within its limit, and processes that open a GPU
+ * before the job has it wait. All signals are blocked. */
 static pid_t reap(struct log_limit *limits, int *wait_status, struct rusage *usage)
 {
     static const struct timespec look = { .tv_nsec = LOG_LIMIT_LOOK_MS * 1000000L };
     sigset_t child;
-    if (limits[0].max == 0 && limits[1].max == 0)
+    bool is_limited = limits[0].max != 0 || limits[1].max != 0;
+    if (!is_limited && !gpu_wait_is_on())
         return wait4(-1, wait_status, 0, usage);
     (void)sigemptyset(&child);
     (void)sigaddset(&child, SIGCHLD);
@@ -313,7 +319,10 @@ static pid_t reap(struct log_limit *limits, int *wait_status, struct rusage *usa
         pid_t pid = wait4(-1, wait_status, WNOHANG, usage);
         if (pid != 0)
             return pid;
-        (void)sigtimedwait(&child, NULL, &look);
+        if (gpu_wait_is_on())
+            gpu_wait_serve(is_limited ? LOG_LIMIT_LOOK_MS : -1);
+        else
+            (void)sigtimedwait(&child, NULL, &look);
         log_limit_keep(&limits[0]);
         log_limit_keep(&limits[1]);
     }

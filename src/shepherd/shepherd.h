@@ -11,6 +11,7 @@
  *   watch_stop.c  S: signals and stops
  *   watch_rest.c  S: the end of the command, and what it left running
  *   rest.c    I: the same without a cgroup
+ *   gpu_wait.c  I: of a job that starts before it has its GPUs: opening one waits
  *   roles.c   S: which processes a signal is for
  *   roll.c    S, I: their number and names, for the exit record
  *   record.c  S: the exit record, and whether it was fetched

@@ -44,6 +44,7 @@ enum launch_step {
     STEP_LOG_PRIVATE,
     STEP_ERROR_PRIVATE,
     STEP_HOME,
+    STEP_EARLY,
     STEPS,
 };
 

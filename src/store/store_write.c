@@ -131,8 +131,9 @@ static int insert_gpus(struct store *store, const struct store_change *change, s
     sqlite3_stmt *statement = store->statements[SQL_INSERT_GPU];
     const struct job *job = change->row;
     const struct gpu_grant *grants = job->grants.items;
+    size_t count = job_holds_gpus(job) ? job->grants.count : 0; // one that starts early has none yet
     int r = 0;
-    for (size_t i = 0; r == 0 && i < job->grants.count; i++) {
+    for (size_t i = 0; r == 0 && i < count; i++) {
         const char *node = grants[i].node != NULL ? grants[i].node : job->node;
         (void)sqlite3_bind_text(statement, 1, node, -1, SQLITE_STATIC);
         (void)sqlite3_bind_text(statement, 2, grants[i].uuid, -1, SQLITE_STATIC);

@@ -20,6 +20,8 @@ static void add_allocation(json_t *object, const struct job_event *event, struct
 {
     (void)json_object_set_new(object, "node", json_text_string(event->node));
     (void)json_object_set_new(object, "granted", json_job_grants(&event->gpus));
+    if (event->is_early != 0)
+        (void)json_object_set_new(object, "early", json_true());
 }
 
 static void add_start(json_t *object, const struct job_event *event, struct usernames *names)

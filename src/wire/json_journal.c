@@ -63,6 +63,8 @@ static void add_allocated(json_t *object, const struct job_event *event, uint64_
     (void)json_object_set_new(object, "gpus", gpus);
     (void)json_object_set_new(object, "cpu_milli", json_integer(event->cpu_milli));
     (void)json_object_set_new(object, "memory", json_integer((json_int_t)event->memory));
+    if (event->is_early != 0)
+        (void)json_object_set_new(object, "early", json_integer(event->is_early));
 }
 
 static void add_end(json_t *object, const struct job_event *event, uint64_t stem)
@@ -254,6 +256,7 @@ static const struct number_place places[] = {
     NUMBER("terms", terms),
     NUMBER("park_number", park_number),
     NUMBER("park_seen", park_seen),
+    NUMBER("early", is_early),
 };
 
 static int read_numbers(const json_t *object, struct job_event *event, struct error *err)

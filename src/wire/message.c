@@ -184,6 +184,7 @@ static const struct record_field launch_fields[] = {
     RECORD_FIELD(196, RECORD_STRING, struct message_launch, user, SPEC_PATH_MAX),
     RECORD_FIELD(190, RECORD_U64, struct message_launch, order, 0),
     RECORD_FIELD(212, RECORD_U64, struct message_launch, event, 0),
+    RECORD_FIELD(213, RECORD_U32, struct message_launch, is_early, 0),
 };
 const struct record_type message_launch_record =
     RECORD_TYPE(MESSAGE_LAUNCH, "LAUNCH", struct message_launch, launch_fields);
@@ -246,6 +247,7 @@ static const struct record_field park_result_fields[] = {
     RECORD_FIELD(8, RECORD_SIZE, struct message_park_result, bytes, 0),
     RECORD_FIELD(9, RECORD_STRING, struct message_park_result, text, EVENT_TEXT_MAX),
     RECORD_FIELD(10, RECORD_U32, struct message_park_result, action, 0),
+    RECORD_FIELD(11, RECORD_I64, struct message_park_result, waited_ms, 0),
 };
 const struct record_type message_park_result_record =
     RECORD_TYPE(MESSAGE_PARK_RESULT, "PARK_RESULT", struct message_park_result, park_result_fields);

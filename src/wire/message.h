@@ -328,6 +328,8 @@ struct message_launch {
      * ignored. 0: not sent. */
     uint64_t order;
     uint64_t event; // the last durable event
+    uint32_t
+        is_early; // 1: it starts without its GPUs, which it gets by PARK; sent only to nodes that can do that
 };
 
 struct message_ready { // all preparations succeeded: GO would open the gate
@@ -381,11 +383,12 @@ struct message_park {
 struct message_park_result {
     struct spool_id id;
     uint64_t token;
-    uint32_t number;  // of the PARK
-    uint32_t outcome; // enum park_outcome
-    uint64_t bytes;   // of a parked attempt: contents of GPU memory that are in host memory
-    char *text;       // why it was refused or lost
-    uint32_t action;  // of the PARK; PARK_RETURN in the answer to PARK_CHECK: it has returned already
+    uint32_t number;   // of the PARK
+    uint32_t outcome;  // enum park_outcome
+    uint64_t bytes;    // of a parked attempt: contents of GPU memory that are in host memory
+    char *text;        // why it was refused or lost
+    uint32_t action;   // of the PARK; PARK_RETURN in the answer to PARK_CHECK: it has returned already
+    int64_t waited_ms; // of an attempt that started early: for how long a process of it has waited for a GPU
 };
 
 struct message_release_attempt { // the end is committed: the spool directory may be removed

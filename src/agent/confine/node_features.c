@@ -223,6 +223,20 @@ static void describe_park(const struct feature_facts *facts, struct node_feature
     feature->fix = xstrdup("mgpu suspend stops a job that keeps its GPUs");
 }
 
+static void describe_early(const struct feature_facts *facts, struct node_feature *feature)
+{
+    feature->is_on = facts->devices_err->code == 0 && facts->early_err->code == 0;
+    if (feature->is_on) {
+        feature->text = xstrdup("a job can start on the CPU before its GPUs are free");
+        return;
+    }
+    bool is_guarded = facts->devices_err->code == 0;
+    feature->text = xasprintf("every job starts when its GPUs are free: %s",
+        is_guarded ? facts->early_err->message : "GPUs are only set in CUDA_VISIBLE_DEVICES");
+    feature->fix = xstrdup(
+        is_guarded ? "use Linux 5.5 or newer, with kernel.yama.ptrace_scope at most 1" : devices_fix(facts));
+}
+
 /* As after a clone into root's home: users of this machine cannot go where the programs are. Without its
  * shepherd a node starts nothing. */
 static void describe_programs(const struct feature_facts *facts, struct node_feature *feature)
@@ -270,6 +284,7 @@ static const struct {
     { "containers", describe_containers },
     { "mail", describe_mail },
     { "park", describe_park },
+    { "early", describe_early },
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 

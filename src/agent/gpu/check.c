@@ -256,6 +256,19 @@ void gpu_check_keep(struct gpu_check *check, const struct spool_id *id)
         holder->phase = RUNS;
 }
 
+void gpu_check_leave(struct gpu_check *check, const struct spool_id *id)
+{
+    struct holder *holder = find_holder(check, id);
+    if (holder != NULL && holder->phase == WAITS)
+        holder->phase = ENDED;
+}
+
+bool gpu_check_is_away(const struct gpu_check *check, const struct spool_id *id)
+{
+    const struct holder *holder = find_holder(check, id);
+    return holder != NULL && holder->phase == ENDED;
+}
+
 void gpu_check_move(struct gpu_check *check, const struct spool_id *id, const struct record_list *grants)
 {
     struct holder *holder = find_holder(check, id);

@@ -16,6 +16,7 @@
 #include "agent/host/notices.h"
 #include "agent/host/user_logs.h"
 #include "agent/launch/adopted.h"
+#include "agent/launch/early.h"
 #include "agent/launch/launch_spec.h"
 #include "agent/launch/launcher_private.h"
 #include "agent/launch/scripts.h"
@@ -83,12 +84,14 @@ static int read_request(const struct message_launch *launch, struct job_spec *re
     return r < 0 ? error_wrap(err, "its request cannot be read") : 0;
 }
 
-/* CUDA counts only what a job may open; UUIDs are right in any case. */
+/* CUDA counts only what a job may open; UUIDs are right in any case. One that starts early may open nothing
+ * yet. */
 static void confine_devices(const struct gpu_devices *devices, struct launch_spec *spec)
 {
+    const struct record_list none = { 0 };
     _cleanup_free_ char *visible = gpu_devices_visible(devices, &spec->gpus);
     const char *numbers = strings_get_env(&spec->gpu_env, "CUDA_VISIBLE_DEVICES");
-    gpu_devices_rules(devices, &spec->gpus, &spec->devices);
+    gpu_devices_rules(devices, spec->is_early ? &none : &spec->gpus, &spec->devices);
     if (visible != NULL && numbers != NULL && isdigit((unsigned char)numbers[0]) &&
         gpu_devices_has_nodes(devices, &spec->gpus))
         strings_set_env(&spec->gpu_env, "CUDA_VISIBLE_DEVICES", visible);
@@ -141,6 +144,8 @@ static int write_entry(struct launcher *launcher, const struct message_launch *l
         (void)unlinkat(
             fd, SPOOL_EXIT, 0); // of a refusal that came to no verdict: it would be the end of this
     r = fd >= 0 && spec->lease_ms > 0 ? spool_renew(fd, spec->lease_until_ms) : 0;
+    if (r == 0 && fd >= 0 && spec->is_early)
+        r = early_make_entry(fd);
     if (r == 0)
         r = fd < 0 ? fd : file_write_record(fd, SPOOL_SPEC, &launch_spec_record, spec, false);
     if (r < 0)
@@ -217,6 +222,9 @@ static int make_spec(const struct launcher *launcher, const struct message_launc
         ret->numas = gpu_devices_numas(launcher->devices, &ret->gpus);
         find_devices(launcher->devices, ret);
     }
+    ret->is_early = launch->is_early != 0;
+    if (r == 0 && ret->is_early)
+        r = early_check(ret, launcher->is_guarding, err);
     if (r == 0 && launcher->is_guarding)
         confine_devices(launcher->devices, ret);
     return r == 0 ? record_check(&launch_spec_record, ret, err) : r; // the shepherd has to read it

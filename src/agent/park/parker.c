@@ -20,6 +20,9 @@
  * The helper of an earlier agent may still be at work: a second one then exits at once, and is started again
  * a little later, until it finds the lock free and the result of the first.
  *
+ * An attempt that started early was never saved: instead of a helper, the launcher lets it open its GPUs. Its
+ * entry says so until that is done.
+ *
  * A helper that hangs in the driver is not killed. It is told that nobody waits for it any more: it undoes
  * what it has done when the driver lets it, and the order is reported as refused.
  */
@@ -36,6 +39,7 @@
 
 #include "agent/host/child.h"
 #include "agent/host/helper_rights.h"
+#include "agent/park/grant.h"
 #include "agent/park/helper.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -72,6 +76,12 @@ struct parker {
 
 static void advance(struct parking *parking);
 
+static int read_entry(const struct parking *parking, struct launch_park *ret)
+{
+    _cleanup_close_ int dirfd = launcher_open_entry(parking->parker->parts.launcher, &parking->order.id);
+    return dirfd < 0 ? dirfd : file_read_record(dirfd, SPOOL_PARK, &launch_park_record, ret, NULL);
+}
+
 static void parking_free(struct parking *parking)
 {
     struct parking **at = &parking->parker->first;
@@ -100,7 +110,8 @@ static void report(struct parking *parking, enum park_outcome outcome, uint64_t 
         .outcome = outcome,
         .bytes = bytes,
         .text = text,
-        .action = parking->order.action };
+        .action = parking->order.action,
+        .waited_ms = grant_waited_ms(parts->launcher, &parking->order.id) };
     if (outcome != PARK_DONE)
         log_job(LOG_WARNING, parking->order.id.job, "it cannot be %s%s: %s",
             parking->order.action != PARK_SAVE ? "restored" : "parked",
@@ -195,8 +206,26 @@ static int start_helper(struct parking *parking, bool is_return)
     return 0;
 }
 
+/* It has its GPUs for the first time, and its processes that wait for them go on. */
+static void grant(struct parking *parking)
+{
+    struct error err = { 0 };
+    const struct parker_parts *parts = &parking->parker->parts;
+    int r = grant_make(parts->launcher, &parking->order.id, parking->order.number, &err);
+    if (r < 0)
+        leave_gpus(parking);
+    else if (parts->usage != NULL)
+        usage_watch_reload(parts->usage, &parking->order.id);
+    conclude(parking, r == 0 ? PARK_DONE : PARK_REFUSED, 0, r == 0 ? NULL : err.message);
+}
+
 static void help(struct parking *parking)
 {
+    if (parking->order.action == PARK_RETURN &&
+        grant_is_due(parking->parker->parts.launcher, &parking->order.id)) {
+        grant(parking);
+        return;
+    }
     bool is_return = parking->order.action != PARK_SAVE || parking->step == UNDOING;
     int r = start_helper(parking, is_return);
     if (r == -ENOENT) // the attempt has ended
@@ -205,12 +234,6 @@ static void help(struct parking *parking)
         conclude(parking, PARK_REFUSED, 0, strerror(-r));
     else if (!is_return && parking->order.timeout_ms > 0)
         arm(parking, parking->order.timeout_ms + LATE_MS);
-}
-
-static int read_entry(const struct parking *parking, struct launch_park *ret)
-{
-    _cleanup_close_ int dirfd = launcher_open_entry(parking->parker->parts.launcher, &parking->order.id);
-    return dirfd < 0 ? dirfd : file_read_record(dirfd, SPOOL_PARK, &launch_park_record, ret, NULL);
 }
 
 /* After a helper for `parking` has ended. */

@@ -30,6 +30,7 @@ static const struct {
     { "queued", "◌", "o", COLOR_YELLOW, false },
     { "held", "‖", "=", COLOR_MAGENTA, false },
     { "starting", "◔", ">", COLOR_GREEN, false },
+    { "starting early", "◔", ">", COLOR_GREEN, false },
     { "running", "●", "*", COLOR_GREEN, false },
     { "stopping", "◍", "<", COLOR_YELLOW, false },
     { "suspended", "◫", "z", COLOR_MAGENTA, false },
@@ -52,7 +53,8 @@ const char *job_state_shown(const json_t *job)
 {
     const char *state = field_text(job, "state");
     if (field_is(job, "state", "running") && field_is_known(job, "park"))
-        return field_is(job, "park", "saving")      ? "parking"
+        return field_is(job, "park", "early")       ? "starting early"
+               : field_is(job, "park", "saving")    ? "parking"
                : field_is(job, "park", "restoring") ? "unparking"
                                                     : "parked";
     if (field_is(job, "state", "running") && field_is_known(job, "suspended_at"))

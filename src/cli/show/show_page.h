@@ -32,6 +32,9 @@ void show_print_notifications(const struct page *page);
  * it back, the job that is parked for it, and why mgpud does not park it for others. */
 void show_print_parks(const struct page *page);
 
+/* show_early.c: of a job that started before its GPUs were free. */
+void show_print_early(const struct page *page);
+
 /* Its steps, one line each. */
 void show_print_steps(const struct page *page);
 

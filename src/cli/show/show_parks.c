@@ -130,6 +130,7 @@ static void print_rule(const struct page *page)
 
 void show_print_parks(const struct page *page)
 {
+    show_print_early(page);
     struct stretches all = { 0 };
     size_t index = 0;
     const json_t *event = NULL;

@@ -380,8 +380,13 @@ static void print_past(const struct view *view, const json_t *job, FILE *out)
         field_is_known(job, "reason_text") ? field_shown(job, "reason_text") : NULL;
     _cleanup_free_ char *park = field_is_known(job, "park") ? field_shown(job, "park") : NULL;
     bool waits = text_equal(park, "waiting");
+    bool is_early = text_equal(park, "early");
     if (job_is_done(job))
         (void)fprintf(out, "Job %s (%s) has ended: %s.\n", id, name, outcome == NULL ? state : outcome);
+    else if (is_early)
+        (void)fprintf(out,
+            "Job %s (%s) is starting early on %s: it runs on the CPU and waits for its GPUs%s%s.\n", id, name,
+            where, waits_for != NULL ? ": " : "", waits_for != NULL ? waits_for : "");
     else if (waits || text_equal(park, "parked"))
         (void)fprintf(out, "Job %s (%s) is parked on %s%s%s%s.\n", id, name, where,
             waits ? " and waits to return" : "", waits_for != NULL ? ": " : "",

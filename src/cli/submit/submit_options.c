@@ -256,6 +256,8 @@ const struct option_row submit_rows[] = {
     { 0, "on-preempt", "requeue|park", "when other jobs need its GPUs: requeue or park the job (requeue)",
         set_on_preempt },
     { 0, "park-anywhere", NULL, ask_help_park_anywhere, .set_key = set_key, .key = "park_anywhere" },
+    { 0, "early", NULL, ask_help_early, .set_key = set_key, .key = "early" },
+    { 0, "no-early", NULL, ask_help_no_early, .set_key = set_key, .key = "no_early" },
     { 0, "no-park", NULL, ask_help_no_park, .set_key = set_key, .key = "no_park" },
     { 0, "requeue-on", "node-lost|none", "requeue the job if its node is lost or reboots (none)",
         set_requeue_on },

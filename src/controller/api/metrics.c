@@ -133,6 +133,16 @@ static double read_parked_time(const struct controller *controller)
     return (double)core_counts(controller->core)->parked_ms / 1000;
 }
 
+static double read_early_starts(const struct controller *controller)
+{
+    return (double)core_counts(controller->core)->early_starts;
+}
+
+static double read_saved_time(const struct controller *controller)
+{
+    return (double)core_counts(controller->core)->saved_ms / 1000;
+}
+
 static double read_user_time(const struct account *account, int64_t now_ms)
 {
     return fairshare_held(account, now_ms);
@@ -227,6 +237,14 @@ static const struct metric metrics[] = {
     { "mgpu_job_parked_seconds", METRIC_COUNTER, "seconds", "", "",
         "Time for which jobs were parked, of periods that have ended since mgpud started.", metrics_write_one,
         .read = read_parked_time },
+    { "mgpu_job_early_starts", METRIC_COUNTER, "", "", "",
+        "Jobs that were given GPUs before which they had started on the CPU, since mgpud started.",
+        metrics_write_one, .read = read_early_starts },
+    { "mgpu_job_early_saved_seconds", METRIC_COUNTER, "seconds", "", "",
+        "GPU time saved by early starts since mgpud started: what jobs did on the CPU before they had or "
+        "needed "
+        "their GPUs.",
+        metrics_write_one, .read = read_saved_time },
     { "mgpu_job_wait_seconds", METRIC_HISTOGRAM, "seconds", "", "",
         "Time from submission or requeue to the start of an attempt.", metrics_write_waits },
     { "mgpu_job_run_seconds", METRIC_HISTOGRAM, "seconds", "", "", "Time that ended attempts ran.",

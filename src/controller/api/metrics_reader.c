@@ -277,7 +277,7 @@ void metrics_write_requeues(struct metrics_reader *reader, const struct metric *
 void metrics_write_parks(struct metrics_reader *reader, const struct metric *metric)
 {
     const struct core_counts *counts = core_counts(reader->controller->core);
-    for (uint32_t cause = 0; cause < PARK_CAUSES; cause++) {
+    for (uint32_t cause = 0; cause < PARK_EARLY; cause++) {
         _cleanup_free_ char *label = exposition_label("cause", park_cause_name(cause));
         exposition_sample(&reader->out, metric, label, (double)counts->parks[cause]);
     }

@@ -66,6 +66,7 @@ struct controller_options {
     struct notification_settings notifications;
     struct loss_settings loss;
     struct park_settings park;
+    struct early_settings early;
     struct cluster_settings cluster;
     int64_t max_time_ms, default_time_ms; // 0: no limit
     int64_t grace_ms;                     // between SIGTERM and SIGKILL

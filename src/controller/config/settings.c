@@ -26,6 +26,7 @@
 #include "controller/config/settings_keep.h"
 #include "controller/config/settings_loss.h"
 #include "controller/config/settings_notifications.h"
+#include "controller/config/settings_early.h"
 #include "controller/config/settings_park.h"
 #include "controller/config/settings_time.h"
 #include "controller/config/settings_cluster.h"
@@ -295,6 +296,7 @@ const struct settings_table settings_tables[] = {
     { notifications_rows, true },
     { keep_rows, true },
     { park_rows, true },
+    { early_rows, true },
     { loss_rows, false },
     { cluster_rows, false },
     { NULL, false },

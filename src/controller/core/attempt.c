@@ -264,6 +264,40 @@ void core_write_grants(const struct core *core, const struct allocation *allocat
     }
 }
 
+/* In order of rank: the order in which the scheduler took them. */
+static void write_nodes(const struct core *core, const struct allocation *allocation, struct job_event *event)
+{
+    const struct cluster *cluster = sched_cluster(core->sched);
+    for (size_t i = 0; allocation->n_nodes > 1 && i < allocation->n_nodes; i++) {
+        const char *name = cluster->nodes[allocation->nodes[i].node].name;
+        job_nodes_add(&event->nodes, name, core_find_node(core, name)->hello.boot_id);
+    }
+}
+
+void core_allocate(
+    struct core *core, struct core_entry *entry, const struct allocation *allocation, bool is_early)
+{
+    const struct cluster *cluster = sched_cluster(core->sched);
+    const struct alloc_node *first = &allocation->nodes[0];
+    const char *name = cluster->nodes[first->node].name;
+    const struct core_node *where = core_find_node(core, name);
+    struct job_event event = {
+        .type = EVENT_ALLOCATED,
+        .attempt = entry->job->attempt + 1,
+        .token = core_next_token(core, entry),
+        .node = xstrdup(name),
+        .boot_id = xstrdup(where->hello.boot_id),
+        .cpu_milli = first->cpu_milli,
+        .memory = first->memory,
+        .node_lease_ms = core_node_lease_ms(core, entry->job),
+        .is_early = is_early,
+    };
+    core_write_grants(core, allocation, &event.gpus);
+    write_nodes(core, allocation, &event);
+    core_change(core, entry, &event, NULL);
+    job_event_clear(&event);
+}
+
 /* --- reports of nodes about attempts --- */
 
 void core_forget_stated(

@@ -9,6 +9,10 @@
 
 struct core_entry;
 
+/* Begins the job's next attempt, on this allocation. `is_early`: its GPUs are not free yet, and it waits for
+ * them while it runs. */
+void core_allocate(
+    struct core *core, struct core_entry *entry, const struct allocation *allocation, bool is_early);
 /* The current attempt runs, or has run. Does nothing if that is known. The texts are copied; `text` may be
  * NULL. */
 void core_begin_attempt(struct core *core, struct core_entry *entry, const char *log_path, const char *text);

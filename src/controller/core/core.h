@@ -117,6 +117,18 @@ struct park_settings {
     int64_t timeout_ms; // to save a job's GPU memory
 };
 
+/* Which jobs start on the CPU while the GPUs that they get next are still used. */
+enum early_mode {
+    EARLY_NEVER,
+    EARLY_ASKED, // those that request it
+    EARLY_MODES,
+};
+
+struct early_settings {
+    enum early_mode mode;
+    int64_t within_ms; // how long before its GPUs are probably free
+};
+
 struct core_options {
     const char *boot_id;     // of this machine, so that time continues across restarts; NULL: unknown
     uint32_t admin_uid;      // in addition to root
@@ -137,6 +149,7 @@ struct core_options {
     struct notification_settings notifications;
     struct loss_settings loss;
     struct park_settings park;
+    struct early_settings early;
     uint64_t log_max;                    // bytes of each file of output that are kept; 0: all
     bool is_tmp_private;                 // each job has a /tmp of its own
     const struct core_account *accounts; // borrowed while the core exists

@@ -18,6 +18,8 @@ struct core_counts {
     uint64_t parks[PARK_CAUSES];       // jobs that were parked
     uint64_t refused_parks;            // jobs that were to be parked, and run on
     uint64_t refused_returns;          // returns of parked jobs that were refused or failed
+    uint64_t early_starts;             // jobs that were given GPUs without which they had started
+    int64_t saved_ms;                  // of these: how long they ran before they waited for a GPU
     int64_t parked_ms;                 // of periods that are over: how long jobs were parked
     struct histogram waits;            // of attempts: from submit or requeue to start
     struct histogram runs;             // of attempts that were executed

@@ -113,6 +113,15 @@ static int check_files(const struct job *job, const struct job_ask *ask, struct 
     return error_hint(err, "cancel it and submit it again");
 }
 
+/* Whether a person is at its other end, and whether it is in a container, was looked at with its request. */
+static int check_early(const struct job *job, const struct job_ask *ask, struct error *err)
+{
+    if (!ask->early || job->ask->early)
+        return 0;
+    (void)error_set(err, -EINVAL, "early cannot be set by an edit, only withdrawn");
+    return error_hint(err, "cancel it and submit it again");
+}
+
 static int check_log_max(const struct core *core, const struct job_ask *ask, struct error *err)
 {
     char text[32];
@@ -162,6 +171,8 @@ static int check_edit(const struct core *core, const struct identity *who, const
         r = check_adopted(job, ask, err);
     if (r == 0)
         r = check_files(job, ask, err);
+    if (r == 0)
+        r = check_early(job, ask, err);
     if (r == 0)
         r = check_log_max(core, ask, err);
     if (r == 0)

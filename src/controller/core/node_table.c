@@ -34,6 +34,15 @@ struct core_node *core_find_link(const struct core *core, uint32_t link)
     return has_link(&core->nodes[*hint], link) ? &core->nodes[*hint] : NULL;
 }
 
+const struct node_feature *core_find_feature(const struct core_node *node, const char *name)
+{
+    const struct node_feature *features = node->hello.features.items;
+    for (size_t i = 0; i < node->hello.features.count; i++)
+        if (text_equal(features[i].name, name))
+            return &features[i];
+    return NULL;
+}
+
 static void grow_hints(struct core *core)
 {
     if (core->n_link_hints >= HINTS_PER_NODE * core->n_nodes)

@@ -15,6 +15,8 @@ const struct known_attempt *core_find_known(
     const struct core_node *node, const struct job *job, uint32_t rank);
 /* True if two boot ids of a node are of the same boot, whether with the same spool or not. */
 bool core_is_same_boot(const char *id, const char *other);
+/* What the node says of this feature (agent/confine/node_features.c); NULL: nothing. */
+const struct node_feature *core_find_feature(const struct core_node *node, const char *name);
 void core_hear(struct core *core, struct core_node *node);        // it has sent a message
 void core_acknowledge(struct core *core, struct core_node *node); // acknowledges its messages
 

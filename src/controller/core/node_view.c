@@ -30,6 +30,17 @@ static uint64_t parked_memory(const struct core *core, const char *node)
     return sum;
 }
 
+/* So do those that have started early, and were not parked since, with their CPUs. */
+static void add_kept(const struct core *core, const char *node, struct cluster_change *ret)
+{
+    size_t count = 0;
+    _cleanup_free_ struct core_entry **entries = core_jobs_on(core, node, &count);
+    for (size_t i = 0; i < count; i++) {
+        ret->kept_cpu_milli += job_park(entries[i]->job)->kept_cpu_milli;
+        ret->kept_memory += job_park(entries[i]->job)->kept_memory;
+    }
+}
+
 static void describe_node(const struct core *core, const struct core_node *node, struct cluster_change *ret)
 {
     const struct gpu_state *gpus = node->hello.gpus.items;
@@ -61,6 +72,7 @@ static void describe_node(const struct core *core, const struct core_node *node,
         .parks = node->hello.parks_ranks != 0 && core_parking_is_proven(core, node->name),
         .returns_home = !core_return_elsewhere_is_proven(core, node->name),
     };
+    add_kept(core, node->name, ret);
 }
 
 static void apply_node(struct core *core, const struct cluster_change *change)

@@ -17,22 +17,13 @@
 
 #define PARK_FEATURE "park" // of nodes, see agent/confine/node_features.c
 
-static const struct node_feature *find_feature(const struct core_node *node, const char *name)
-{
-    const struct node_feature *features = node->hello.features.items;
-    for (size_t i = 0; i < node->hello.features.count; i++)
-        if (text_equal(features[i].name, name))
-            return &features[i];
-    return NULL;
-}
-
 /* `is_new`: the order needs more than every agent that can park understands. */
 static int check_node(const struct core *core, const char *name, bool is_new, struct error *err)
 {
     const struct core_node *node = core_find_node(core, name);
     if (node == NULL || !node->is_up)
         return 0; // its caller says so
-    const struct node_feature *feature = find_feature(node, PARK_FEATURE);
+    const struct node_feature *feature = core_find_feature(node, PARK_FEATURE);
     bool is_on = feature != NULL && feature->is_on != 0;
     if (is_on && is_new && node->hello.parks_ranks == 0) {
         (void)error_set(err, -EINVAL, "node %s cannot park such a job: its mgpu-agent is older", name);
@@ -117,7 +108,7 @@ bool core_park_for(struct core *core, struct core_entry *entry, enum park_cause 
 
 bool core_node_parks(const struct core_node *node)
 {
-    const struct node_feature *feature = find_feature(node, PARK_FEATURE);
+    const struct node_feature *feature = core_find_feature(node, PARK_FEATURE);
     return feature != NULL && feature->is_on != 0;
 }
 

@@ -125,8 +125,8 @@ static void send_launch(struct core *core, struct core_entry *entry, struct mess
     const struct job *job = entry->job;
     struct job_ask ask = *job->ask; // borrowed
     ask.grace_ms = core_grace_ms(core, job->ask);
-    if (ask.park_on_timeout)
-        ask.time_limit_ms = 0; // mgpud watches it
+    if (ask.park_on_timeout || launch->is_early != 0)
+        ask.time_limit_ms = 0; // mgpud watches it, or it begins later
     const char *name = core_owner_name(core, job);
     launch->uid = job->uid;
     launch->gid = job->gid;
@@ -153,6 +153,7 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
         .token = job->token,
         .gpus = grants_on(job, rank),
         .lease_ms = job_run(job)->node_lease_ms,
+        .is_early = job_park(job)->is_early,
     };
     if (peers != NULL) {
         launch.peers = *peers;
@@ -215,7 +216,7 @@ void core_send_update(
         .token = job->token,
         .time_limit_ms = agent_limit_ms(job),
         /* The driver can save and restore only processes that run. */
-        .is_suspended = (job_is_parked(job) && !job_park_is_unconfirmed(job)) ||
+        .is_suspended = (job_is_stopped(job) && !job_park_is_unconfirmed(job)) ||
                         (park->phase == PARK_NONE && job_run(job)->suspended_ms != 0),
         .number = job_run(job)->terms,
     };
@@ -243,7 +244,7 @@ void core_send_stop(
     };
     if (job->ask->adopted_pid != 0 && (job_run(job)->stop_terms & STOP_TERMS_PROCESS) != 0)
         stop.signal |= STOP_ADOPTED;
-    if (job_is_parked(job))
+    if (job_is_stopped(job))
         stop.signal = SIGKILL; // it could do nothing without its GPUs
     else if (core_is_checkpointing(job))
         stop.signal |= STOP_CHECKPOINT;

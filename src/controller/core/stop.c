@@ -19,7 +19,7 @@ bool core_is_checkpointing(const struct job *job)
 int64_t core_stop_grace_ms(const struct core *core, const struct job *job)
 {
     const struct job_run *run = job_run(job);
-    if (job_is_parked(job))
+    if (job_is_stopped(job))
         return 0;
     return (run->stop_terms & STOP_TERMS_GRACE) != 0 ? run->stop_grace_ms : core_grace_ms(core, job->ask);
 }

@@ -159,7 +159,8 @@ static uint64_t smaller_limit(uint64_t a, uint64_t b)
 }
 
 /* What follows from the site's rules, and from the jobs that there are. */
-static void complete_ask(const struct core *core, const struct identity *who, struct job *job)
+static void complete_ask(
+    const struct core *core, const struct identity *who, const struct job_spec *spec, struct job *job)
 {
     static const struct job_ask nothing = { 0 };
     struct job_ask ask = *job->ask;
@@ -168,6 +169,7 @@ static void complete_ask(const struct core *core, const struct identity *who, st
     ask.own_priority = core_priority_is_own(core, who, job->ask, &nothing);
     ask.log_max = smaller_limit(ask.log_max, core->options.log_max);
     ask.private_tmp = (ask.private_tmp || core->options.is_tmp_private) && ask.adopted_pid == 0;
+    ask.early = ask.early && !job_spec_is_interactive(spec) && spec->image == NULL;
     bool is_singleton = ask.after != NULL && strstr(ask.after, AFTER_SINGLETON) != NULL;
     _cleanup_free_ char *after = is_singleton ? replace_singleton(core, job) : NULL;
     ask.after = is_singleton ? after : ask.after;
@@ -197,7 +199,7 @@ static int make_job(const struct core *core, const struct identity *who, const s
     job->gid = who->gid;
     job->account = core_account(core, who);
     job->submitted_ms = core->now_ms;
-    complete_ask(core, who, job);
+    complete_ask(core, who, spec, job);
     r = job->ask->private_tmp ? job_spec_check_private_tmp(spec, err) : 0;
     if (r < 0)
         return r;

@@ -221,6 +221,15 @@ struct cluster_node *cluster_set_node(
     return node;
 }
 
+void cluster_keep(struct cluster *cluster, struct cluster_node *node, uint32_t cpu_milli, uint64_t memory)
+{
+    node->cpu_booked += cpu_milli - node->cpu_kept;
+    node->memory_booked += memory - node->memory_kept;
+    node->cpu_kept = cpu_milli;
+    node->memory_kept = memory;
+    cluster_touch(cluster, node);
+}
+
 struct cluster_gpu *cluster_set_gpu(struct cluster *cluster, struct cluster_node *node, uint32_t index,
     const char *uuid, const char *model, uint64_t memory_bytes, bool is_present)
 {

@@ -89,7 +89,9 @@ struct cluster_node {
     uint32_t shares;     // bit k: shares of GPUs can be enforced by enum share_kind k; 0: not known
     uint32_t cpu_milli, cpu_booked; // thousandths of a CPU
     uint64_t memory, memory_booked; // bytes; memory 0: unknown, not limited
-    uint32_t jobs, jobs_max;        // attempts on it, and their maximum; 0: no limit
+    uint32_t cpu_kept; // of these, what jobs have that wait for their GPUs and run (cluster_keep())
+    uint64_t memory_kept;
+    uint32_t jobs, jobs_max; // attempts on it, and their maximum; 0: no limit
     /* Of these, the ones without GPUs, on this node alone, that have not started; their maximum; 0: no limit.
      */
     uint32_t starts, starts_max;
@@ -173,6 +175,8 @@ struct cluster_gpu *cluster_gpu(struct cluster_node *node, uint32_t index, const
 /* Sets the node up with these resources; cluster_set_gpu adds its GPUs. Bookings are kept. */
 struct cluster_node *cluster_set_node(
     struct cluster *cluster, const char *name, uint32_t cpu_milli, uint64_t memory);
+/* Sets what jobs have of the node that wait for their GPUs and run: booked, but by no allocation. */
+void cluster_keep(struct cluster *cluster, struct cluster_node *node, uint32_t cpu_milli, uint64_t memory);
 struct cluster_gpu *cluster_set_gpu(struct cluster *cluster, struct cluster_node *node, uint32_t index,
     const char *uuid, const char *model, uint64_t memory_bytes, bool is_present);
 

@@ -294,10 +294,20 @@ static int tell_submitted(
     return r == 0 ? enqueue(replay, job, false, err) : r;
 }
 
+/* It runs without its GPUs, and waits for them like a parked job. */
+static int tell_allocated(
+    struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
+{
+    return event->is_early != 0 ? enqueue_parked(replay, job, true, err) : 0;
+}
+
 static int tell_started(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
-    sched_started(replay->sched, replay->at_ms, job->id);
+    if (job_is_early(job))
+        sched_began(replay->sched, replay->at_ms, job->id, replay->at_ms);
+    else
+        sched_started(replay->sched, replay->at_ms, job->id);
     return 0;
 }
 
@@ -533,6 +543,7 @@ static int tell_idle(
 static int (*const notifiers[EVENT_TYPES])(
     struct replay *, const struct job *, const struct job_event *, struct error *) = {
     [EVENT_SUBMITTED] = tell_submitted,
+    [EVENT_ALLOCATED] = tell_allocated,
     [EVENT_STARTED] = tell_started,
     [EVENT_STOP] = tell_stop,
     [EVENT_RETURNED] = tell_returned,

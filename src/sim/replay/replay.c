@@ -161,7 +161,9 @@ static bool is_decision(const struct job_event *event)
     /* Otherwise requested by a user, or the job could not be parked instead. */
     bool is_parked = event->type == EVENT_PARK &&
                      (event->park_cause == PARK_PREEMPTED || park_cause_is_rule(event->park_cause));
-    return event->type == EVENT_ALLOCATED || event->type == EVENT_RESTORING || gives_way || is_parked;
+    /* An early start is not one of a pass, and no pass depends on which job was chosen for it. */
+    bool is_start = event->type == EVENT_ALLOCATED && event->is_early == 0;
+    return is_start || event->type == EVENT_RESTORING || gives_way || is_parked;
 }
 
 static bool is_settings(const struct job_event *event)

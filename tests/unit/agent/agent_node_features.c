@@ -28,6 +28,7 @@ static void promises_with_long_paths_fit_into_hello(void **state)
         .confine_err = &none,
         .devices_err = &none,
         .private_tmp_err = &none,
+        .early_err = &none,
         .state_dir = path,
         .log_dir = path,
         .sendmail = path,

@@ -100,6 +100,7 @@ enum kind {
     AUTO_BYTES,
     OWN, // false
     ASKED,
+    EARLY,
     PERCENT
 };
 
@@ -185,6 +186,8 @@ static size_t list_fields(
         { "park-cost", AUTO_BYTES, &o->sched.park_cost_ms },
         { "park-max", AUTO_BYTES, &c->park.bytes_max },
         { "park-timeout", MS, &c->park.timeout_ms },
+        { "early", EARLY, &c->early.mode },
+        { "early-within", MS, &c->early.within_ms },
         { "cluster", NO_TEXT, &o->cluster.etcd },
         { "cluster-lease", MS, &o->cluster.lease_ms },
     };
@@ -215,6 +218,7 @@ static bool has_value(const struct in_force *field, const char *text)
                (!is_first || strcmp(text, "off") == 0 || strcmp(text, "false") == 0);
     case ASKED:
         return *(const enum parking_mode *)field->field == PARKING_ASKED && strcmp(text, "asked") == 0;
+    case EARLY: return *(const enum early_mode *)field->field == EARLY_ASKED && strcmp(text, "asked") == 0;
     case OWN: return !*(const bool *)field->field && strcmp(text, "own") == 0;
     case COUNT: return *(const uint32_t *)field->field == strtoul(text, NULL, 10);
     case COUNT_64: // also a double: zero is the same

@@ -62,7 +62,8 @@ static void count_attempt(struct core_counts *counts, const struct job *job, con
 /* Counts the period that is over now: it continues, or its attempt has ended. True if one is. */
 static bool count_period(struct core_counts *counts, struct core_entry *entry, int64_t wall_ms)
 {
-    int64_t since_ms = job_park(entry->job)->since_ms, before_ms = core_extra(entry)->parked_since_ms;
+    int64_t since_ms = job_is_early(entry->job) ? 0 : job_park(entry->job)->since_ms; // that is no park
+    int64_t before_ms = core_extra(entry)->parked_since_ms;
     if (since_ms == before_ms)
         return false;
     core_make_extra(entry)->parked_since_ms = since_ms;
@@ -75,6 +76,10 @@ static bool count_period(struct core_counts *counts, struct core_entry *entry, i
 static void count_park(struct core_counts *counts, struct core_entry *entry, const struct job_event *event)
 {
     bool is_over = count_period(counts, entry, event->wall_ms);
+    if (job_early_is_over(entry->job, event)) {
+        counts->early_starts++;
+        counts->saved_ms += job_park(entry->job)->saved_ms;
+    }
     bool is_refused = event->type == EVENT_UNPARKED && event->text != NULL;
     if (job_park_has_begun(entry->job, event))
         counts->parks[job_park(entry->job)->cause]++;
@@ -99,7 +104,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
 static void on_resume(struct core *core, struct core_entry *entry)
 {
     count_state(core, entry, JOB_NEW);
-    if (job_park(entry->job)->since_ms != 0)
+    if (job_park(entry->job)->since_ms != 0 && !job_is_early(entry->job))
         core_make_extra(entry)->parked_since_ms = job_park(entry->job)->since_ms;
 }
 

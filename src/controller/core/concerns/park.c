@@ -49,6 +49,7 @@ struct park_answer {
     uint32_t outcome; // enum park_outcome; 0: none yet
     bool is_back;     // it has returned
     uint64_t bytes;
+    int64_t waited_ms;
     char *text;
 };
 
@@ -104,6 +105,7 @@ static void write_answer(
     answer->outcome = result->outcome;
     answer->is_back = result->action == PARK_RETURN && result->outcome == PARK_DONE;
     answer->bytes = result->bytes;
+    answer->waited_ms = result->waited_ms > 0 ? result->waited_ms : 0;
     if (result->outcome == PARK_DONE)
         return;
     const char *why = result->text != NULL ? result->text : "no reason";
@@ -202,6 +204,8 @@ static void change(struct core *core, struct core_entry *entry, enum job_event_t
         event.park_bytes += bytes;
         event.park_rank_bytes = bytes > event.park_rank_bytes ? bytes : event.park_rank_bytes;
     }
+    if (type == EVENT_UNPARKED && job_is_early(entry->job) && answers != NULL)
+        event.waited_ms = answers->items[0].waited_ms;
     core_change(core, entry, &event, NULL);
     free(event.text);
 }
@@ -329,7 +333,7 @@ static void look_at_jobs(struct core *core)
     for (const struct core_entry *entry = core->active_first; entry != NULL;
          entry = core_extra(entry)->active_after) {
         const struct job_park *park = job_park(entry->job);
-        core->parks->has_memory |= park->memory != 0;
+        core->parks->has_memory |= park->memory != 0 || park->kept_memory != 0 || park->kept_cpu_milli != 0;
         core->parks->has_guests |= park->phase != PARK_NONE && park->guest != 0;
         int64_t at_ms = core->boot_ms + park->return_ms - core->now_ms;
         if (park->phase == PARK_PARKED && park->return_ms != 0 && at_ms < core->parks->next_ms)
@@ -341,12 +345,13 @@ static void look_at_jobs(struct core *core)
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     bool is_over = job_state_is_active(news->before) && !job_state_is_active(entry->job->state);
-    bool had_memory = core->parks->has_memory;
+    bool had_memory = core->parks->has_memory; // or CPUs, outside the ledger
     if (is_over)
         drop(entry);
-    if (news->event->type >= EVENT_PARK || (is_over && had_memory))
+    bool is_early = news->event->type == EVENT_ALLOCATED && news->event->is_early != 0;
+    if (news->event->type >= EVENT_PARK || is_early || (is_over && had_memory))
         look_at_jobs(core);
-    for (size_t i = 0; is_over && had_memory && i < core->n_nodes; i++)
+    for (size_t i = 0; (is_early || (is_over && had_memory)) && i < core->n_nodes; i++)
         if (core->nodes[i].is_up)
             core_node_changed(core, &core->nodes[i]);
 }

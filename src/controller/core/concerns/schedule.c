@@ -34,38 +34,6 @@ struct core_schedule {
 
 /* --- what the scheduler decides --- */
 
-/* In order of rank: the order in which the scheduler took them. */
-static void write_nodes(const struct core *core, const struct allocation *allocation, struct job_event *event)
-{
-    const struct cluster *cluster = sched_cluster(core->sched);
-    for (size_t i = 0; allocation->n_nodes > 1 && i < allocation->n_nodes; i++) {
-        const char *name = cluster->nodes[allocation->nodes[i].node].name;
-        job_nodes_add(&event->nodes, name, core_find_node(core, name)->hello.boot_id);
-    }
-}
-
-static void allocate(struct core *core, struct core_entry *entry, const struct allocation *allocation)
-{
-    const struct cluster *cluster = sched_cluster(core->sched);
-    const struct alloc_node *first = &allocation->nodes[0];
-    const char *name = cluster->nodes[first->node].name;
-    const struct core_node *where = core_find_node(core, name);
-    struct job_event event = {
-        .type = EVENT_ALLOCATED,
-        .attempt = entry->job->attempt + 1,
-        .token = core_next_token(core, entry),
-        .node = xstrdup(name),
-        .boot_id = xstrdup(where->hello.boot_id),
-        .cpu_milli = first->cpu_milli,
-        .memory = first->memory,
-        .node_lease_ms = core_node_lease_ms(core, entry->job),
-    };
-    core_write_grants(core, allocation, &event.gpus);
-    write_nodes(core, allocation, &event);
-    core_change(core, entry, &event, NULL);
-    job_event_clear(&event);
-}
-
 /* A grant without a node is on that of rank 0, whatever the order of the allocation. */
 static void write_same_grants(const struct core *core, const struct job *job,
     const struct allocation *allocation, struct record_list *ret)
@@ -104,7 +72,7 @@ static uint64_t start(void *arg, uint64_t job, const struct allocation *allocati
     if (job_is_parked(entry->job))
         restore(core, entry, allocation);
     else
-        allocate(core, entry, allocation);
+        core_allocate(core, entry, allocation, false);
     return entry->job->id;
 }
 
@@ -171,9 +139,19 @@ static int64_t learnt_run_ms(const struct job_event *event)
     }
 }
 
+/* It runs without its GPUs, and waits for them like a parked job. */
+static void on_allocated(struct core *core, const struct job *job, const struct job_event *event)
+{
+    if (event->is_early != 0)
+        core_enqueue_parked(core, core_find(core, job->id), true);
+}
+
 static void on_started(struct core *core, const struct job *job, const struct job_event *event)
 {
-    sched_started(core->sched, core->now_ms, job->id);
+    if (job_is_early(job)) // without its GPUs, it is no run yet
+        sched_began(core->sched, core->now_ms, job->id, core->now_ms);
+    else
+        sched_started(core->sched, core->now_ms, job->id);
     core_forget_trouble(core, job);
 }
 
@@ -306,6 +284,7 @@ static void on_idle(struct core *core, const struct job *job, const struct job_e
 }
 
 static void (*const notifiers[EVENT_TYPES])(struct core *, const struct job *, const struct job_event *) = {
+    [EVENT_ALLOCATED] = on_allocated,
     [EVENT_STARTED] = on_started,
     [EVENT_STOP] = on_stop,
     [EVENT_RETURNED] = on_returned,

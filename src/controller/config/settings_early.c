@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* Jobs that start on the CPU while the GPUs that they get next are still used (core/concerns/early.c). */
+#include "controller/config/settings_early.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "controller/config/options.h"
+
+static const char *const mode_names[EARLY_MODES] = { [EARLY_NEVER] = "never", [EARLY_ASKED] = "asked" };
+
+static int set_mode(void *target, const char *value, struct error *err)
+{
+    struct controller_options *options = *(struct controller_options **)target;
+    for (size_t mode = 0; mode < EARLY_MODES; mode++)
+        if (strcmp(value, mode_names[mode]) == 0) {
+            options->early.mode = (enum early_mode)mode;
+            return 0;
+        }
+    return error_set(err, -EINVAL, "--early: '%.40s' is neither never nor asked", value);
+}
+
+static int set_within(void *target, const char *value, struct error *err)
+{
+    struct controller_options *options = *(struct controller_options **)target;
+    return parse_duration(value, "--early-within", &options->early.within_ms, err);
+}
+
+const struct option_row early_rows[] = {
+    { 0, "early", "never|asked",
+        "which jobs start before their GPUs are free: none, or those that request it", set_mode, "asked" },
+    { 0, "early-within", "TIME", "how long before its GPUs are probably free a job starts at the earliest",
+        set_within, "2m" },
+    { 0, NULL, NULL, NULL, NULL },
+};
