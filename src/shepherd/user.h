@@ -10,5 +10,6 @@
 int user_become(const struct launch_spec *spec, enum launch_step *ret_step);
 
 /* Lowers the limit of open descriptors to that of the spec, above which user_become leaves it: the kernel
- * compares it with all descriptors of the user that are in flight, when one is sent. 0 or a negative errno. */
+ * compares it with all descriptors of the user that are in flight, when one is sent. 0 or a negative errno.
+ */
 int user_limit_files(const struct launch_spec *spec);

@@ -107,7 +107,8 @@ static int compare(
         return 0;
     /* Behind a job of its owner, it is behind all that came in that millisecond. */
     bool is_held = second->held_id != b[JOB_ID];
-    if (!comes_before(second->held_at, is_held ? INT64_MAX : second->held_id, first->class_at, first->class_id))
+    if (!comes_before(
+            second->held_at, is_held ? INT64_MAX : second->held_id, first->class_at, first->class_id))
         return 0;
     return error_set(err, -EPROTO,
         "job %lld of user %lld stands before job %lld of user %lld, which came first", (long long)a[JOB_ID],
