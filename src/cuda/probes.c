@@ -192,7 +192,7 @@ int probe_hold(const struct probe_options *options, const struct cuda_api *api)
     if (r == 0)
         print(json_pack(
             "{s:s, s:I}", "result", wrong == 0 ? "passed" : "failed", "wrong_words", (json_int_t)wrong));
-    cuda_gpu_close(&gpu);
+    give_back(&gpu, at);
     return r < 0 ? probe_failed(&err) : wrong == 0 ? PROBE_OK : PROBE_WRONG;
 }
 

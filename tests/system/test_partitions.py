@@ -216,17 +216,17 @@ def test_a_replay_of_the_journal_makes_the_same_decisions(parts, box, gate, plac
 # --- Slurm's commands ---
 
 def test_sinfo_lists_partitions_with_the_default_marked(commands):
-    assert commands.out('sinfo', '-h', '-o', '%P').split() == ['main*', 'debug', 'mine']
+    assert commands.out('sinfo', '-h', '-o', '%P').split() == ['main*', 'debug', 'mine', 'later']
     lines = [line.split() for line in commands.out('sinfo').splitlines()]
     assert lines[0] == ['PARTITION', 'AVAIL', 'TIMELIMIT', 'NODES', 'STATE', 'NODELIST']
     assert lines[1:] == [['main*', 'up', '8:00:00', '3', 'idle', 'head,n[1-2]'], ['debug', 'up', '30:00', '1', 'idle', 'n2'],
-                         ['mine', 'up', 'infinite', '2', 'idle', 'n[1-2]']]
+                         ['mine', 'up', 'infinite', '2', 'idle', 'n[1-2]'], ['later', 'up', 'infinite', '0', 'n/a']]
     assert commands.out('sinfo', '-h', '-p', 'debug', '-N', '-o', '%N %R').split() == ['n2', 'debug']
 
 
 def test_scontrol_shows_partitions_and_those_of_a_node(commands):
     shown = commands.out('scontrol', '-o', 'show', 'partition', 'debug')
-    for pair in ('PartitionName=debug', 'Default=NO', 'MaxTime=30:00', 'Nodes=n2', 'PriorityTier=100', 'TotalNodes=1'):
+    for pair in ('PartitionName=debug', 'Default=NO', 'MaxTime=00:30:00', 'Nodes=n2', 'PriorityTier=101', 'TotalNodes=1'):
         assert pair in shown.split(), shown
     assert commands.out('scontrol', '-o', 'show', 'partition').count('PartitionName=') == 4
     assert 'Partitions=main,mine' in commands.out('scontrol', '-o', 'show', 'node', 'n1').split()

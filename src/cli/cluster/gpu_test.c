@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +65,7 @@ static int set_user(void *target, const char *value, struct error *err)
 {
     struct test_options *options = ((struct call *)target)->options;
     options->park.user = value;
-    return *value != '\0' ? 0 : error_set(err, -EINVAL, "--as: a user is missing");
+    return getpwnam(value) != NULL ? 0 : error_set(err, -EINVAL, "--as: there is no user '%.60s'", value);
 }
 
 static const struct option_row rows[] = {

@@ -199,7 +199,8 @@ static void note_job(struct feed *feed, const struct feed_line *line, const char
 /* Errors of mgpud that are permanent; others, such as a full queue or disk, are temporary. */
 static bool is_for_good(int code)
 {
-    return code == -EINVAL || code == -EPERM || code == -ENOENT || code == -E2BIG || code == -EEXIST;
+    return code == -EINVAL || code == -EBADSLT || code == -EPERM || code == -ENOENT || code == -E2BIG ||
+           code == -EEXIST;
 }
 
 /* The same line after a while, each time a longer one; in the end it stays in the file for the next look. */
