@@ -268,6 +268,12 @@ static void set_time(struct trial *trial, const char *member, const char *rate, 
         ms > 0 ? json_integer((json_int_t)((double)trial->bytes * 1000 / (double)ms)) : json_null());
 }
 
+static char *not_parked(const json_t *job)
+{
+    const char *why = field_text(job, "park_text");
+    return xstrdup(why != NULL ? why : "it was not parked, or did not return");
+}
+
 static void judge(struct trial *trial, const json_t *job)
 {
     _cleanup_free_ char *gpu = gpu_of(trial, job);
@@ -276,6 +282,8 @@ static void judge(struct trial *trial, const json_t *job)
         fail(trial, "failed", xasprintf("job %" PRId64 " held no memory", trial->job));
     else if (trial->why != NULL)
         fail(trial, "refused", xstrdup(trial->why));
+    else if (time_between(job, "park", "parked") < 0 || time_between(job, "unpark", "unparked") < 0)
+        fail(trial, "refused", not_parked(job)); // it ended before its refusal was seen
     else if (!field_is(job, "state", "done"))
         fail(trial, "failed",
             xasprintf("job %" PRId64 " ended as %s, and the same memory was right without parking",
