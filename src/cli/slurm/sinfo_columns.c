@@ -107,7 +107,8 @@ TEXT(nodes)
     (void)now_ms;
     json_array_foreach(json_object_get(group, "nodes"), index, node)
         strings_add(&names, field_text(node, "name"));
-    qsort(names.items, names.count, sizeof(*names.items), by_name);
+    if (names.count > 0)
+        qsort(names.items, names.count, sizeof(*names.items), by_name);
     return hostlist_compress(&names);
 }
 
