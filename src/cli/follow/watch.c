@@ -49,6 +49,24 @@ static const struct {
     int signal;
 } keys[] = { { 'q', 0 }, { 'Q', 0 }, { '\3', SIGINT }, { '\34', SIGQUIT }, { '\32', SIGTSTP } };
 
+static struct raw_terminal *taken; // by take_keys; read by on_term
+
+/* Who is ended from elsewhere leaves the terminal as it was, too. */
+static void on_term(int signal)
+{
+    raw_terminal_restore(taken);
+    (void)raise(signal); // the default, by SA_RESETHAND
+}
+
+static void restore_at_term(struct raw_terminal *raw)
+{
+    struct sigaction before;
+    const struct sigaction action = { .sa_handler = on_term, .sa_flags = (int)SA_RESETHAND };
+    taken = raw;
+    if (sigaction(SIGTERM, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+        (void)sigaction(SIGTERM, &action, NULL);
+}
+
 static void take_keys(struct raw_terminal *raw)
 {
     raw_terminal_set_keys(raw);
@@ -106,9 +124,11 @@ int watch_run(struct call *call, int64_t interval_ms, watch_show_fn show, void *
     call->client.timeout_ms = CLIENT_PATIENT_MS;
     if (is_tty)
         (void)fputs("\033[2J", stdout);
-    struct raw_terminal raw = { 0 };
-    if (is_tty)
+    static struct raw_terminal raw; // for on_term, whenever it comes
+    if (is_tty) {
         take_keys(&raw);
+        restore_at_term(&raw);
+    }
     int r;
     do {
         r = show_once(show, arg, is_tty, err);
