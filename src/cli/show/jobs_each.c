@@ -47,7 +47,6 @@ static int handle_side(
     _cleanup_strings_ struct strings own = { 0 };
     for (size_t i = side; i < jobs->count; i += SIDES)
         strings_add(&own, jobs->items[i]);
-    call->client.http = NULL; // the parent's, who closes it
     return jobs_each(call, &own, each, arg);
 }
 
@@ -70,6 +69,7 @@ int jobs_each_beside(struct call *call, const struct strings *jobs, jobs_each_fn
     while (count < SIDES && (pids[count] = fork()) > 0)
         count++;
     if (count < SIDES && pids[count] == 0) {
+        call->client.http = NULL; // the parent's, who closes it
         int own = handle_side(call, jobs, count, each, arg);
         (void)fflush(NULL);
         _exit(own);
