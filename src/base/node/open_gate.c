@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/node/probe.h"
 
 #if defined(__x86_64__)
 #define ARCH AUDIT_ARCH_X86_64
@@ -290,19 +291,8 @@ static int try_gate(uint32_t uid)
 
 int open_gate_probe(uint32_t uid, struct error *err)
 {
-    int status;
     pid_t pid = fork();
     if (pid == 0)
         _exit(try_gate(uid));
-    if (pid < 0)
-        return error_set_errno(err, -errno, "cannot start a process");
-    pid_t ended;
-    do
-        ended = waitpid(pid, &status, 0);
-    while (ended < 0 && errno == EINTR);
-    if (ended < 0 || !WIFEXITED(status))
-        return error_set(err, -ECHILD, "the process that tried it did not end by itself");
-    if (WEXITSTATUS(status) == 0)
-        return 0;
-    return error_set_errno(err, -WEXITSTATUS(status), "cannot make an open wait with seccomp");
+    return probe_wait(pid, "cannot make an open wait with seccomp", err);
 }

@@ -11,8 +11,9 @@
 #include <stddef.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/node/probe.h"
 
 #define SOURCE  "mgpu-private-tmp" // shown by mount(8) in the job
 #define QUEUES  "/dev/mqueue"
@@ -68,19 +69,8 @@ bool private_tmp_has(int fd)
 
 int private_tmp_probe(struct error *err)
 {
-    int status;
     pid_t pid = fork();
     if (pid == 0)
         _exit(-private_tmp_enter(PRIVATE_TMP_ALL));
-    if (pid < 0)
-        return error_set_errno(err, -errno, "cannot start a process");
-    pid_t ended;
-    do
-        ended = waitpid(pid, &status, 0);
-    while (ended < 0 && errno == EINTR);
-    if (ended < 0 || !WIFEXITED(status))
-        return error_set(err, -ECHILD, "the process that tried it did not end by itself");
-    if (WEXITSTATUS(status) == 0)
-        return 0;
-    return error_set_errno(err, -WEXITSTATUS(status), "cannot mount a tmpfs in a mount namespace");
+    return probe_wait(pid, "cannot mount a tmpfs in a mount namespace", err);
 }
