@@ -12,6 +12,19 @@
 
 static const struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
 
+static bool has_marks(const struct core *core)
+{
+    const struct core_node *node = NULL;
+    for (size_t i = 0; (node = core_node_at(core, i)) != NULL; i++) {
+        if (node->mark != NULL)
+            return true;
+        for (size_t k = 0; k < node->n_gpus; k++)
+            if (node->gpus[k].mark != NULL || node->gpus[k].fault != NULL)
+                return true;
+    }
+    return false;
+}
+
 /* All GPUs are back after the storm. */
 static void on_pause(void *arg, uint64_t number, void *object)
 {
@@ -29,7 +42,7 @@ static void on_pause(void *arg, uint64_t number, void *object)
     box_turn(box);
     /* What a node tells that comes back late can drain a GPU once more. */
     bool may_change = box->world.now_ms < box->late_ms;
-    if (may_change || box->core == NULL || box->core->marks.count > 0 || box->core->faults.count > 0)
+    if (may_change || box->core == NULL || has_marks(box->core))
         world_later(&box->world, world_between(&box->world, 100, 3000), on_pause, box, 0, NULL, NULL);
 }
 
@@ -54,7 +67,8 @@ static void on_drain(void *arg, uint64_t number, void *object)
     bool is_left = false;
     for (size_t i = 0; box->core != NULL && i < box->n_places; i++) {
         const char *name = box->places[i].node.name;
-        const struct cluster_change *mark = core_mark(box->core, name, NULL);
+        const struct core_node *node = core_node_named(box->core, name);
+        const struct cluster_change *mark = node != NULL ? node->mark : NULL;
         bool is_drained = mark != NULL && mark->kind == CHANGE_NODE_DRAIN;
         bool is_wanted = box->is_storm && (is_drained ? world_one_in(&box->world, 2)
                                                       : mark == NULL && world_one_in(&box->world, 4));

@@ -73,8 +73,8 @@ static void reboot(struct place *place)
 static bool has_fence(const struct place *place)
 {
     const struct core *core = place->box->core;
-    const struct cluster_change *mark = core != NULL ? core_mark(core, place->node.name, NULL) : NULL;
-    return mark != NULL && mark->kind == CHANGE_NODE_FENCE;
+    const struct core_node *node = core != NULL ? core_node_named(core, place->node.name) : NULL;
+    return node != NULL && node->mark != NULL && node->mark->kind == CHANGE_NODE_FENCE;
 }
 
 /* An administrator who asks until he hears that it is done, and never again. */

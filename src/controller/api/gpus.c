@@ -82,10 +82,9 @@ static bool has_failed_test(const struct json_gpu_view *view)
 }
 
 /* One that jobs leave unused, others use, or that is slow or wrong, is always shown. */
-static bool is_notable(const struct core_node *node, const struct json_gpu_view *view)
+static bool is_notable(const struct core_gpu *gpu, const struct json_gpu_view *view)
 {
-    const struct gpu_watch *watch = view->gpu->uuid != NULL ? core_gpu_watch(node, view->gpu->uuid) : NULL;
-    return view->is_wasted || (watch != NULL && watch->is_used_externally) || has_failed_test(view);
+    return view->is_wasted || core_gpu_is_used_externally(gpu) || has_failed_test(view);
 }
 
 /* False: there have been enough of this state. */
@@ -105,7 +104,8 @@ static bool take_of_state(struct listing *listing, const char *state)
     return false;
 }
 
-static void add_gpu(struct listing *listing, const struct core_node *node, const struct gpu_state *gpu)
+static void add_gpu(struct listing *listing, const struct core_node *node, const struct gpu_state *gpu,
+    const struct core_gpu *known)
 {
     const struct core *core = listing->serve->controller->core;
     uint64_t ids[LIMIT_GPU_JOBS];
@@ -118,8 +118,7 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
         n_wasted += core_gpu_is_wasted(core, ids[i], gpu->uuid);
         n += jobs[n] != NULL;
     }
-    const struct gpu_watch *watch = gpu->uuid != NULL ? core_gpu_watch(node, gpu->uuid) : NULL;
-    enum external_policy policy = core_gpu_policy(core, node->name, gpu->uuid, NULL);
+    enum external_policy policy = core_gpu_policy(core, known);
     struct json_gpu_view view = {
         .node = node->name,
         .is_node_up = node->is_up,
@@ -129,16 +128,16 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
         .idle_ms = idle_ms,
         .is_wasted = n > 0 && n_wasted == n,
         .n_jobs = n,
-        .pause = gpu->uuid != NULL ? core_mark(core, node->name, gpu->uuid) : NULL,
-        .drain = core_mark(core, node->name, NULL),
-        .fault = gpu->uuid != NULL ? core_fault(core, node->name, gpu->uuid) : NULL,
+        .pause = core_gpu_mark(node, known),
+        .drain = node->mark,
+        .fault = core_gpu_fault(node, known),
         .external_policy = external_policy_name(policy),
-        .is_avoided = policy == EXTERNAL_AVOID && watch != NULL && watch->is_used_externally,
+        .is_avoided = policy == EXTERNAL_AVOID && core_gpu_is_used_externally(known),
         .names = listing->serve->names,
         .is_sparse = listing->is_sparse,
         .twins = listing->twins,
     };
-    if (listing->top != 0 && !is_notable(node, &view) && !take_of_state(listing, json_gpu_state(&view)))
+    if (listing->top != 0 && !is_notable(known, &view) && !take_of_state(listing, json_gpu_state(&view)))
         return;
     begin_row(listing);
     json_gpu_append(&view, &listing->slices.bytes);
@@ -164,7 +163,7 @@ static void add_gpus(void *arg, const struct core_node *node)
     const struct gpu_state *gpus = node->hello.gpus.items;
     for (size_t i = 0; i < node->hello.gpus.count; i++)
         if (gpus_is_listed(listing->serve->controller, node, &gpus[i]))
-            add_gpu(listing, node, &gpus[i]);
+            add_gpu(listing, node, &gpus[i], core_gpu_at(node, i));
 }
 
 static void add_place(const struct listing *listing, const char *name, json_t *object)
@@ -182,17 +181,15 @@ static void add_node(void *arg, const struct core_node *node)
     if (!gpus_is_shown(listing->serve->controller, node))
         return;
     const struct core *core = listing->serve->controller->core;
-    const struct cluster_change *drain = core_mark(core, node->name, NULL);
-    const struct gpu_state *gpus = node->hello.gpus.items;
     size_t n_drained = 0;
     for (size_t i = 0; i < node->hello.gpus.count; i++)
-        n_drained += gpus[i].uuid != NULL && core_fault(core, node->name, gpus[i].uuid) != NULL;
+        n_drained += core_gpu_fault(node, core_gpu_at(node, i)) != NULL;
     struct json_node_view view = {
         .name = node->name,
         .is_up = node->is_up,
         .unreachable_ms = node->is_unreachable ? node->heard_wall_ms : 0,
         .hello = &node->hello,
-        .drain = drain,
+        .drain = node->mark,
         .n_drained = n_drained,
         .n_stopping = node->n_orphaned,
         .parking = core_park_proof(core, node->name),
@@ -211,9 +208,7 @@ static void add_absent(void *arg, const struct registered_node *node)
     const struct message_hello nothing = { 0 };
     if (core_node_named(core, node->name) != NULL)
         return;
-    struct json_node_view view = {
-        .name = node->name, .hello = &nothing, .drain = core_mark(core, node->name, NULL)
-    };
+    struct json_node_view view = { .name = node->name, .hello = &nothing };
     json_t *object = json_node_write(&view);
     add_place(listing, node->name, object);
     append(listing, object);

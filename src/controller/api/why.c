@@ -35,12 +35,6 @@ static json_t *write_time(int64_t at_ms)
     return json_text_time(at_ms == TIME_NEVER ? 0 : at_ms);
 }
 
-static const char *policy_name(const struct core *core, const struct alloc_gpu *gpu)
-{
-    const struct cluster_node *node = &sched_cluster(core_sched(core))->nodes[gpu->node];
-    return external_policy_name(core_gpu_policy(core, node->name, node->gpus[gpu->gpu].uuid, NULL));
-}
-
 /* The nodes' reports about the GPUs of a reason: " (vm:6: pid 8123 (cy) python, 11.2 GiB)". */
 static void append_states(struct serve *serve, const struct why_reason *reason, struct buffer *text)
 {
@@ -50,21 +44,24 @@ static void append_states(struct serve *serve, const struct why_reason *reason, 
         return;
     for (size_t i = 0; i < reason->n_gpus; i++) {
         _cleanup_buffer_ struct buffer words = { 0 };
-        const struct gpu_state *gpu = core_gpu_state(core, &reason->gpus[i]);
+        const struct core_node *node = NULL;
+        const struct core_gpu *known = core_gpu_of(core, &reason->gpus[i], &node);
+        const struct gpu_state *gpu = known != NULL ? known->state : NULL;
+        const struct cluster_change *fault = core_gpu_fault(node, known);
         if (gpu != NULL && reason->code == WHY_GPU_EXTERNAL)
             external_text_write(gpu, serve->names, &words);
-        else if (core_gpu_fault(core, &reason->gpus[i]) != NULL)
-            buffer_append_text(&words, core_gpu_fault(core, &reason->gpus[i])->text);
+        else if (fault != NULL)
+            buffer_append_text(&words, fault->text);
         else if (gpu != NULL && gpu->refusal != NULL)
             buffer_append_text(&words, gpu->refusal);
-        else if (gpu != NULL && gpu->trouble != NULL && core_gpu_mark(core, &reason->gpus[i], false) == NULL)
+        else if (gpu != NULL && gpu->trouble != NULL && core_gpu_mark(node, known) == NULL)
             buffer_append_text(&words, gpu->trouble);
         if (words.length == 0)
             continue;
         _cleanup_free_ char *name = core_gpu_name(core, &reason->gpus[i]);
         buffer_printf(text, "%s%s: %s", count++ == 0 ? " (" : "; ", name, buffer_text(&words));
         if (reason->code == WHY_GPU_EXTERNAL)
-            buffer_printf(text, ", policy %s", policy_name(core, &reason->gpus[i]));
+            buffer_printf(text, ", policy %s", external_policy_name(core_gpu_policy(core, known)));
     }
     if (count > 0)
         buffer_append_text(text, ")");
@@ -81,7 +78,11 @@ static void append_marks(
         return;
     size_t count = 0;
     for (size_t i = 0; i < reason->n_gpus; i++) {
-        const struct cluster_change *mark = core_gpu_mark(core, &reason->gpus[i], is_node);
+        const struct core_node *node = NULL;
+        const struct core_gpu *gpu = core_gpu_of(core, &reason->gpus[i], &node);
+        const struct cluster_change *mark = !is_node       ? core_gpu_mark(node, gpu)
+                                            : node != NULL ? node->mark
+                                                           : NULL;
         if (mark == NULL || mark == last)
             continue;
         last = mark;
@@ -192,9 +193,9 @@ static void add_external(struct serve *serve, const struct core_node *node, json
     const struct gpu_state *gpus = node->hello.gpus.items;
     for (size_t i = 0; node->is_up && i < node->hello.gpus.count; i++) {
         _cleanup_buffer_ struct buffer words = { 0 };
-        const struct gpu_watch *watch = gpus[i].uuid != NULL ? core_gpu_watch(node, gpus[i].uuid) : NULL;
-        enum external_policy policy = core_gpu_policy(core, node->name, gpus[i].uuid, NULL);
-        bool is_counted = watch != NULL && watch->is_used_externally && policy != EXTERNAL_IGNORE;
+        const struct core_gpu *gpu = core_gpu_at(node, i);
+        enum external_policy policy = core_gpu_policy(core, gpu);
+        bool is_counted = core_gpu_is_used_externally(gpu) && policy != EXTERNAL_IGNORE;
         external_text_write(&gpus[i], serve->names, &words);
         if (words.length == 0 || is_counted)
             continue;

@@ -20,7 +20,7 @@
 #include "controller/core/state.h"
 
 static int find_gpu(const struct core *core, const char *text, struct core_node **ret_node,
-    const struct gpu_state **ret, struct error *err)
+    struct core_gpu **ret, struct error *err)
 {
     const char *colon = strrchr(text, ':'), *digits = colon != NULL ? colon + 1 : text;
     _cleanup_free_ char *name = colon != NULL ? xstrndup(text, (size_t)(colon - text)) : NULL;
@@ -38,7 +38,7 @@ static int find_gpu(const struct core *core, const char *text, struct core_node 
         if (gpus[i].index != (uint32_t)index || gpus[i].uuid == NULL)
             continue;
         *ret_node = node;
-        *ret = &gpus[i];
+        *ret = core_gpu_at(node, i);
         return 0;
     }
     return error_set(err, -ENOENT, "node %s has no GPU %u", node->name, (unsigned)index);
@@ -46,28 +46,39 @@ static int find_gpu(const struct core *core, const char *text, struct core_node 
 
 static int64_t next_ms(const struct core *core)
 {
-    int64_t next_ms = TIME_NEVER;
-    for (size_t i = 0; i < core->marks.count; i++)
-        if (core->marks.items[i].until_ms != 0 && core->marks.items[i].until_ms < next_ms)
-            next_ms = core->marks.items[i].until_ms;
-    return core_boot_at(core, next_ms);
+    return core_boot_at(core, core->marks_due_ms);
+}
+
+/* Ends the mark when its time is over. */
+static void look_at_mark(struct core *core, const struct cluster_change *mark)
+{
+    if (mark == NULL || mark->until_ms == 0)
+        return;
+    if (mark->until_ms > core->now_ms) {
+        core->marks_due_ms = mark->until_ms < core->marks_due_ms ? mark->until_ms : core->marks_due_ms;
+        return;
+    }
+    struct cluster_change over = {
+        .kind = mark->uuid != NULL ? CHANGE_GPU_RESUME : CHANGE_NODE_RESUME,
+        .uid = core->options.admin_uid,
+        .node = xstrdup(mark->node),
+        .uuid = xstrdup(mark->uuid),
+        .text = xstrdup("its time has ended"),
+    };
+    core_make_mark(core, &over);
+    cluster_change_clear(&over);
 }
 
 static void run(struct core *core)
 {
-    for (size_t i = core->marks.count; i-- > 0;) {
-        const struct cluster_change *mark = &core->marks.items[i];
-        if (mark->until_ms == 0 || mark->until_ms > core->now_ms)
-            continue;
-        struct cluster_change over = {
-            .kind = mark->uuid != NULL ? CHANGE_GPU_RESUME : CHANGE_NODE_RESUME,
-            .uid = core->options.admin_uid,
-            .node = xstrdup(mark->node),
-            .uuid = xstrdup(mark->uuid),
-            .text = xstrdup("its time has ended"),
-        };
-        core_make_mark(core, &over);
-        cluster_change_clear(&over);
+    if (core->marks_due_ms > core->now_ms)
+        return;
+    core->marks_due_ms = TIME_NEVER;
+    for (size_t i = 0; i < core->n_nodes; i++) {
+        const struct core_node *node = &core->nodes[i];
+        look_at_mark(core, node->mark);
+        for (size_t k = 0; k < node->n_gpus; k++)
+            look_at_mark(core, node->gpus[k].mark);
     }
 }
 
@@ -90,31 +101,32 @@ struct in_use {
     uint64_t job; // 0: none
 };
 
-static void look_for_jobs(void *arg, const struct gpu_state *gpu)
+static void look_for_jobs(void *arg, struct core_gpu *gpu)
 {
     struct in_use *use = arg;
     if (use->job == 0)
-        (void)core_gpu_jobs(use->core, use->node, gpu->index, &use->job, 1);
+        (void)core_gpu_jobs(use->core, use->node, gpu->state->index, &use->job, 1);
 }
 
 /* An instance is open as long as its GPU. */
 static int check_release(
-    const struct core *core, const struct core_node *node, const struct gpu_state *gpu, struct error *err)
+    const struct core *core, const struct core_node *node, struct core_gpu *gpu, struct error *err)
 {
+    uint32_t index = gpu->state->index;
     struct in_use use = { core, node->name, 0 };
-    if (gpu->parent != NULL) {
-        (void)error_set(err, -EINVAL, "GPU %s:%" PRIu32 " is a MIG instance", node->name, gpu->index);
+    if (gpu->state->parent != NULL) {
+        (void)error_set(err, -EINVAL, "GPU %s:%" PRIu32 " is a MIG instance", node->name, index);
         return error_hint(err, "release the GPU that it is part of");
     }
     look_for_jobs(&use, gpu);
-    core_each_instance(core, node->name, gpu->uuid, look_for_jobs, &use);
+    core_each_instance(node, gpu, look_for_jobs, &use);
     uint64_t job = use.job;
     if (job == 0)
         return 0;
-    (void)error_set(err, -EBUSY, "GPU %s:%" PRIu32 " is in use by job %" PRIu64, node->name, gpu->index, job);
+    (void)error_set(err, -EBUSY, "GPU %s:%" PRIu32 " is in use by job %" PRIu64, node->name, index, job);
     return error_hint(err,
         "mgpu gpu drain --wait %s:%" PRIu32 " returns when no job is running there any more", node->name,
-        gpu->index);
+        index);
 }
 
 void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
@@ -124,7 +136,7 @@ void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     struct core_answer answer = { 0 };
     struct core_node *node = NULL;
     bool is_resume = wish == GPU_WISH_RESUME;
-    const struct gpu_state *gpu = NULL;
+    struct core_gpu *gpu = NULL;
     core_begin(core, boot_ms, wall_ms);
     answer.code = core_check_admin(core, who, deeds[wish], until_ms, &answer.err);
     if (answer.code == 0 && gpus->count == 0)
@@ -136,8 +148,8 @@ void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
     }
     for (size_t i = 0; answer.code == 0 && i < gpus->count; i++) {
         (void)find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
-        bool is_faulty = is_resume && core_end_fault(core, node->name, gpu->uuid);
-        if (is_resume && !is_faulty && core_mark(core, node->name, gpu->uuid) == NULL)
+        bool is_faulty = is_resume && core_end_fault(core, node, gpu);
+        if (is_resume && !is_faulty && core_gpu_mark(node, gpu) == NULL)
             continue; // it is in use
         struct cluster_change change = {
             .kind = is_resume ? CHANGE_GPU_RESUME : CHANGE_GPU_PAUSE,
@@ -166,7 +178,7 @@ void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
         core_check_admin(core, who, is_resume ? "resume nodes" : "drain nodes", until_ms, &answer.err);
     if (answer.code == 0 && node == NULL)
         answer.code = error_set(&answer.err, -ENOENT, "there is no node %.100s", name);
-    const struct cluster_change *mark = core_mark(core, name, NULL);
+    const struct cluster_change *mark = node != NULL ? node->mark : NULL;
     bool is_fenced = mark != NULL && mark->kind == CHANGE_NODE_FENCE; // more than drained
     if (answer.code == 0 && (is_resume ? mark != NULL : !is_fenced)) {
         struct cluster_change change = {
@@ -175,7 +187,7 @@ void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
             .node = xstrdup(name),
             .text = xstrdup(reason),
             .until_ms = until_ms,
-            .is_held = !is_resume && core_is_held(core, node),
+            .is_held = !is_resume && core_is_held(node),
         };
         core_make_mark(core, &change);
         cluster_change_clear(&change);
@@ -188,7 +200,7 @@ void core_set_policy(struct core *core, int64_t boot_ms, int64_t wall_ms, const 
 {
     struct core_answer answer = { 0 };
     struct core_node *node = NULL;
-    const struct gpu_state *gpu = NULL;
+    struct core_gpu *gpu = NULL;
     core_begin(core, boot_ms, wall_ms);
     bool is_known = text_equal(policy, "default") || external_policy_find(policy) != EXTERNAL_POLICIES;
     answer.code = core_check_admin(core, who, "set the policy for external processes", 0, &answer.err);
@@ -222,8 +234,14 @@ void core_set_policy(struct core *core, int64_t boot_ms, int64_t wall_ms, const 
     core_reply(core, request, &answer);
 }
 
+static void init(struct core *core)
+{
+    core->marks_due_ms = TIME_NEVER;
+}
+
 const struct core_concern core_concern_marks = {
     .name = "marks",
+    .init = init,
     .next_ms = next_ms,
     .run = run,
 };

@@ -319,7 +319,7 @@ const struct job *core_job_at(
 
 bool core_may_be_over(const struct core *core, const struct core_entry *entry, const struct core_node *node)
 {
-    return core_is_held(core, node) && !core_extra(entry)->is_allocated_here;
+    return core_is_held(node) && !core_extra(entry)->is_allocated_here;
 }
 
 struct core_entry *core_find_current(

@@ -154,11 +154,12 @@ void core_hook_sample(struct core *core, struct core_node *node)
             (*row)->sample(core, node);
 }
 
-void core_close_device(const struct core *core, const struct core_node *node, struct cluster_device *device)
+void core_close_device(const struct core *core, const struct core_node *node, const struct core_gpu *gpu,
+    struct cluster_device *device)
 {
     for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
         if ((*row)->close != NULL)
-            (*row)->close(core, node, device);
+            (*row)->close(core, node, gpu, device);
 }
 
 void core_hook_back(struct core *core, struct core_node *node)

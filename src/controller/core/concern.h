@@ -81,7 +81,8 @@ struct core_concern {
     void (*up)(struct core *core, struct core_node *node,
         bool was_up); // called after the answer was sent; was_up: it replaces a link
     void (*sample)(struct core *core, struct core_node *node); // of its GPUs
-    void (*close)(const struct core *core, const struct core_node *node, struct cluster_device *device);
+    void (*close)(const struct core *core, const struct core_node *node, const struct core_gpu *gpu,
+        struct cluster_device *device);
     void (*back)(struct core *core, struct core_node *node); // all attempts there are reconciled
     void (*cut)(struct core *core, struct core_node *node, uint32_t link); // nothing is sent to it any more
     void (*down)(struct core *core, struct core_node *node);               // it has no link any more
@@ -121,7 +122,8 @@ int core_hook_hello(struct core *core, struct core_node *node, struct error *err
 void core_hook_welcome(const struct core *core, struct message_welcome *welcome);
 void core_hook_up(struct core *core, struct core_node *node, bool was_up);
 void core_hook_sample(struct core *core, struct core_node *node);
-void core_close_device(const struct core *core, const struct core_node *node, struct cluster_device *device);
+void core_close_device(const struct core *core, const struct core_node *node, const struct core_gpu *gpu,
+    struct cluster_device *device);
 void core_hook_back(struct core *core, struct core_node *node);
 void core_hook_cut(struct core *core, struct core_node *node, uint32_t link);
 void core_hook_down(struct core *core, struct core_node *node);

@@ -17,7 +17,6 @@
 #include "controller/core/refusal.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
-#include "controller/core/watches.h"
 
 struct core *core_new(const struct core_options *options, const struct core_effects *effects)
 {
@@ -47,7 +46,7 @@ void core_free(struct core *core)
         free(core->nodes[i].boot_before);
         buffer_clear(&core->nodes[i].told);
         record_clear(&message_hello_record, &core->nodes[i].hello);
-        core_clear_watches(&core->nodes[i]);
+        core_clear_gpus(&core->nodes[i]);
     }
     free(core->nodes);
     name_table_clear(&core->node_names);
@@ -55,7 +54,6 @@ void core_free(struct core *core)
     core_clear_node_jobs(core);
     core_clear_outlook(core);
     core_clear_troubles(core);
-    core_clear_marks(core);
     core_clear_owners(core);
     key_table_clear(&core->keys);
     job_table_clear(&core->jobs);

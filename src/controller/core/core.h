@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "controller/core/gpu_watch.h"
+#include "controller/core/gpu.h"
 #include "controller/core/partition.h"
 #include "controller/core/rights.h"
 #include "job/cluster_change.h"
@@ -292,21 +292,7 @@ void core_fence(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
 void core_note_node(struct core *core, int64_t boot_ms, int64_t wall_ms, enum change_kind kind, uint32_t uid,
     const char *name);
 
-/* The administrator's mark (pause, drain) on this GPU (uuid) or this node (uuid NULL), NULL: none. */
-const struct cluster_change *core_mark(const struct core *core, const char *node, const char *uuid);
-
 const struct sched_reservation *core_reservations(const struct core *core, size_t *ret_count);
-/* The same by position in the cluster: of the GPU, or of its node. */
-const struct cluster_change *core_gpu_mark(
-    const struct core *core, const struct alloc_gpu *gpu, bool is_node);
-/* Why mgpu has drained this GPU, since `from_ms`; NULL: not drained by mgpu. */
-const struct cluster_change *core_fault(const struct core *core, const char *node, const char *uuid);
-const struct cluster_change *core_gpu_fault(const struct core *core, const struct alloc_gpu *gpu);
-/* Its node's last report of this GPU, NULL: none. */
-const struct gpu_state *core_gpu_state(const struct core *core, const struct alloc_gpu *gpu);
-/* The policy for external processes on this GPU; *ret_is_own (may be NULL): set for this GPU. */
-enum external_policy core_gpu_policy(
-    const struct core *core, const char *node, const char *uuid, bool *ret_is_own);
 /* The GPU as "node:0"; the caller frees it. */
 char *core_gpu_name(const struct core *core, const struct alloc_gpu *gpu);
 /* GPUs as "node:0-2,5;other:0", in their order; NULL for none. The caller frees it. */
@@ -465,9 +451,12 @@ struct core_node {
     char *boot_before;          // boot id before the machine's last restart; NULL: unknown
     int64_t restarted_ms;       // boot clock: when that restart was noticed
     struct buffer told;         // its last description for the scheduler, encoded; empty while it is down
-    struct gpu_watch *watches;  // of its GPUs
-    size_t n_watches;
-    uint32_t n_sending;    // notifications being delivered by it
+    struct core_gpu *gpus;      // in the order in which they were first seen
+    size_t n_gpus;
+    uint32_t *reported; // for each GPU of the last report its position in `gpus`; see gpu.c
+    size_t n_reported;
+    struct cluster_change *mark; // drained or fenced by an administrator; NULL: not
+    uint32_t n_sending;          // notifications being delivered by it
     uint64_t held_in;      // the batch with which it was drained because the store is an older copy; 0: none
     bool is_behind_gap;    // it has not stored an epoch yet of the time since the store was restored
     bool is_awaited;       // it had jobs when the controller started
@@ -483,8 +472,6 @@ void core_each_node(
  * ever goes. */
 const struct core_node *core_node_at(const struct core *core, size_t number);
 const struct core_node *core_node_named(const struct core *core, const char *name); // NULL: unknown node
-/* External usage of a GPU, NULL: no sample yet. */
-const struct gpu_watch *core_gpu_watch(const struct core_node *node, const char *uuid);
 /* Ids of the jobs on this GPU; writes at most `max` and returns the total number. */
 size_t core_gpu_jobs(
     const struct core *core, const char *node, uint32_t gpu_index, uint64_t *jobs, size_t max);

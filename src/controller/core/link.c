@@ -78,6 +78,7 @@ static void take_hello(const struct core *core, struct core_node *node, const st
     }
     record_clear(&message_hello_record, &node->hello);
     record_copy(&message_hello_record, &node->hello, hello);
+    core_link_reports(node);
     core_sort_known(node);
 }
 
@@ -99,7 +100,7 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
     bool was_up = node->is_up;
     uint32_t old_link = node->link;
     node->left_ms = node->heard_ms;
-    core_hear(core, node);
+    core_touch_node(core, node);
     take_hello(core, node, hello);
     r = core_hook_hello(core, node, err);
     if (r < 0)
@@ -116,7 +117,7 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
         .event = core->last_durable_event,
     };
     core_hook_welcome(core, &welcome);
-    core_acknowledge(core, node);
+    core_ack_node(core, node);
     core->effects.send(core->effects.arg, link, &message_welcome_record, &welcome);
     core_hook_up(core, node, was_up);
     core_sampled(core, node);
@@ -186,6 +187,7 @@ static void on_gpus(struct core *core, struct core_node *node, const struct mess
     core_take_usages(core, &gpus->usages);
     struct message_gpus old = { .gpus = node->hello.gpus };
     node->hello.gpus = copy.gpus;
+    core_link_reports(node);
     record_clear(&message_gpus_record, &old);
     take_features(&node->hello, gpus);
     core_sampled(core, node);
@@ -198,7 +200,7 @@ int core_link_message(struct core *core, int64_t boot_ms, int64_t wall_ms, uint3
     if (node == NULL)
         return error_set(err, -EPROTO, "message %u on a link without a node", id);
     core_begin(core, boot_ms, wall_ms);
-    core_hear(core, node);
+    core_touch_node(core, node);
     if (id == MESSAGE_GPUS)
         on_gpus(core, node, message);
     else if (!core_take_message(core, node, id, message))

@@ -29,14 +29,24 @@ void core_load_summary(struct core *core, const struct store_summary *summary)
 
 static int load_mark(struct core *core, const struct cluster_change *change, struct error *err)
 {
+    if (change->node == NULL)
+        return error_set(err, -EBADMSG, "it contains no node name");
     core_set_mark(core, change);
     return 0;
 }
 
+static int check_gpu(const struct cluster_change *change, struct error *err)
+{
+    bool is_named = change->node != NULL && change->uuid != NULL;
+    return is_named ? 0 : error_set(err, -EBADMSG, "it contains no node name, or no uuid of a GPU");
+}
+
 static int load_policy(struct core *core, const struct cluster_change *change, struct error *err)
 {
-    (void)core_keep_policy(core, change);
-    return 0;
+    int r = check_gpu(change, err);
+    if (r == 0)
+        (void)core_keep_policy(core, change);
+    return r;
 }
 
 static int load_size(struct core *core, const struct cluster_change *change, struct error *err)
@@ -53,8 +63,10 @@ static int load_size(struct core *core, const struct cluster_change *change, str
 
 static int load_fault(struct core *core, const struct cluster_change *change, struct error *err)
 {
-    core_keep_fault(core, change);
-    return 0;
+    int r = check_gpu(change, err);
+    if (r == 0)
+        core_keep_fault(core, change);
+    return r;
 }
 
 static int load_change(struct core *core, const uint8_t *bytes, size_t length,

@@ -16,132 +16,82 @@
 #include "controller/core/node_table.h"
 #include "controller/core/state.h"
 
-/* --- lists of these --- */
-
-static struct cluster_change *find(const struct change_list *list, const char *node, const char *uuid)
-{
-    for (size_t i = 0; i < list->count; i++)
-        if (text_equal(list->items[i].node, node) && text_equal(list->items[i].uuid, uuid))
-            return &list->items[i];
-    return NULL;
-}
-
-static bool take_away(struct change_list *list, const char *node, const char *uuid)
-{
-    struct cluster_change *change = find(list, node, uuid);
-    if (change == NULL)
-        return false;
-    cluster_change_clear(change);
-    *change = list->items[--list->count];
-    return true;
-}
-
-/* Replaces an earlier change of the same kind. */
-static void put(struct change_list *list, const struct cluster_change *change)
-{
-    (void)take_away(list, change->node, change->uuid);
-    list->items = xreallocarray(list->items, list->count + 1, sizeof(*list->items));
-    record_copy(&cluster_change_record, &list->items[list->count++], change);
-}
-
-static void clear(struct change_list *list)
-{
-    for (size_t i = 0; i < list->count; i++)
-        cluster_change_clear(&list->items[i]);
-    free(list->items);
-    *list = (struct change_list){ 0 };
-}
-
-void core_clear_marks(struct core *core)
-{
-    clear(&core->marks);
-    clear(&core->policies);
-    clear(&core->faults);
-}
-
 /* --- marks of administrators --- */
 
-/* A MIG instance has the marks and faults of its GPU too. */
-static const struct cluster_change *find_with_parent(
-    const struct core *core, const struct change_list *list, const char *node, const char *uuid)
+/* Replaces what is there; `change` NULL: removes it. */
+static void put(struct cluster_change **place, const struct cluster_change *change)
 {
-    const struct cluster_change *own = find(list, node, uuid);
-    if (own != NULL || list->count == 0)
-        return own;
-    const char *parent = core_parent_gpu(core, node, uuid);
-    return parent != NULL ? find(list, node, parent) : NULL;
+    struct cluster_change *old = *place;
+    *place = NULL;
+    if (change != NULL) {
+        *place = xcalloc(1, sizeof(**place));
+        record_copy(&cluster_change_record, *place, change);
+    }
+    if (old != NULL)
+        cluster_change_clear(old);
+    free(old);
 }
 
-const struct cluster_change *core_mark(const struct core *core, const char *node, const char *uuid)
+bool core_is_held(const struct core_node *node)
 {
-    return find_with_parent(core, &core->marks, node, uuid);
+    return node->mark != NULL && node->mark->is_held;
 }
 
-const struct cluster_change *core_gpu_mark(const struct core *core, const struct alloc_gpu *gpu, bool is_node)
+bool core_is_release_wished(const struct core_node *node, const struct core_gpu *gpu)
 {
-    const struct cluster_node *node = &sched_cluster(core->sched)->nodes[gpu->node];
-    return core_mark(core, node->name, is_node ? NULL : node->gpus[gpu->gpu].uuid);
-}
-
-bool core_is_held(const struct core *core, const struct core_node *node)
-{
-    const struct cluster_change *mark = core_mark(core, node->name, NULL);
-    return mark != NULL && mark->is_held;
-}
-
-bool core_is_release_wished(
-    const struct core *core, const struct core_node *node, const struct gpu_state *gpu)
-{
-    const struct cluster_change *mark = gpu->uuid != NULL ? core_mark(core, node->name, gpu->uuid) : NULL;
+    const struct cluster_change *mark = core_gpu_mark(node, gpu);
     return mark != NULL && mark->is_released;
 }
 
-bool core_is_released(const struct core *core, const struct core_node *node, const struct gpu_state *gpu)
+bool core_is_released(const struct core_node *node, const struct core_gpu *gpu)
 {
-    return gpu->is_released != 0 || core_is_release_wished(core, node, gpu);
+    return gpu->state->is_released != 0 || core_is_release_wished(node, gpu);
 }
 
 struct marking {
-    struct core *core;
-    struct cluster_node *where;
+    const struct core_node *node;
+    struct cluster_node *ledger;
 };
 
-static void mark_gpu(struct marking *marking, const char *uuid)
+static void mark_gpu(void *arg, struct core_gpu *gpu)
 {
-    struct cluster_gpu *gpu = cluster_find_gpu(marking->where, uuid);
-    if (gpu != NULL)
-        gpu->is_paused = core_mark(marking->core, marking->where->name, uuid) != NULL;
-}
-
-static void mark_instance(void *arg, const struct gpu_state *gpu)
-{
-    mark_gpu(arg, gpu->uuid);
+    const struct marking *marking = arg;
+    struct cluster_gpu *books = core_gpu_books(marking->ledger, gpu);
+    if (books != NULL)
+        books->is_paused = core_gpu_mark(marking->node, gpu) != NULL;
 }
 
 /* Applies a mark to the ledger; what is not known yet is marked when it appears. */
-static void apply_mark(struct core *core, const char *node, const char *uuid)
+static void apply_mark(struct core *core, const struct core_node *node, struct core_gpu *gpu)
 {
     struct cluster *cluster = sched_cluster(core->sched);
-    struct marking marking = { core, cluster_find(cluster, node) };
-    if (marking.where == NULL)
+    struct marking marking = { node, cluster_find(cluster, node->name) };
+    if (marking.ledger == NULL)
         return;
-    if (uuid == NULL)
-        marking.where->is_drained = core_mark(core, node, NULL) != NULL;
-    else
-        mark_gpu(&marking, uuid);
-    core_each_instance(core, node, uuid, mark_instance, &marking);
-    cluster_touch(cluster, marking.where);
+    if (gpu == NULL) {
+        marking.ledger->is_drained = node->mark != NULL;
+    } else {
+        mark_gpu(&marking, gpu);
+        core_each_instance(node, gpu, mark_gpu, &marking);
+    }
+    cluster_touch(cluster, marking.ledger);
+}
+
+static bool sets_mark(const struct cluster_change *change)
+{
+    return change->kind == CHANGE_GPU_PAUSE || change->kind == CHANGE_NODE_DRAIN ||
+           change->kind == CHANGE_NODE_FENCE;
 }
 
 void core_set_mark(struct core *core, const struct cluster_change *change)
 {
-    bool is_set = change->kind == CHANGE_GPU_PAUSE || change->kind == CHANGE_NODE_DRAIN ||
-                  change->kind == CHANGE_NODE_FENCE;
-    if (is_set)
-        put(&core->marks, change);
-    else
-        (void)take_away(&core->marks, change->node, change->uuid);
-    apply_mark(core, change->node, change->uuid);
+    bool is_set = sets_mark(change);
+    struct core_node *node = core_add_node(core, change->node);
+    struct core_gpu *gpu = change->uuid != NULL ? core_take_gpu(node, change->uuid) : NULL;
+    put(gpu != NULL ? &gpu->mark : &node->mark, is_set ? change : NULL);
+    if (is_set && change->until_ms != 0 && change->until_ms < core->marks_due_ms)
+        core->marks_due_ms = change->until_ms;
+    apply_mark(core, node, gpu);
 }
 
 void core_put_change(
@@ -160,7 +110,7 @@ void core_make_mark(struct core *core, const struct cluster_change *change)
     core_set_mark(core, change);
     core_change_cluster(core, change);
     core_hook_mark(core, change);
-    if (find(&core->marks, change->node, change->uuid) != NULL)
+    if (sets_mark(change))
         core_put_change(core, kind, key, change);
     else
         store_batch_remove(core_batch(core)->changes, kind, key);
@@ -168,54 +118,26 @@ void core_make_mark(struct core *core, const struct cluster_change *change)
 
 /* --- policies of single GPUs --- */
 
-enum external_policy core_gpu_policy(
-    const struct core *core, const char *node, const char *uuid, bool *ret_is_own)
-{
-    const struct cluster_change *own = find(&core->policies, node, uuid);
-    enum external_policy policy = own != NULL ? external_policy_find(own->text) : EXTERNAL_POLICIES;
-    if (ret_is_own != NULL)
-        *ret_is_own = policy != EXTERNAL_POLICIES;
-    return policy != EXTERNAL_POLICIES ? policy : core->options.external.policy;
-}
-
 bool core_keep_policy(struct core *core, const struct cluster_change *change)
 {
-    bool is_own = external_policy_find(change->text) != EXTERNAL_POLICIES;
-    if (is_own)
-        put(&core->policies, change);
-    else
-        (void)take_away(&core->policies, change->node, change->uuid);
-    return is_own;
+    struct core_gpu *gpu = core_take_gpu(core_add_node(core, change->node), change->uuid);
+    gpu->policy = external_policy_find(change->text);
+    return gpu->policy != EXTERNAL_POLICIES;
 }
 
 /* --- faults: why mgpu has drained a GPU --- */
 
-const struct cluster_change *core_fault(const struct core *core, const char *node, const char *uuid)
-{
-    return find_with_parent(core, &core->faults, node, uuid);
-}
-
-const struct cluster_change *core_own_fault(const struct core *core, const char *node, const char *uuid)
-{
-    return find(&core->faults, node, uuid);
-}
-
-const struct cluster_change *core_gpu_fault(const struct core *core, const struct alloc_gpu *gpu)
-{
-    const struct cluster_node *node = &sched_cluster(core->sched)->nodes[gpu->node];
-    return core_fault(core, node->name, node->gpus[gpu->gpu].uuid);
-}
-
 void core_keep_fault(struct core *core, const struct cluster_change *change)
 {
-    put(&core->faults, change);
+    put(&core_take_gpu(core_add_node(core, change->node), change->uuid)->fault, change);
 }
 
-bool core_end_fault(struct core *core, const char *node, const char *uuid)
+bool core_end_fault(struct core *core, const struct core_node *node, struct core_gpu *gpu)
 {
-    if (!take_away(&core->faults, node, uuid))
+    if (gpu->fault == NULL)
         return false;
-    _cleanup_free_ char *key = xasprintf("%s/%s", node, uuid);
+    put(&gpu->fault, NULL);
+    _cleanup_free_ char *key = xasprintf("%s/%s", node->name, gpu->uuid);
     store_batch_remove(core_batch(core)->changes, CORE_KEPT_FAULT, key);
     return true;
 }

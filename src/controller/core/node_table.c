@@ -52,7 +52,7 @@ static void grow_hints(struct core *core)
     core->link_hints = xcalloc(core->n_link_hints, sizeof(*core->link_hints));
 }
 
-void core_hear(struct core *core, struct core_node *node)
+void core_touch_node(struct core *core, struct core_node *node)
 {
     node->heard_ms = core->boot_ms;
     node->heard_wall_ms = core->now_ms;
@@ -60,7 +60,7 @@ void core_hear(struct core *core, struct core_node *node)
     core_hook_heard(core, node);
 }
 
-void core_acknowledge(struct core *core, struct core_node *node)
+void core_ack_node(struct core *core, struct core_node *node)
 {
     node->acked_ms = core->boot_ms;
 }
@@ -75,8 +75,8 @@ struct core_node *core_add_node(struct core *core, const char *name)
     *node = (struct core_node){ .name = xstrdup(name), .health_due_ms = TIME_NEVER };
     name_table_add(&core->node_names, node->name, core->n_nodes - 1);
     grow_hints(core);
-    core_hear(core, node);
-    core_acknowledge(core, node);
+    core_touch_node(core, node);
+    core_ack_node(core, node);
     return node;
 }
 
@@ -148,56 +148,4 @@ const struct core_node *core_node_at(const struct core *core, size_t number)
 const struct core_node *core_node_named(const struct core *core, const char *name)
 {
     return core_find_node(core, name);
-}
-
-/* --- GPUs as their node reports them --- */
-
-static const struct gpu_state *find_reported(const struct core *core, const char *name, const char *uuid)
-{
-    const struct core_node *node = core_find_node(core, name);
-    const struct gpu_state *gpus = node != NULL ? node->hello.gpus.items : NULL;
-    for (size_t i = 0; node != NULL && i < node->hello.gpus.count; i++)
-        if (text_equal(gpus[i].uuid, uuid))
-            return &gpus[i];
-    return NULL;
-}
-
-uint64_t core_memory_of_gpu(const struct core *core, const struct job *job)
-{
-    const struct gpu_grant *grant = job->grants.items;
-    if (job->grants.count == 0)
-        return 0;
-    const struct gpu_state *gpu =
-        find_reported(core, grant->node != NULL ? grant->node : job->node, grant->uuid);
-    return gpu != NULL ? gpu->memory_bytes : 0;
-}
-
-/* --- MIG instances --- */
-
-const char *core_parent_gpu(const struct core *core, const char *node, const char *uuid)
-{
-    const struct gpu_state *gpu = uuid != NULL ? find_reported(core, node, uuid) : NULL;
-    return gpu != NULL ? gpu->parent : NULL;
-}
-
-void core_each_instance(const struct core *core, const char *name, const char *uuid,
-    void (*visit)(void *arg, const struct gpu_state *gpu), void *arg)
-{
-    const struct core_node *node = core_find_node(core, name);
-    const struct gpu_state *gpus = node != NULL ? node->hello.gpus.items : NULL;
-    for (size_t i = 0; node != NULL && uuid != NULL && i < node->hello.gpus.count; i++)
-        if (text_equal(gpus[i].parent, uuid) && gpus[i].is_gone == 0)
-            visit(arg, &gpus[i]);
-}
-
-const struct gpu_state *core_gone_instance(const struct core *core, const struct job *job)
-{
-    const struct gpu_grant *grants = job->grants.items;
-    for (size_t i = 0; i < job->grants.count; i++) {
-        const char *node = grants[i].node != NULL ? grants[i].node : job->node;
-        const struct gpu_state *gpu = find_reported(core, node, grants[i].uuid);
-        if (gpu != NULL && gpu->is_gone != 0)
-            return gpu;
-    }
-    return NULL;
 }

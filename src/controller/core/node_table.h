@@ -17,20 +17,5 @@ const struct known_attempt *core_find_known(
 bool core_is_same_boot(const char *id, const char *other);
 /* What the node says of this feature (agent/confine/node_features.c); NULL: nothing. */
 const struct node_feature *core_find_feature(const struct core_node *node, const char *name);
-void core_hear(struct core *core, struct core_node *node);        // it has sent a message
-void core_acknowledge(struct core *core, struct core_node *node); // acknowledges its messages
-
-/* --- MIG instances, as the last reports have them --- */
-
-/* The UUID of the GPU that this instance is part of; NULL: it is none. */
-const char *core_parent_gpu(const struct core *core, const char *node, const char *uuid);
-
-/* Calls for each instance of that GPU that exists. */
-void core_each_instance(const struct core *core, const char *node, const char *uuid,
-    void (*visit)(void *arg, const struct gpu_state *gpu), void *arg);
-
-/* The memory of the first GPU that the job has or had; 0: not known. */
-uint64_t core_memory_of_gpu(const struct core *core, const struct job *job);
-
-/* An instance of the job that has gone; NULL: none has. */
-const struct gpu_state *core_gone_instance(const struct core *core, const struct job *job);
+void core_touch_node(struct core *core, struct core_node *node); // it has sent a message
+void core_ack_node(struct core *core, struct core_node *node);   // acknowledges its messages

@@ -59,7 +59,7 @@ static void describe_node(const struct core *core, const struct core_node *node,
             .links = gpus[i].links,
             .is_lost = gpus[i].is_lost != 0,
         };
-        core_close_device(core, node, &devices[count++]);
+        core_close_device(core, node, core_gpu_at(node, i), &devices[count++]);
     }
     uint64_t parked = parked_memory(core, node->name);
     *ret = (struct cluster_change){
@@ -75,16 +75,18 @@ static void describe_node(const struct core *core, const struct core_node *node,
     add_kept(core, node->name, ret);
 }
 
-static void apply_node(struct core *core, const struct cluster_change *change)
+static void apply_node(struct core *core, const struct core_node *node, const struct cluster_change *change)
 {
     struct cluster *cluster = sched_cluster(core->sched);
-    struct cluster_node *node = cluster_take_node(cluster, change);
-    const struct cluster_device *devices = change->devices.items;
-    for (size_t i = 0; i < change->devices.count; i++)
-        cluster_find_gpu(node, devices[i].uuid)->is_paused =
-            core_mark(core, change->node, devices[i].uuid) != NULL;
-    node->is_drained = core_mark(core, change->node, NULL) != NULL;
-    cluster_touch(cluster, node);
+    struct cluster_node *ledger = cluster_take_node(cluster, change);
+    for (size_t i = 0; i < node->n_reported; i++) {
+        struct core_gpu *gpu = core_gpu_at(node, i);
+        struct cluster_gpu *books = gpu != NULL ? core_gpu_books(ledger, gpu) : NULL;
+        if (books != NULL)
+            books->is_paused = core_gpu_mark(node, gpu) != NULL;
+    }
+    ledger->is_drained = node->mark != NULL;
+    cluster_touch(cluster, ledger);
     core_keep_size(core, change);
 }
 
@@ -107,7 +109,7 @@ void core_node_changed(struct core *core, struct core_node *node)
         change.has_come = node->told.length == 0;
         buffer_clear(&node->told);
         node->told = bytes;
-        apply_node(core, &change);
+        apply_node(core, node, &change);
         core_change_cluster(core, &change);
         core_put_change(core, CORE_NODE_SIZE, change.node, &change);
     }
@@ -132,17 +134,6 @@ void core_node_removed(struct core *core, const char *name)
     cluster_remove_node(sched_cluster(core->sched), name);
     cluster_remove_node(sched_known(core->sched), name);
     store_batch_remove(core_batch(core)->changes, CORE_NODE_SIZE, name);
-}
-
-const struct gpu_state *core_gpu_state(const struct core *core, const struct alloc_gpu *gpu)
-{
-    const struct cluster_node *place = &sched_cluster(core->sched)->nodes[gpu->node];
-    const struct core_node *node = core_find_node(core, place->name);
-    const struct gpu_state *gpus = node != NULL ? node->hello.gpus.items : NULL;
-    for (size_t i = 0; node != NULL && i < node->hello.gpus.count; i++)
-        if (text_equal(gpus[i].uuid, place->gpus[gpu->gpu].uuid))
-            return &gpus[i];
-    return NULL;
 }
 
 void core_sampled(struct core *core, struct core_node *node)

@@ -13,12 +13,6 @@
 struct core_concern;
 struct core_trouble;
 
-/* Changes of single GPUs or nodes, one entry each; see marks.c. */
-struct change_list {
-    struct cluster_change *items;
-    size_t count;
-};
-
 #define CORE_CONCERNS_MAX 40U
 
 /* The concerns with hooks that are called often (turn, message, event), in order; terminated by NULL. */
@@ -50,10 +44,8 @@ struct core {
     struct name_table node_names;
     size_t *link_hints; // which node probably has a link: see core_find_link()
     size_t n_link_hints;
-    struct change_list marks;    // paused GPUs and drained nodes
-    struct change_list policies; // of GPUs with their own policy
-    struct change_list faults;   // of GPUs drained by mgpu
-    int64_t health_due_ms;       // when some node's health_due_ms comes at the earliest
+    int64_t marks_due_ms;  // when a mark ends at the earliest, see admin.c
+    int64_t health_due_ms; // when some node's health_due_ms comes at the earliest
 
     struct core_trouble *troubles; // nodes on which starts fail: see refusal.c
     size_t n_troubles;

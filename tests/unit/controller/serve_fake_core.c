@@ -480,11 +480,6 @@ void core_set_policy(struct core *core, int64_t boot_ms, int64_t wall_ms, const 
     answer_job(0, request);
 }
 
-const struct gpu_state *core_gpu_state(const struct core *core, const struct alloc_gpu *gpu)
-{
-    return NULL;
-}
-
 void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     const char *node, const char *reason, int64_t until_ms, bool is_resume, void *request)
 {
@@ -520,15 +515,42 @@ void core_unreserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const s
     answer_job(reservation, request);
 }
 
-const struct cluster_change *core_mark(const struct core *core, const char *node, const char *uuid)
-{
-    return NULL;
-}
-
 const struct sched_reservation *core_reservations(const struct core *core, size_t *ret_count)
 {
     *ret_count = 0;
     return NULL;
+}
+
+const struct core_gpu *core_gpu_of(
+    const struct core *core, const struct alloc_gpu *place, const struct core_node **ret_node)
+{
+    *ret_node = &core->node;
+    return NULL;
+}
+
+struct core_gpu *core_gpu_at(const struct core_node *node, size_t position)
+{
+    return NULL;
+}
+
+const struct cluster_change *core_gpu_fault(const struct core_node *node, const struct core_gpu *gpu)
+{
+    return NULL;
+}
+
+const struct cluster_change *core_gpu_mark(const struct core_node *node, const struct core_gpu *gpu)
+{
+    return NULL;
+}
+
+enum external_policy core_gpu_policy(const struct core *core, const struct core_gpu *gpu)
+{
+    return EXTERNAL_AVOID;
+}
+
+bool core_gpu_is_used_externally(const struct core_gpu *gpu)
+{
+    return false;
 }
 
 char *core_gpu_name(const struct core *core, const struct alloc_gpu *gpu)
@@ -539,21 +561,6 @@ char *core_gpu_name(const struct core *core, const struct alloc_gpu *gpu)
 char *core_gpu_list(const struct core *core, const struct alloc_gpu *gpus, size_t count)
 {
     return count > 0 ? core_gpu_name(core, gpus) : NULL;
-}
-
-const struct cluster_change *core_fault(const struct core *core, const char *node, const char *uuid)
-{
-    return NULL;
-}
-
-const struct cluster_change *core_gpu_fault(const struct core *core, const struct alloc_gpu *gpu)
-{
-    return NULL;
-}
-
-const struct cluster_change *core_gpu_mark(const struct core *core, const struct alloc_gpu *gpu, bool is_node)
-{
-    return NULL;
 }
 
 struct sched *core_sched(const struct core *core)
@@ -666,17 +673,6 @@ void settings_visit(const struct controller_options *options, settings_visit_fn 
         .key = "gpus", .value = "sim:2x8G", .origin = "/etc/x.yaml:3", .help = "GPUs"
     };
     visit(arg, &setting);
-}
-
-const struct gpu_watch *core_gpu_watch(const struct core_node *node, const char *uuid)
-{
-    return NULL;
-}
-
-enum external_policy core_gpu_policy(
-    const struct core *core, const char *node, const char *uuid, bool *ret_is_own)
-{
-    return EXTERNAL_AVOID;
 }
 
 uint64_t core_park_kept(const struct core *core, const char *name)

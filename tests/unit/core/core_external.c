@@ -212,19 +212,19 @@ static void fit_around_leaves_the_rest_to_shares(void **state)
 static void a_policy_of_one_gpu_is_for_administrators_and_takes_effect_at_once(void **state)
 {
     struct bench *b = *state;
-    bool is_own = true;
+    const struct core_gpu *gpu = core_gpu_at(core_node_named(b->core, "box"), 0);
     see(b, (struct sample){ .memory = 2 * GIB });
     set_policy(b, &owner, "ignore", &one);
     set_policy(b, &admin, "kill", &two);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &one)->code, -EPERM);
     assert_int_equal(bench_answer(b, &two)->code, -EINVAL);
-    assert_int_equal(core_gpu_policy(b->core, "box", "GPU-0", &is_own), EXTERNAL_AVOID);
-    assert_false(is_own);
+    assert_int_equal(core_gpu_policy(b->core, gpu), EXTERNAL_AVOID);
+    assert_int_equal(gpu->policy, EXTERNAL_POLICIES);
     set_policy(b, &admin, "ignore", &three);
     assert_int_equal(books(b)->closed, 0);
-    assert_int_equal(core_gpu_policy(b->core, "box", "GPU-0", &is_own), EXTERNAL_IGNORE);
-    assert_true(is_own);
+    assert_int_equal(core_gpu_policy(b->core, gpu), EXTERNAL_IGNORE);
+    assert_int_equal(gpu->policy, EXTERNAL_IGNORE);
     bench_settle(b);
     set_policy(b, &admin, "default", &four);
     assert_int_equal(books(b)->closed, DEVICE_EXTERNAL);

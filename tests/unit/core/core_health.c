@@ -54,7 +54,7 @@ static const struct cluster_gpu *books(const struct bench *b)
 
 static const char *fault_text(const struct bench *b)
 {
-    const struct cluster_change *fault = core_fault(b->core, "box", "GPU-0");
+    const struct cluster_change *fault = core_find_gpu(core_node_named(b->core, "box"), "GPU-0")->fault;
     return fault != NULL ? fault->text : NULL;
 }
 
@@ -163,7 +163,7 @@ static void a_fault_outlives_a_restart(void **state)
         core_load_state(later->core, row->kind, row->key, row->value.bytes, row->value.length, &err), 0);
     (void)bench_hello(later, 1, "boot", 1, NULL, 0);
     assert_int_equal(books(later)->closed, DEVICE_UNHEALTHY);
-    assert_int_equal(core_fault(later->core, "box", "GPU-0")->xid, 48);
+    assert_int_equal(core_find_gpu(core_node_named(later->core, "box"), "GPU-0")->fault->xid, 48);
     pause_or_resume(later, &admin, true, &one);
     assert_int_equal(books(later)->closed, 0);
     (void)bench_close((void **)&later);
@@ -311,7 +311,7 @@ static void a_gpu_with_a_job_is_not_released(void **state)
     wish_for(b, &admin, GPU_WISH_RELEASE, &two);
     assert_int_equal(bench_answer(b, &two)->code, -EBUSY);
     assert_int_equal(count_releases(b), 0);
-    assert_null(core_mark(b->core, "box", "GPU-0"));
+    assert_null(core_find_gpu(core_node_named(b->core, "box"), "GPU-0")->mark);
 }
 
 int main(void)

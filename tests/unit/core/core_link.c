@@ -309,7 +309,7 @@ static void hello_is_held(struct bench *bench, uint32_t link, uint64_t epoch, in
     bench_settle(bench);
     assert_int_equal(bench_hello_seen(bench, link + 10, epoch, began_ms, event, known), 0);
     bench_settle(bench);
-    assert_true(core_mark(bench->core, "box", NULL)->is_held);
+    assert_true(core_node_named(bench->core, "box")->mark->is_held);
 }
 
 /* What is queued in an older copy of the store may have run since. */
@@ -337,7 +337,7 @@ static void a_restored_store_starts_nothing_until_its_nodes_are_resumed(void **s
     assert_non_null(bench_sent(bench, MESSAGE_LAUNCH, job));
     assert_int_equal(bench_hello(bench, 2, "b00t", 1, NULL, 0), 0); // and it is not drained again
     bench_settle(bench);
-    assert_null(core_mark(bench->core, "box", NULL));
+    assert_null(core_node_named(bench->core, "box")->mark);
 }
 
 /* A core on a store in whose time nodes were told of event 100 at most, and of epoch 3. */
@@ -472,12 +472,12 @@ static void a_node_that_connects_when_a_restored_mgpud_was_started_again_is_held
     start_in_epoch(bench, RESTORE_GAP + 11);
     assert_int_equal(bench_hello_seen(bench, 1, RESTORE_GAP + 10, 0, 0, NULL), 0);
     bench_settle(bench);
-    assert_null(core_mark(bench->core, "box", NULL));
+    assert_null(core_node_named(bench->core, "box")->mark);
     /* A new one has accepted none. */
     start_in_epoch(bench, RESTORE_GAP + 12);
     assert_int_equal(bench_hello_seen(bench, 1, 0, 0, 0, NULL), 0);
     bench_settle(bench);
-    assert_null(core_mark(bench->core, "box", NULL));
+    assert_null(core_node_named(bench->core, "box")->mark);
 }
 
 /* It may have run in the time that the store does not know. */
@@ -521,7 +521,7 @@ static void resume_when_found_old(struct bench *bench)
     bench_settle(bench);
     assert_int_equal(bench_hello_seen(bench, 3, 1000, 77, 5000, NULL), 0);
     bench_settle(bench);
-    assert_null(core_mark(bench->core, "box", NULL));
+    assert_null(core_node_named(bench->core, "box")->mark);
 }
 
 static void nor_if_its_node_is_resumed_before_it_is_accepted(void **state)

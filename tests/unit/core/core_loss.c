@@ -215,7 +215,7 @@ static void a_fence_ends_what_ran(void **state)
     assert_int_equal(job->state, JOB_DONE);
     assert_int_equal(job->end, END_NODE_LOST);
     assert_string_equal(job->text, "node box was fenced: it has no power");
-    assert_int_equal(core_mark(b->core, "box", NULL)->kind, CHANGE_NODE_FENCE);
+    assert_int_equal(core_node_named(b->core, "box")->mark->kind, CHANGE_NODE_FENCE);
 }
 
 static void a_fence_queues_again_what_asked_for_it(void **state)

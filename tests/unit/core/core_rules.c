@@ -560,9 +560,9 @@ static void a_paused_gpu_gets_no_job_until_its_time_is_over(void **state)
     assert_int_equal(bench_answer(b, &one)->code, -EPERM);
     assert_int_equal(bench_answer(b, &two)->code, 0);
     assert_int_equal(state_of(b, 11), JOB_QUEUED);
-    assert_string_equal(core_mark(b->core, "box", "GPU-1")->text, "fan");
+    assert_string_equal(core_find_gpu(core_node_named(b->core, "box"), "GPU-1")->mark->text, "fan");
     pass_time(b, 61000);
-    assert_null(core_mark(b->core, "box", "GPU-1"));
+    assert_null(core_find_gpu(core_node_named(b->core, "box"), "GPU-1")->mark);
     assert_int_equal(state_of(b, 11), JOB_STARTING);
 }
 

@@ -13,7 +13,6 @@
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
-#include "controller/core/watches.h"
 
 #define SAMPLES_HOLD    3U  // consecutive ones, before a load counts and before a process counts as ended
 #define SAMPLES_SHRINK  30U // before a decrease of memory counts
@@ -162,9 +161,10 @@ static void watch_gpus(struct core *core, struct core_node *node)
     for (size_t i = 0; i < node->hello.gpus.count; i++) {
         if (gpus[i].uuid == NULL || gpus[i].is_lost != 0)
             continue;
-        const struct cluster_gpu *books = ledger != NULL ? cluster_find_gpu(ledger, gpus[i].uuid) : NULL;
+        struct core_gpu *gpu = core_gpu_at(node, i);
+        const struct cluster_gpu *books = core_gpu_books(ledger, gpu);
         bool is_empty = books == NULL || cluster_gpu_is_empty(books);
-        struct gpu_watch *watch = core_take_watch(node, gpus[i].uuid);
+        struct gpu_watch *watch = &gpu->watch;
         watch->is_unclean = gpus[i].is_unclean != 0;
         watch->is_refused = gpus[i].refusal != NULL;
         watch->is_one_process = gpus[i].is_one_process != 0;
@@ -173,12 +173,11 @@ static void watch_gpus(struct core *core, struct core_node *node)
     }
 }
 
-static void close_device(const struct core *core, const struct core_node *node, struct cluster_device *device)
+static void close_device(const struct core *core, const struct core_node *node, const struct core_gpu *gpu,
+    struct cluster_device *device)
 {
-    const struct gpu_watch *watch = core_gpu_watch(node, device->uuid);
-    enum external_policy policy = core_gpu_policy(core, node->name, device->uuid, NULL);
-    if (watch == NULL)
-        return;
+    const struct gpu_watch *watch = &gpu->watch;
+    enum external_policy policy = core_gpu_policy(core, gpu);
     device->has_external = watch->has_external && policy != EXTERNAL_IGNORE;
     if (watch->is_used_externally && policy == EXTERNAL_AVOID)
         device->closed |= DEVICE_EXTERNAL;

@@ -15,7 +15,6 @@
 #include "controller/core/marks.h"
 #include "controller/core/node_view.h"
 #include "controller/core/state.h"
-#include "controller/core/watches.h"
 
 /* The recovery action required by the driver, as the end of a sentence. */
 static const char *recovery_words(uint32_t recovery)
@@ -66,7 +65,7 @@ static void drain(struct core *core, const struct core_node *node, const struct 
     cluster_change_clear(&change);
 }
 
-static void put_back(struct core *core, const struct core_node *node, const struct gpu_state *gpu)
+static void put_back(struct core *core, const struct core_node *node, struct core_gpu *gpu)
 {
     struct cluster_change change = {
         .kind = CHANGE_GPU_RETURN,
@@ -75,27 +74,26 @@ static void put_back(struct core *core, const struct core_node *node, const stru
         .uuid = xstrdup(gpu->uuid),
         .text = xstrdup("it has recovered"),
     };
-    (void)core_end_fault(core, node->name, gpu->uuid);
+    (void)core_end_fault(core, node, gpu);
     core_change_cluster(core, &change);
     cluster_change_clear(&change);
 }
 
-static struct gpu_trouble present_trouble(
-    const struct core *core, const struct core_node *node, const char *uuid)
+static struct gpu_trouble present_trouble(const struct cluster_change *fault)
 {
-    const struct cluster_change *fault = core_own_fault(core, node->name, uuid);
     if (fault == NULL)
         return (struct gpu_trouble){ 0 };
     return (struct gpu_trouble){ (enum gpu_fault)fault->fault, fault->xid, fault->energy_mj };
 }
 
 /* The time of the next look that would be due although nothing comes from the node. */
-static int64_t check_gpu(struct core *core, struct core_node *node, const struct gpu_state *gpu)
+static int64_t check_gpu(struct core *core, struct core_node *node, struct core_gpu *known)
 {
+    const struct gpu_state *gpu = known->state;
     const struct cluster_node *ledger = cluster_find(sched_cluster(core->sched), node->name);
-    const struct cluster_gpu *books = ledger != NULL ? cluster_find_gpu(ledger, gpu->uuid) : NULL;
-    struct gpu_health *health = &core_take_watch(node, gpu->uuid)->health;
-    struct gpu_trouble present = present_trouble(core, node, gpu->uuid), fresh = { 0 };
+    const struct cluster_gpu *books = core_gpu_books(ledger, known);
+    struct gpu_health *health = &known->watch.health;
+    struct gpu_trouble present = present_trouble(known->fault), fresh = { 0 };
     const struct gpu_look look = {
         .now_ms = core->now_ms,
         .xids = gpu->xids.items,
@@ -109,7 +107,7 @@ static int64_t check_gpu(struct core *core, struct core_node *node, const struct
     };
     switch (gpu_health_look(health, &core->options.health, &present, &look, &fresh)) {
     case HEALTH_DRAIN: drain(core, node, gpu, &fresh); return core->now_ms;
-    case HEALTH_RETURN: put_back(core, node, gpu); return core->now_ms;
+    case HEALTH_RETURN: put_back(core, node, known); return core->now_ms;
     default: return gpu_health_next_ms(health, &core->options.health, present.fault);
     }
 }
@@ -126,9 +124,9 @@ static void on_sample(struct core *core, struct core_node *node)
     const struct gpu_state *gpus = node->hello.gpus.items;
     node->health_due_ms = TIME_NEVER;
     for (size_t i = 0; i < node->hello.gpus.count; i++) {
-        bool is_judged =
-            gpus[i].uuid != NULL && gpus[i].is_gone == 0 && !core_is_released(core, node, &gpus[i]);
-        int64_t due_ms = is_judged ? check_gpu(core, node, &gpus[i]) : TIME_NEVER;
+        struct core_gpu *gpu = core_gpu_at(node, i);
+        bool is_judged = gpu != NULL && gpus[i].is_gone == 0 && !core_is_released(node, gpu);
+        int64_t due_ms = is_judged ? check_gpu(core, node, gpu) : TIME_NEVER;
         node->health_due_ms = due_ms < node->health_due_ms ? due_ms : node->health_due_ms;
     }
     look_by(core, node->health_due_ms);
@@ -162,9 +160,10 @@ static void init(struct core *core)
     core->health_due_ms = TIME_NEVER;
 }
 
-static void on_close(const struct core *core, const struct core_node *node, struct cluster_device *device)
+static void on_close(const struct core *core, const struct core_node *node, const struct core_gpu *gpu,
+    struct cluster_device *device)
 {
-    if (core_fault(core, node->name, device->uuid) != NULL)
+    if (core_gpu_fault(node, gpu) != NULL)
         device->closed |= DEVICE_UNHEALTHY;
 }
 

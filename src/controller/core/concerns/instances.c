@@ -34,16 +34,17 @@ static void on_sample(struct core *core, struct core_node *node)
             core_stop_job(core, entries[i], core->options.admin_uid, END_GPU_FAULT);
 }
 
-static void note_instance(void *arg, const struct gpu_state *gpu)
+static void note_instance(void *arg, struct core_gpu *instance)
 {
     struct cluster_device *device = arg;
     device->closed |= DEVICE_DIVIDED;
 }
 
 /* Requests for whole GPUs do not wait for it. */
-static void on_close(const struct core *core, const struct core_node *node, struct cluster_device *device)
+static void on_close(const struct core *core, const struct core_node *node, const struct core_gpu *gpu,
+    struct cluster_device *device)
 {
-    core_each_instance(core, node->name, device->uuid, note_instance, device);
+    core_each_instance(node, gpu, note_instance, device);
 }
 
 const struct core_concern core_concern_instances = {

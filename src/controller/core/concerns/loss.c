@@ -53,7 +53,7 @@ static void look_by(struct core *core, int64_t boot_ms)
         core->loss->look_ms = boot_ms;
 }
 
-static void on_heartbeat_ack(struct core *core, struct core_node *node)
+static void watch_for_silence(struct core *core, struct core_node *node)
 {
     if (core->options.loss.timeout_ms > 0)
         look_by(core, silent_at_ms(core, node));
@@ -69,20 +69,26 @@ static void set_heartbeat(const struct core *core, struct message_welcome *welco
     welcome->heartbeat_ms = beat_ms > HEARTBEAT_MIN_MS ? beat_ms : HEARTBEAT_MIN_MS;
 }
 
+static bool is_fenced(const struct core_node *node)
+{
+    return node->mark != NULL && node->mark->kind == CHANGE_NODE_FENCE;
+}
+
 static void await_nodes(struct core *core)
 {
     for (struct core_entry *entry = core->active_first; entry != NULL;
          entry = core_extra(entry)->active_after)
         for (size_t rank = 0; rank < job_node_count(entry->job); rank++)
             core_add_node(core, job_node_name(entry->job, rank))->is_awaited = true;
-    for (size_t i = 0; i < core->marks.count; i++) {
-        (void)core_add_node(core, core->marks.items[i].node);
-        if (core->marks.items[i].kind == CHANGE_NODE_FENCE && core->options.loss.timeout_ms == 0)
-            look_by(core, core->boot_ms + FENCE_LOOK_MS); // otherwise it is checked when it has been silent
-    }
     const struct cluster *known = sched_known(core->sched); // they may be missed, drained and fenced as well
     for (size_t i = 0; i < known->n_nodes; i++)
         (void)core_add_node(core, known->nodes[i].name);
+    for (size_t i = 0; i < core->n_nodes; i++) {
+        core_touch_node(core, &core->nodes[i]); // those with marks are there from the time before the clock
+        core_ack_node(core, &core->nodes[i]);
+        if (is_fenced(&core->nodes[i]) && core->options.loss.timeout_ms == 0)
+            look_by(core, core->boot_ms + FENCE_LOOK_MS); // otherwise it is checked when it has been silent
+    }
 }
 
 /* When nothing of this attempt can run there any more, if the node stays away. */
@@ -156,9 +162,8 @@ static void end_all(struct core *core, const struct core_node *node, const char 
 /* Results of single ranks are not in the store: after a restart those of a fenced node are lost again. */
 static void look_at_fence(struct core *core, const struct core_node *node)
 {
-    const struct cluster_change *mark = core_mark(core, node->name, NULL);
-    if (mark != NULL && mark->kind == CHANGE_NODE_FENCE)
-        end_all(core, node, mark->text);
+    if (is_fenced(node))
+        end_all(core, node, node->mark->text);
 }
 
 static void look(struct core *core, struct core_node *node)
@@ -229,7 +234,7 @@ static void on_heartbeat(struct core *core, struct core_node *node, const void *
     const struct message_heartbeat *heartbeat = message;
     const struct message_heartbeat heard = { .sent_ms = heartbeat->sent_ms,
         .event = core->last_durable_event };
-    core_acknowledge(core, node);
+    core_ack_node(core, node);
     core->effects.send(core->effects.arg, node->link, &message_heartbeat_ack_record, &heard);
 }
 
@@ -251,7 +256,7 @@ const struct core_concern core_concern_loss = {
     .free = clear,
     .begin = await_nodes,
     .messages = messages,
-    .heard = on_heartbeat_ack,
+    .heard = watch_for_silence,
     .welcome = set_heartbeat,
     .next_ms = next_ms,
     .run = run,

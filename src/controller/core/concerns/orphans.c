@@ -68,7 +68,7 @@ static void on_up(struct core *core, struct core_node *node, bool was_up)
         node->orphaned = xreallocarray(node->orphaned, node->n_orphaned + 1, sizeof(*node->orphaned));
         node->orphaned[node->n_orphaned++] = *known;
     }
-    if (!core_is_held(core, node))
+    if (!core_is_held(node))
         stop_all(core, node);
     if (!was_up && node->n_orphaned > 0)
         core_change_cluster(core, &(struct cluster_change){ .kind = CHANGE_NODE_BACK, .node = node->name });

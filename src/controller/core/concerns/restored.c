@@ -73,7 +73,6 @@ static void hold_node(struct core *core, struct core_node *node)
     if (node->held_in != 0 || (!core->is_store_old && !is_from_before(core, node)))
         return;
     node->held_in = core_batch(core)->id;
-    const struct cluster_change *mark = core_mark(core, node->name, NULL);
     const struct cluster_change plain = {
         .kind = CHANGE_NODE_DRAIN,
         .uid = core->options.admin_uid,
@@ -81,7 +80,7 @@ static void hold_node(struct core *core, struct core_node *node)
         .text = (char[]){ "the store was restored: check the queue, then resume the node" },
     };
     struct cluster_change held;
-    record_copy(&cluster_change_record, &held, mark != NULL ? mark : &plain);
+    record_copy(&cluster_change_record, &held, node->mark != NULL ? node->mark : &plain);
     held.is_held = true;
     held.until_ms = 0;
     core_make_mark(core, &held);
