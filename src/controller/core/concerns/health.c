@@ -87,10 +87,10 @@ static struct gpu_trouble present_trouble(const struct cluster_change *fault)
 }
 
 /* The time of the next look that would be due although nothing comes from the node. */
-static int64_t check_gpu(struct core *core, struct core_node *node, struct core_gpu *known)
+static int64_t check_gpu(struct core *core, const struct core_node *node, const struct cluster_node *ledger,
+    struct core_gpu *known)
 {
     const struct gpu_state *gpu = known->state;
-    const struct cluster_node *ledger = cluster_find(sched_cluster(core->sched), node->name);
     const struct cluster_gpu *books = core_gpu_books(ledger, known);
     struct gpu_health *health = &known->watch.health;
     struct gpu_trouble present = present_trouble(known->fault), fresh = { 0 };
@@ -121,12 +121,13 @@ static void look_by(struct core *core, int64_t due_ms)
 
 static void on_sample(struct core *core, struct core_node *node)
 {
+    const struct cluster_node *ledger = cluster_find(sched_cluster(core->sched), node->name);
     const struct gpu_state *gpus = node->hello.gpus.items;
     node->health_due_ms = TIME_NEVER;
     for (size_t i = 0; i < node->hello.gpus.count; i++) {
         struct core_gpu *gpu = core_gpu_at(node, i);
         bool is_judged = gpu != NULL && gpus[i].is_gone == 0 && !core_is_released(node, gpu);
-        int64_t due_ms = is_judged ? check_gpu(core, node, gpu) : TIME_NEVER;
+        int64_t due_ms = is_judged ? check_gpu(core, node, ledger, gpu) : TIME_NEVER;
         node->health_due_ms = due_ms < node->health_due_ms ? due_ms : node->health_due_ms;
     }
     look_by(core, node->health_due_ms);
