@@ -29,8 +29,11 @@ export function progressBar(job) {
 
 const PARKED = { saving: 'being parked', parked: 'parked', waiting: 'parked, waits for its GPUs', restoring: 'returning to its GPUs' };
 
+/** Of one that mgpud has parked by itself: "parked for job 7, back by 15:40". */
+const parkRule = (job) => `parked${job.park_guest ? ` for job ${job.park_guest}` : ''}, back by ${moment(job.latest_return)}`;
+
 /** What a parked job is doing; null: it is not parked. */
-export const parkText = (job) => PARKED[job.park] ?? null;
+export const parkText = (job) => (job.park === 'waiting' && job.latest_return ? parkRule(job) : PARKED[job.park] ?? null);
 
 /** "2 GPUs busy", "idle 12m" of a running job. */
 export function loadOf(job) {
@@ -123,7 +126,7 @@ export function jobRow(job, columns) {
 
 /** What a row of jobs depends on: the members that it shows, and the minute for those that grow. */
 export const jobSignature = (job) => [job.state, job.position, job.name, job.array_left, elementsOf(job), job.status, job.progress, job.reason_text, job.eta && moment(job.eta), job.hold,
-  job.gpus, job.gpu_share, job.time_limit, job.granted?.length, job.suspended_at, job.park, job.unreachable_since, Math.floor((job.idle_s ?? -1) / 60),
+  job.gpus, job.gpu_share, job.time_limit, job.granted?.length, job.suspended_at, parkText(job), job.unreachable_since, Math.floor((job.idle_s ?? -1) / 60),
   Math.round((job.usage?.utilization ?? -1) * 20), job.outcome, isMine(job), grow(job)];
 
 /** A number that changes as often as the durations of the job look different. */

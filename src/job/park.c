@@ -207,6 +207,12 @@ int64_t job_park_ran_ms(const struct job *job)
     return park->since_ms - job->started_ms - park->total_ms;
 }
 
+int64_t job_park_latest_ms(const struct job *job, uint32_t bound)
+{
+    const struct job_park *park = job_park(job);
+    return job_is_owed(job) ? park->since_ms + park->ran_ms * bound - park->waited_ms : 0;
+}
+
 void job_park_ask(const struct job *job, char *allow, struct job_ask *ret)
 {
     *ret = *job->ask;

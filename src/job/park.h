@@ -157,6 +157,10 @@ uint64_t job_park_node_bytes(const struct job *job);
 /* How long its attempt was without its GPUs, up to this time: parked, or early. */
 int64_t job_parked_ms(const struct job *job, int64_t wall_ms);
 
+/* Wall clock: by when a parked job that is owed what it left is back at the latest, if it may be parked for
+ * `bound` times as long as it has run; 0: it is owed nothing. */
+int64_t job_park_latest_ms(const struct job *job, uint32_t bound);
+
 /* How long a parked job ran before its processes were stopped. */
 int64_t job_park_ran_ms(const struct job *job);
 

@@ -5,6 +5,7 @@ import pytest
 
 import harness
 import test_park
+import test_park_auto
 import test_web_browser
 from test_web_curves import moment
 
@@ -102,3 +103,25 @@ def test_a_parked_stretch_is_hatched_and_others_are_drawn_over_it(chromium, make
     assert pieces(chromium, ' parks, expected until', 'hatch')[0][1] <= hatch[1] + 2
     limit = harness.until(lambda: chromium.one('.timeline a[aria-label*=" parks, "]').get_attribute('aria-label').rpartition('limit ')[2], 'its limit')
     assert limit and limit != '–'
+
+
+def test_the_page_says_for_whom_a_job_is_parked_and_until_when(chromium, make_instance, cuda):
+    """On the timeline, in the lists, and on the pages of both jobs."""
+    port = harness.free_port()
+    instance = make_instance(gpus='sim:1x24G', listen=f'127.0.0.1:{port}', arguments=('--park', 'auto', *test_park_auto.TIMES, *cuda.arguments))
+    assert test_park_auto.prove(instance).status == 200
+    host = test_park.start_work(instance, cuda, '-J', 'host', '-t', '2h')
+    harness.until(lambda: instance.job(host)['run_seconds'] >= 6, 'it has run for long enough')
+    guest = instance.submit('-q', '-J', 'guest', '-g', '1', '-t', '20s', '--', 'sleep', '1000')
+    test_park.await_phase(instance, host, 'waiting')
+    words = f'parked for job {guest}, back by '
+    chromium.resize(1280)
+    chromium.page.get(f'http://127.0.0.1:{port}/#/timeline')
+    harness.until(lambda: pieces(chromium, words, 'hatch'), 'a hatched stretch with its guest')
+    chromium.picture('timeline-parked')
+    chromium.page.get(f'http://127.0.0.1:{port}/#/now')
+    chromium.until_text(words)
+    chromium.page.get(f'http://127.0.0.1:{port}/#/job/{host}')
+    chromium.until_text(words)
+    chromium.page.get(f'http://127.0.0.1:{port}/#/job/{guest}')
+    chromium.until_text(f'job {host}, which is parked for it')

@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/show/node_unreachable_text.h"
+#include "cli/show/park_text.h"
 #include "cli/term/field.h"
 #include "cli/show/progress_text.h"
 #include "cli/show/ps_arrays.h"
@@ -253,6 +254,9 @@ static char *render_why(const struct view *view, const json_t *job, enum color *
         *color = COLOR_RED;
         return stray;
     }
+    char *park = park_text(view, job);
+    if (park != NULL)
+        return park;
     bool is_queued = field_is(job, "state", "queued");
     if (field_is_known(job, "reason_text"))
         return field_shown(job, "reason_text");

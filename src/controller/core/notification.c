@@ -93,8 +93,8 @@ static void append_end(struct buffer *out, const struct job *job)
         append_place(out, job, is_done ? "in" : "after");
 }
 
-/* Why it was parked, and whether it must be told to return. */
-static void append_park(struct buffer *out, const struct job *job)
+/* Why it was parked, and when it returns, or whether it must be told to. */
+static void append_park(struct buffer *out, const struct job *job, int64_t back_ms)
 {
     static const char *const causes[PARK_CAUSES] = {
         [PARK_PREEMPTED] = " because other jobs need its GPUs",
@@ -103,6 +103,7 @@ static void append_park(struct buffer *out, const struct job *job)
         [PARK_DUE] = " because its GPUs were due to a job that had been parked for it",
     };
     const struct job_park *park = job_park(job);
+    char back[64];
     const char *cause = park->cause < PARK_CAUSES ? causes[park->cause] : NULL;
     buffer_append_text(out, "was parked");
     if (job->node != NULL)
@@ -113,7 +114,11 @@ static void append_park(struct buffer *out, const struct job *job)
         buffer_printf(out, " for job %" PRIu64 ", which is probably over much sooner", park->guest);
     if (park->phase == PARK_WAITING || park->return_ms != 0)
         buffer_append_text(out, "; it continues by itself");
-    else
+    if (back_ms != 0) {
+        utc_format(back_ms, back, sizeof(back));
+        buffer_printf(out, ", at the latest at %s", back);
+    }
+    if (park->phase != PARK_WAITING && park->return_ms == 0)
         buffer_printf(out, "; mgpu unpark %" PRIu64 " continues it", job->id);
 }
 
@@ -125,7 +130,8 @@ static void append_unpark(struct buffer *out, const struct job *job, int64_t now
         job->node != NULL ? job->node : "", span);
 }
 
-char *notification_subject(const struct job *job, const struct job_event *event, enum notify_event what)
+char *notification_subject(
+    const struct job *job, const struct job_event *event, enum notify_event what, int64_t back_ms)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
     _cleanup_free_ char *name = text_escape(job->name != NULL ? job->name : "", SHOWN_MAX);
@@ -138,7 +144,7 @@ char *notification_subject(const struct job *job, const struct job_event *event,
     else if (what == NOTIFY_REQUEUE)
         buffer_printf(&out, "was requeued (%s)", requeue_cause_name(event->cause));
     else if (what == NOTIFY_PARK)
-        append_park(&out, job);
+        append_park(&out, job, back_ms);
     else if (what == NOTIFY_UNPARK)
         append_unpark(&out, job, event->wall_ms);
     else
@@ -224,7 +230,7 @@ static void make_env(const struct job *job, struct notification *notification)
 }
 
 struct notification *notification_new(const struct job *job, const struct job_event *event,
-    enum notify_event what, uint32_t target, const char *json)
+    enum notify_event what, int64_t back_ms, uint32_t target, const char *json)
 {
     struct notification *notification = xcalloc(1, sizeof(*notification));
     bool fits = json != NULL && strlen(json) <= NOTIFY_JSON_MAX;
@@ -240,7 +246,7 @@ struct notification *notification_new(const struct job *job, const struct job_ev
         .made_ms = event->wall_ms,
         .due_ms = event->wall_ms,
         .json = fits ? xstrdup(json) : NULL,
-        .subject = notification_subject(job, event, what),
+        .subject = notification_subject(job, event, what, back_ms),
     };
     notification->body = make_body(job, what, notification->subject);
     make_env(job, notification);

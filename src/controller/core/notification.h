@@ -38,9 +38,10 @@ struct notification {
 
 extern const struct record_type notification_record;
 
-/* A new one about the job after this event; `json` is copied and may be NULL. */
+/* A new one about the job after this event. `back_ms`: wall clock, the latest return of a job that was
+ * parked; 0: there is none. `json` is copied and may be NULL. */
 struct notification *notification_new(const struct job *job, const struct job_event *event,
-    enum notify_event what, uint32_t target, const char *json);
+    enum notify_event what, int64_t back_ms, uint32_t target, const char *json);
 void notification_free(struct notification *notification);
 
 /* Frees the contents of a finished notification. */
@@ -49,4 +50,5 @@ void notification_shrink(struct notification *notification);
 const char *notification_state_name(enum notification_state state);
 
 /* One line: "job 42 (train) done in 2h14m on gpu1". The caller frees it. */
-char *notification_subject(const struct job *job, const struct job_event *event, enum notify_event what);
+char *notification_subject(
+    const struct job *job, const struct job_event *event, enum notify_event what, int64_t back_ms);

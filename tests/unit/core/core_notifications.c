@@ -324,7 +324,7 @@ static void no_control_character_of_a_name_is_in_a_subject(void **state)
     char name[] = "a\nBcc: eve";
     struct job job = { .id = 42, .state = JOB_DONE, .end = END_EXIT, .exit_code = 1, .name = name };
     const struct job_event event = { .type = EVENT_ENDED };
-    _cleanup_free_ char *subject = notification_subject(&job, &event, NOTIFY_FAIL);
+    _cleanup_free_ char *subject = notification_subject(&job, &event, NOTIFY_FAIL, 0);
     assert_null(strchr(subject, '\n'));
     assert_string_equal(subject, "job 42 (a\\x0aBcc: eve) failed (exit 1)");
 }

@@ -373,8 +373,9 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
     _cleanup_free_ char *json =
         core->effects.describe != NULL ? core->effects.describe(core->effects.arg, job) : NULL;
     const char *owner = core_owner_name(core, job);
+    int64_t back_ms = job_park_latest_ms(job, core->options.sched.park_bound);
     for (uint32_t i = 0; i < job->ask->notify.count; i++) {
-        struct notification *notification = notification_new(job, event, what, i, json);
+        struct notification *notification = notification_new(job, event, what, back_ms, i, json);
         notification->user = owner != NULL && strlen(owner) <= SPEC_NAME_MAX ? xstrdup(owner) : NULL;
         notification->text = why_dropped(core, find_user(notifications_of(core), job->uid), event->wall_ms);
         add_open(core, notification, core_batch(core)->id);
