@@ -8,6 +8,7 @@ import os
 import pytest
 
 import harness
+import slurm
 from proof import prove
 from test_metrics import scrape
 from test_park import Cuda, await_phase, start_work
@@ -99,3 +100,27 @@ def test_parked_time_is_not_charged_and_is_shown_as_time_parked(scene):
     (sum_of,) = sums['sums']
     charged = done['run_seconds'] + scene.instance.job(scene.guest)['run_seconds']
     assert abs(sum_of['gpu_seconds'] - charged) < 0.5, sums
+
+
+def test_slurm_says_that_it_is_suspended_since_when_and_for_how_long(scene, place):
+    instance, commands = scene.instance, slurm.Slurm(scene.instance, place)
+    host = instance.job(scene.host)
+    parked_at = datetime.datetime.fromtimestamp(int(seconds(host['parked_at'])))
+    ran = int(seconds(host['parked_at']) - seconds(host['started_at']))
+    assert commands.out('squeue', '-h', '-j', scene.host, '-o', '%t %T').split() == ['S', 'SUSPENDED']
+
+    def show():
+        text = commands.out('scontrol', 'show', 'job', scene.host)
+        return dict(word.split('=', 1) for word in text.split() if '=' in word)
+    shown = show()
+    assert shown['JobState'] == 'SUSPENDED' and shown['SuspendTime'] == f'{parked_at:%Y-%m-%dT%H:%M:%S}', shown
+    assert abs(int(shown['SecsPreSuspend']) - ran) <= 1, (shown, ran)
+    harness.until(lambda: instance.job(scene.host)['parked_seconds'] >= 2, 'it is parked for two seconds')
+    scene.end_guest()
+    again = show()
+    assert again['JobState'] == 'RUNNING' and again['SuspendTime'] > shown['SuspendTime'], again
+    assert again['SecsPreSuspend'] == shown['SecsPreSuspend']
+    done = scene.end()
+    text = commands.out('sacct', '-X', '-n', '-P', '-j', scene.host, '-o', 'Suspended').strip()
+    suspended = sum(int(part) * 60 ** i for i, part in enumerate(reversed(text.split(':'))))
+    assert abs(suspended - done['parked_seconds']) <= 1, (text, done['parked_seconds'])

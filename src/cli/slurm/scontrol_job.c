@@ -15,6 +15,7 @@
 #include "cli/slurm/nodes.h"
 #include "cli/slurm/sacct_columns.h"
 #include "cli/slurm/scontrol_show.h"
+#include "cli/slurm/steps.h"
 #include "cli/term/field.h"
 #include "job/slurm.h"
 
@@ -252,6 +253,23 @@ TEXT(end)
     return unknown_for_none(slurm_text_ended(job, now_ms));
 }
 
+/* As in Slurm, the last time at which it stood still or ran on. */
+TEXT(suspend_time)
+{
+    int64_t at_ms, ran_ms;
+    (void)now_ms;
+    slurm_last_pause(job, &at_ms, &ran_ms);
+    return slurm_time_shown(at_ms, "None");
+}
+
+TEXT(before_pause)
+{
+    int64_t at_ms, ran_ms;
+    (void)now_ms;
+    slurm_last_pause(job, &at_ms, &ran_ms);
+    return xasprintf("%" PRId64, ran_ms / 1000);
+}
+
 static const struct scontrol_pair job_pairs[] = {
     { false, "JobId", slurm_text_raw_id, NULL },
     { false, "ArrayJobId", slurm_text_array_job_id, NULL },
@@ -283,8 +301,8 @@ static const struct scontrol_pair job_pairs[] = {
     { true, "StartTime", text_expected_start, NULL },
     { false, "EndTime", text_end, NULL },
     { false, "Deadline", slurm_text_deadline, NULL },
-    { true, "SuspendTime", NULL, "None" },
-    { false, "SecsPreSuspend", NULL, "0" },
+    { true, "SuspendTime", text_suspend_time, "None" },
+    { false, "SecsPreSuspend", text_before_pause, "0" },
     { false, "LastSchedEval", slurm_text_started, NULL },
     { false, "Scheduler", NULL, "Main" },
     { true, "Partition", slurm_text_partition, NULL },

@@ -168,6 +168,9 @@ struct pauses {
     int64_t passed_ms;
     int64_t since_ms;     // its processes stand still since then; 0: they run
     unsigned int reasons; // why they do
+    int64_t runs_ms;      // since when they run
+    int64_t ran_ms;       // for how long they had run at the last pause
+    int64_t turned_ms;    // when that began or ended; 0: there was none
 };
 
 static void note_pause(struct pauses *pauses, const json_t *event)
@@ -180,11 +183,16 @@ static void note_pause(struct pauses *pauses, const json_t *event)
     for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++)
         if (field_is(event, "type", turns[i].type))
             pauses->reasons = turns[i].is_begin ? before | turns[i].reason : before & ~turns[i].reason;
-    if (before == 0 && pauses->reasons != 0)
-        pauses->since_ms = at_ms;
+    if (field_is(event, "type", "started"))
+        pauses->runs_ms = at_ms;
+    if (before == 0 && pauses->reasons != 0) {
+        pauses->since_ms = pauses->turned_ms = at_ms;
+        pauses->ran_ms += at_ms - pauses->runs_ms;
+    }
     if (before != 0 && pauses->reasons == 0) {
         pauses->passed_ms += at_ms - pauses->since_ms;
         pauses->since_ms = 0;
+        pauses->runs_ms = pauses->turned_ms = at_ms;
     }
 }
 
@@ -254,6 +262,16 @@ int slurm_attempts_get(struct client *client, const json_t *job, json_t **ret, s
     }
     *ret = take_ptr(attempts);
     return 0;
+}
+
+void slurm_last_pause(const json_t *job, int64_t *ret_at_ms, int64_t *ret_ran_ms)
+{
+    struct pauses pauses = { 0 };
+    size_t index = 0;
+    const json_t *event = NULL;
+    json_array_foreach(json_object_get(job, "events"), index, event) note_pause(&pauses, event);
+    *ret_at_ms = pauses.turned_ms;
+    *ret_ran_ms = pauses.ran_ms;
 }
 
 static void take_details(json_t *job, const json_t *whole)

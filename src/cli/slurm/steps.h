@@ -21,6 +21,11 @@ bool slurm_id_fits_step(const struct slurm_id *id, const json_t *step);
 /* Member of a job: for how many seconds its attempt was suspended or parked. */
 #define SLURM_SUSPENDED "suspended_seconds"
 
+/* When the processes of a job's last attempt stood still, or ran on, for the last time (wall clock; 0: they
+ * never stood still), and for how long they had run when they stood still. `job` is the whole of it, with its
+ * events. */
+void slurm_last_pause(const json_t *job, int64_t *ret_at_ms, int64_t *ret_ran_ms);
+
 /* The attempts of the job before its last one, each in the form of a job that has ended. The caller owns
  * *ret. */
 int slurm_attempts_get(struct client *client, const json_t *job, json_t **ret, struct error *err);
