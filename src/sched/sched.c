@@ -57,23 +57,6 @@ struct sched *sched_new(const struct sched_settings *settings, const struct sche
     return sched;
 }
 
-static void free_jobs(struct sched *sched)
-{
-    for (size_t i = 0; i < sched->n_buckets; i++) {
-        while (sched->buckets[i] != NULL) {
-            struct sched_job *job = sched->buckets[i];
-            sched->buckets[i] = job->chain;
-            if (job->rules != NULL) {
-                free(job->rules->after);
-                sched_parked_free(job->rules);
-            }
-            free(job->rules);
-            free(job);
-        }
-    }
-    free(sched->buckets);
-}
-
 void sched_free(struct sched *sched)
 {
     if (sched == NULL)
@@ -93,7 +76,7 @@ void sched_free(struct sched *sched)
     timers_free(&sched->timers);
     timers_free(&sched->ends);
     sched_depend_clear(sched);
-    free_jobs(sched);
+    map_clear(&sched->jobs, sched_job_free);
     sched_plan_free(sched->holds, sched->n_holds);
     sched_calendar_clear(sched);
     if (sched->settings.placement->close != NULL)

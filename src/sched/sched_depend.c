@@ -5,42 +5,20 @@
 #include "base/memory.h"
 #include "sched/sched_private.h"
 
-#define BUCKETS_MIN 64U
-
-static struct dependent **bucket_of(const struct sched *sched, uint64_t job)
+static struct dependent *dependent_at(struct map_link *link)
 {
-    return &sched->dependents[(job * 0x9e3779b97f4a7c15ULL >> 20) % sched->n_dependent_buckets];
-}
-
-static void grow(struct sched *sched)
-{
-    struct dependent **old = sched->dependents;
-    size_t n_old = sched->n_dependent_buckets;
-    sched->n_dependent_buckets = n_old == 0 ? BUCKETS_MIN : n_old * 2;
-    sched->dependents = xcalloc(sched->n_dependent_buckets, sizeof(struct dependent *));
-    for (size_t i = 0; i < n_old; i++) {
-        while (old[i] != NULL) {
-            struct dependent *dependent = old[i];
-            old[i] = dependent->chain;
-            struct dependent **bucket = bucket_of(sched, dependent->job);
-            dependent->chain = *bucket;
-            *bucket = dependent;
-        }
-    }
-    free(old);
+    return MAP_ITEM(link, struct dependent, link);
 }
 
 void sched_depend(struct sched *sched, struct sched_job *job)
 {
     const struct job_rules *rules = job->rules;
     for (size_t i = 0; rules != NULL && i < rules->n_after; i++) {
-        if (sched->n_dependents >= sched->n_dependent_buckets)
-            grow(sched);
         struct dependent *dependent = xcalloc(1, sizeof(*dependent));
-        struct dependent **bucket = bucket_of(sched, rules->after[i].job);
-        *dependent = (struct dependent){ rules->after[i].job, job->entry.job, rules->after[i].kind, *bucket };
-        *bucket = dependent;
-        sched->n_dependents++;
+        *dependent = (struct dependent){
+            .job = rules->after[i].job, .waiting = job->entry.job, .kind = rules->after[i].kind
+        };
+        map_add(&sched->dependents, &dependent->link, map_hash(dependent->job));
         job->blockers |= BLOCK_DEPENDENCY;
     }
 }
@@ -49,19 +27,15 @@ void sched_depend(struct sched *sched, struct sched_job *job)
 static struct dependent *take_out(struct sched *sched, uint64_t job, uint64_t waiting)
 {
     struct dependent *taken = NULL;
-    if (sched->n_dependent_buckets == 0)
-        return NULL;
-    struct dependent **chain = bucket_of(sched, job);
-    while (*chain != NULL) {
-        struct dependent *dependent = *chain;
-        if (dependent->job != job || (waiting != 0 && dependent->waiting != waiting)) {
-            chain = &dependent->chain;
+    for (struct map_link *link = map_find(&sched->dependents, map_hash(job)), *next; link != NULL;
+         link = next) {
+        struct dependent *dependent = dependent_at(link);
+        next = map_find_next(link);
+        if (waiting != 0 && dependent->waiting != waiting)
             continue;
-        }
-        *chain = dependent->chain;
-        dependent->chain = taken;
+        map_remove(&sched->dependents, link);
+        dependent->next = taken;
         taken = dependent;
-        sched->n_dependents--;
     }
     return taken;
 }
@@ -69,7 +43,7 @@ static struct dependent *take_out(struct sched *sched, uint64_t job, uint64_t wa
 static void free_all(struct dependent *dependent)
 {
     while (dependent != NULL) {
-        struct dependent *next = dependent->chain;
+        struct dependent *next = dependent->next;
         free(dependent);
         dependent = next;
     }
@@ -124,10 +98,7 @@ static void settle_one(struct sched *sched, struct sched_job *job, uint64_t id, 
 
 static void put_back(struct sched *sched, struct dependent *dependent)
 {
-    struct dependent **bucket = bucket_of(sched, dependent->job);
-    dependent->chain = *bucket;
-    *bucket = dependent;
-    sched->n_dependents++;
+    map_add(&sched->dependents, &dependent->link, map_hash(dependent->job));
 }
 
 static struct ask_after *find_after(struct sched_job *job, uint64_t id)
@@ -159,7 +130,7 @@ static void settle_all(struct sched *sched, uint64_t id, int64_t since_ms, bool 
     for (struct dependent *dependent = taken; dependent != NULL; dependent = next) {
         struct sched_job *job = sched_find(sched, dependent->waiting);
         bool is_waiting = job != NULL && job->rules != NULL;
-        next = dependent->chain;
+        next = dependent->next;
         if ((!has_ended && dependent->kind != AFTER_START) ||
             (is_waiting && is_delayed(sched, job, id, since_ms))) {
             put_back(sched, dependent);
@@ -214,10 +185,10 @@ void sched_depend_due(struct sched *sched, struct sched_job *job)
 
 static bool is_open(const struct sched *sched, uint64_t job, uint64_t awaited)
 {
-    const struct dependent *dependent = sched->n_dependent_buckets > 0 ? *bucket_of(sched, awaited) : NULL;
-    while (dependent != NULL && (dependent->job != awaited || dependent->waiting != job))
-        dependent = dependent->chain;
-    return dependent != NULL;
+    struct map_link *link = map_find(&sched->dependents, map_hash(awaited));
+    while (link != NULL && dependent_at(link)->waiting != job)
+        link = map_find_next(link);
+    return link != NULL;
 }
 
 enum sched_wait sched_wait_of(const struct sched *sched, uint64_t id, uint64_t awaited)
@@ -230,11 +201,12 @@ enum sched_wait sched_wait_of(const struct sched *sched, uint64_t id, uint64_t a
     return SCHED_WAIT_TRUE;
 }
 
+static void release(struct map_link *link)
+{
+    free(dependent_at(link));
+}
+
 void sched_depend_clear(struct sched *sched)
 {
-    for (size_t i = 0; i < sched->n_dependent_buckets; i++)
-        free_all(sched->dependents[i]);
-    free(sched->dependents);
-    sched->dependents = NULL;
-    sched->n_dependents = sched->n_dependent_buckets = 0;
+    map_clear(&sched->dependents, release);
 }

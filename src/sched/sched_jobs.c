@@ -9,39 +9,15 @@
 #include "base/memory.h"
 #include "sched/sched_private.h"
 
-#define BUCKETS_MIN 256U
-
-static size_t bucket_of(uint64_t id, size_t n_buckets)
+struct sched_job *sched_job_at(struct map_link *link)
 {
-    return (id * 0x9e3779b97f4a7c15ULL >> 20) & (n_buckets - 1);
+    return MAP_ITEM(link, struct sched_job, link);
 }
 
 struct sched_job *sched_find(const struct sched *sched, uint64_t id)
 {
-    if (sched->n_buckets == 0)
-        return NULL;
-    struct sched_job *job = sched->buckets[bucket_of(id, sched->n_buckets)];
-    while (job != NULL && job->entry.job != id)
-        job = job->chain;
-    return job;
-}
-
-static void rehash(struct sched *sched)
-{
-    struct sched_job **old = sched->buckets;
-    size_t n_old = sched->n_buckets;
-    sched->n_buckets = n_old == 0 ? BUCKETS_MIN : n_old * 2;
-    sched->buckets = xcalloc(sched->n_buckets, sizeof(struct sched_job *));
-    for (size_t i = 0; i < n_old; i++) {
-        while (old[i] != NULL) {
-            struct sched_job *job = old[i];
-            old[i] = job->chain;
-            struct sched_job **bucket = &sched->buckets[bucket_of(job->entry.job, sched->n_buckets)];
-            job->chain = *bucket;
-            *bucket = job;
-        }
-    }
-    free(old);
+    struct map_link *link = map_find(&sched->jobs, map_hash(id));
+    return link != NULL ? sched_job_at(link) : NULL;
 }
 
 struct job_rules *sched_rules(struct sched_job *job)
@@ -76,15 +52,10 @@ void sched_take_rules(struct sched_job *job, const struct sched_job_spec *spec)
 
 struct sched_job *sched_add_job(struct sched *sched, const struct sched_job_spec *spec)
 {
-    if (sched->n_jobs >= sched->n_buckets)
-        rehash(sched);
     struct sched_job *job = xcalloc(1, sizeof(*job));
     job->entry.job = spec->id;
     job->entry.submit_ms = spec->submit_ms;
-    struct sched_job **bucket = &sched->buckets[bucket_of(spec->id, sched->n_buckets)];
-    job->chain = *bucket;
-    *bucket = job;
-    sched->n_jobs++;
+    map_add(&sched->jobs, &job->link, map_hash(spec->id));
     sched_join_class(sched, job, &spec->key);
     job->blockers = spec->hold;
     sched_take_rules(job, spec);
@@ -95,24 +66,27 @@ struct sched_job *sched_add_job(struct sched *sched, const struct sched_job_spec
     return job;
 }
 
+void sched_job_free(struct map_link *link)
+{
+    struct sched_job *job = sched_job_at(link);
+    if (job->rules != NULL) {
+        free(job->rules->after);
+        sched_parked_free(job->rules);
+    }
+    free(job->rules);
+    free(job);
+}
+
 void sched_remove_job(struct sched *sched, struct sched_job *job)
 {
     sched_leave_queue(sched, job);
     sched_parked_forget(sched, job);
     sched_depend_no_more(sched, job);
-    struct sched_job **chain = &sched->buckets[bucket_of(job->entry.job, sched->n_buckets)];
-    while (*chain != job)
-        chain = &(*chain)->chain;
-    *chain = job->chain;
-    sched->n_jobs--;
+    map_remove(&sched->jobs, &job->link);
     sched_leave_class(sched, job);
-    if (job->rules != NULL) {
+    if (job->rules != NULL)
         timers_set(&sched->timers, TIME_NEVER, TIMER_JOB, job, &job->rules->timer);
-        free(job->rules->after);
-        sched_parked_free(job->rules);
-        free(job->rules);
-    }
-    free(job);
+    sched_job_free(&job->link);
 }
 
 static void count_waiting(struct sched *sched, const struct queue_class *class, int32_t change)

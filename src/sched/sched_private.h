@@ -2,6 +2,7 @@
 /* The internals of the scheduler, for the files that implement sched.h only. */
 #pragma once
 
+#include "base/containers/map.h"
 #include "sched/sched.h"
 #include "sched/timers.h"
 #include "sched/why.h"
@@ -61,7 +62,7 @@ struct sched_job {
     struct job_rules *rules; // NULL: none
     struct sched_run *run;   // while it has an allocation
     uint32_t blockers;       // enum sched_blocker
-    struct sched_job *chain; // in its bucket
+    struct map_link link;    // in sched->jobs
 };
 
 /* A running attempt. */
@@ -106,7 +107,8 @@ struct node_runs {
 struct dependent {
     uint64_t job, waiting; // `waiting` waits for `job`
     enum after_kind kind;
-    struct dependent *chain;
+    struct map_link link;   // in sched->dependents
+    struct dependent *next; // of those that are settled together
 };
 
 /* A request for which no running jobs could be preempted: a harder one of a class that may preempt no others
@@ -130,9 +132,8 @@ struct sched {
     struct history *history;
     bool is_fork; // the history belongs to the original: nothing is learnt
     enum assumed_ends assumed_ends;
-    struct timers ends;         // of running jobs, unless assumed_ends is ENDS_UNKNOWN
-    struct sched_job **buckets; // all jobs, by id
-    size_t n_buckets, n_jobs;
+    struct timers ends; // of running jobs, unless assumed_ends is ENDS_UNKNOWN
+    struct map jobs;    // all of them, by id
     struct sched_run **runs;
     size_t n_runs, runs_capacity;
     uint64_t n_over;               // incremented when a run ends
@@ -143,9 +144,8 @@ struct sched {
     size_t n_nodes;
     uint32_t *late; // nodes whose times in the index are out of date
     size_t n_late, late_capacity;
-    size_t n_models; // of the cluster, at the last check
-    struct dependent **dependents;
-    size_t n_dependent_buckets, n_dependents;
+    size_t n_models;         // of the cluster, at the last check
+    struct map dependents;   // by the job that they wait for
     struct plan_hold *holds; // ordered by rank
     size_t n_holds;
     struct sched_reservation *reservations;
@@ -166,6 +166,8 @@ struct sched {
 
 /* --- sched_jobs.c: jobs and their blockers --- */
 struct sched_job *sched_find(const struct sched *sched, uint64_t job);
+struct sched_job *sched_job_at(struct map_link *link); // an item of sched->jobs
+void sched_job_free(struct map_link *link);            // out of all queues and tables
 struct sched_job *sched_add_job(struct sched *sched, const struct sched_job_spec *spec);
 void sched_remove_job(struct sched *sched, struct sched_job *job); // neither waiting nor running any more
 struct job_rules *sched_rules(struct sched_job *job);              // created if it has none

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/name_table.h"
+#include "base/containers/name_table.h"
 #include "base/parse.h"
 #include "sim/workload.h"
 

@@ -2,6 +2,7 @@
 /* A job with the controller's data about it. */
 #pragma once
 
+#include "base/containers/map.h"
 #include "job/job.h"
 
 struct core_ranks;
@@ -15,7 +16,7 @@ struct core_entry {
     struct spec_bytes *spec;           // while in memory; NULL: fetch it from the store when needed
     uint64_t changed_in;               // batch of its latest change: effects are allowed once that is durable
     struct core_entry *before, *after; // all jobs, ordered by id
-    struct core_entry *chain;          // in its bucket
+    struct map_link link;              // in the table of jobs
     bool is_fetching;                  // its spec was requested from the store
 };
 

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "base/name_table.h"
+#include "base/containers/name_table.h"
 
 struct core;
 struct core_entry;

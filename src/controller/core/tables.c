@@ -9,17 +9,7 @@
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
 
-#define BUCKETS_MIN 256U
-
-static size_t bucket_of(uint64_t id, size_t n_buckets)
-{
-    return (id * 0x9e3779b97f4a7c15ULL >> 20) % n_buckets;
-}
-
-struct core_entry *const *job_table_bucket(const struct job_table *table, uint64_t id)
-{
-    return &table->buckets[bucket_of(id, table->n_buckets)];
-}
+#define ROWS_FIRST 256U
 
 static const struct core_extra no_extra = { 0 };
 
@@ -45,28 +35,6 @@ void core_admit_again(struct core_entry *entry)
     entry->extra->refused_since_ms = entry->extra->readmits_ms = 0;
 }
 
-static struct core_entry *find(const struct job_table *table, uint64_t id)
-{
-    if (table->n_buckets == 0)
-        return NULL;
-    struct core_entry *entry = table->buckets[bucket_of(id, table->n_buckets)];
-    while (entry != NULL && entry->job->id != id)
-        entry = entry->chain;
-    return entry;
-}
-
-static void rehash(struct job_table *table)
-{
-    free(table->buckets);
-    table->n_buckets = table->n_buckets == 0 ? BUCKETS_MIN : table->n_buckets * 2;
-    table->buckets = xcalloc(table->n_buckets, sizeof(struct core_entry *));
-    for (struct core_entry *entry = table->first; entry != NULL; entry = entry->after) {
-        struct core_entry **bucket = &table->buckets[bucket_of(entry->job->id, table->n_buckets)];
-        entry->chain = *bucket;
-        *bucket = entry;
-    }
-}
-
 size_t job_table_after(const struct job_table *table, uint64_t id)
 {
     size_t low = 0, high = table->n_rows;
@@ -83,7 +51,7 @@ size_t job_table_after(const struct job_table *table, uint64_t id)
 static void add_row(struct job_table *table, const struct job *job)
 {
     if (table->n_rows == table->rows_capacity) {
-        table->rows_capacity = table->rows_capacity == 0 ? BUCKETS_MIN : table->rows_capacity * 2;
+        table->rows_capacity = table->rows_capacity == 0 ? ROWS_FIRST : table->rows_capacity * 2;
         table->rows = xreallocarray(table->rows, table->rows_capacity, sizeof(*table->rows));
     }
     size_t at = job_table_after(table, job->id);
@@ -95,7 +63,7 @@ static void remove_row(struct job_table *table, uint64_t id)
 {
     size_t at = job_table_after(table, id) - 1, kept = 0;
     table->rows[at].job = NULL;
-    if (table->n_rows < table->count * 2 + BUCKETS_MIN)
+    if (table->n_rows < table->map.count * 2 + ROWS_FIRST)
         return;
     for (size_t i = 0; i < table->n_rows; i++)
         if (table->rows[i].job != NULL)
@@ -105,8 +73,6 @@ static void remove_row(struct job_table *table, uint64_t id)
 
 struct core_entry *job_table_add(struct job_table *table, struct job *job)
 {
-    if (table->count >= table->n_buckets)
-        rehash(table);
     struct core_entry *entry = xcalloc(1, sizeof(*entry));
     entry->job = job;
     struct core_entry *before = table->last;
@@ -116,10 +82,7 @@ struct core_entry *job_table_add(struct job_table *table, struct job *job)
     entry->after = before != NULL ? before->after : table->first;
     *(before != NULL ? &before->after : &table->first) = entry;
     *(entry->after != NULL ? &entry->after->before : &table->last) = entry;
-    struct core_entry **bucket = &table->buckets[bucket_of(job->id, table->n_buckets)];
-    entry->chain = *bucket;
-    *bucket = entry;
-    table->count++;
+    map_add(&table->map, &entry->link, map_hash(job->id));
     add_row(table, job);
     return entry;
 }
@@ -136,13 +99,9 @@ static void entry_free(struct core_entry *entry)
 
 void job_table_remove(struct job_table *table, struct core_entry *entry)
 {
-    struct core_entry **chain = &table->buckets[bucket_of(entry->job->id, table->n_buckets)];
-    while (*chain != entry)
-        chain = &(*chain)->chain;
-    *chain = entry->chain;
+    map_remove(&table->map, &entry->link);
     *(entry->before != NULL ? &entry->before->after : &table->first) = entry->after;
     *(entry->after != NULL ? &entry->after->before : &table->last) = entry->before;
-    table->count--;
     remove_row(table, entry->job->id);
     entry_free(entry);
 }
@@ -155,7 +114,7 @@ void job_table_clear(struct job_table *table)
         entry_free(entry);
         entry = after;
     }
-    free(table->buckets);
+    map_clear(&table->map, NULL);
     free(table->rows);
     *table = (struct job_table){ 0 };
 }
@@ -180,7 +139,7 @@ const struct key_row *key_table_find(const struct key_table *table, uint64_t key
 void key_table_add(struct key_table *table, uint64_t key_hash, uint64_t job, uint64_t spec_hash)
 {
     if (table->count * 2 >= table->n_rows) {
-        size_t n_rows = table->n_rows == 0 ? BUCKETS_MIN : table->n_rows * 2;
+        size_t n_rows = table->n_rows == 0 ? ROWS_FIRST : table->n_rows * 2;
         struct key_row *rows = xcalloc(n_rows, sizeof(*rows));
         for (size_t i = 0; i < table->n_rows; i++)
             if (table->rows[i].job != 0)
@@ -202,5 +161,6 @@ void key_table_clear(struct key_table *table)
 
 struct core_entry *core_find(const struct core *core, uint64_t id)
 {
-    return find(&core->jobs, id);
+    struct map_link *link = map_find(&core->jobs.map, map_hash(id));
+    return link != NULL ? MAP_ITEM(link, struct core_entry, link) : NULL;
 }

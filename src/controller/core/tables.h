@@ -14,18 +14,14 @@ struct job_row {
 /* The rows have all jobs in order of their ids, like the list from `first` to `last`. A scan that reads ahead
  * in them takes a tenth of the time of one along the list, where each job is a wait for memory. */
 struct job_table {
-    struct core_entry **buckets;
-    size_t n_buckets, count;
+    struct map map; // by id
     struct core_entry *first, *last;
     struct job_row *rows;
-    size_t n_rows, rows_capacity; // at most about twice `count`
+    size_t n_rows, rows_capacity; // at most about twice as many
 };
 
 size_t job_table_after(
     const struct job_table *table, uint64_t id); // the first row with a higher id, or n_rows
-
-/* Where the chain of a job begins; the table must not be empty. */
-struct core_entry *const *job_table_bucket(const struct job_table *table, uint64_t id);
 
 struct core_entry *core_find(const struct core *core, uint64_t id);
 struct core_entry *job_table_add(struct job_table *table, struct job *job); // takes ownership of the job

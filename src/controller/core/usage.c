@@ -24,12 +24,13 @@ static bool is_live(const struct core_entry *entry)
 static void read_ahead(const struct core *core, const struct attempt_usage *items, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        __builtin_prefetch(job_table_bucket(&core->jobs, items[i].id.job));
+        __builtin_prefetch(map_bucket(&core->jobs.map, map_hash(items[i].id.job)));
     for (size_t i = 0; i < count; i++)
-        __builtin_prefetch(*job_table_bucket(&core->jobs, items[i].id.job));
+        __builtin_prefetch(*map_bucket(&core->jobs.map, map_hash(items[i].id.job)));
     for (size_t i = 0; i < count; i++) {
-        const struct core_entry *entry = *job_table_bucket(&core->jobs, items[i].id.job);
-        if (entry != NULL) {
+        struct map_link *first = *map_bucket(&core->jobs.map, map_hash(items[i].id.job));
+        if (first != NULL) {
+            const struct core_entry *entry = MAP_ITEM(first, struct core_entry, link);
             __builtin_prefetch(entry->job);
             __builtin_prefetch(entry->extra);
         }
@@ -39,7 +40,7 @@ static void read_ahead(const struct core *core, const struct attempt_usage *item
 void core_take_usages(struct core *core, const struct record_list *usages)
 {
     const struct attempt_usage *items = usages->items;
-    if (core->jobs.count > 0)
+    if (core->jobs.map.count > 0)
         read_ahead(core, items, usages->count);
     for (size_t i = 0; i < usages->count; i++) {
         struct core_entry *entry = core_find(core, items[i].id.job);

@@ -2,7 +2,7 @@
 /* Internals of the GPU history, for gpu_history.c and gpu_history_file.c. */
 #pragma once
 
-#include "base/name_table.h"
+#include "base/containers/name_table.h"
 #include "controller/history/gpu_history.h"
 
 #define HISTORY_UUID_SIZE 96U

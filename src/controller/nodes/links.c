@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/name_table.h"
+#include "base/containers/name_table.h"
 #include "base/strings.h"
 #include "controller/controller.h"
 #include "controller/nodes/join.h"

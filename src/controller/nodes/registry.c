@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/name_table.h"
+#include "base/containers/name_table.h"
 #include "controller/controller.h"
 
 #define KEY_BUCKETS 1024U

@@ -15,22 +15,6 @@
 #include "sched/cluster/node_index.h"
 #include "sched/cluster/partition.h"
 
-#define BUCKETS_FIRST 16U
-
-/* A slot of the table of names, which has slots_for(n_nodes) of them. */
-struct cluster_bucket {
-    uint64_t hash;
-    uint32_t node; // its position + 1; 0: empty
-};
-
-static uint64_t hash_name(const char *name)
-{
-    uint64_t hash = 0xcbf29ce484222325ULL;
-    for (; *name != '\0'; name++)
-        hash = (hash ^ (unsigned char)*name) * 0x100000001b3ULL;
-    return hash ^ (hash >> 32);
-}
-
 void cluster_init(struct cluster *cluster)
 {
     *cluster = (struct cluster){ .index = node_index_new() };
@@ -63,7 +47,7 @@ void cluster_clear(struct cluster *cluster)
     free(cluster->nodes);
     free(cluster->models);
     free(cluster->gpu_sizes);
-    free(cluster->names);
+    name_table_clear(&cluster->names);
     free(cluster->widths);
     free(cluster->dirty);
     node_index_free(cluster->index);
@@ -72,48 +56,10 @@ void cluster_clear(struct cluster *cluster)
 
 /* --- nodes by name --- */
 
-static size_t slots_for(size_t nodes)
-{
-    size_t slots = BUCKETS_FIRST;
-    while (slots < 2 * nodes)
-        slots *= 2;
-    return slots;
-}
-
-static void insert_name(struct cluster_bucket *slots, size_t n_slots, uint64_t hash, uint32_t position)
-{
-    size_t i = hash & (n_slots - 1);
-    while (slots[i].node != 0)
-        i = (i + 1) & (n_slots - 1);
-    slots[i] = (struct cluster_bucket){ hash, position + 1 };
-}
-
-/* The last node is new. */
-static void add_name(struct cluster *cluster)
-{
-    size_t last = cluster->n_nodes - 1, n_slots = slots_for(cluster->n_nodes);
-    if (cluster->names != NULL && slots_for(last) == n_slots) {
-        insert_name(cluster->names, n_slots, hash_name(cluster->nodes[last].name), (uint32_t)last);
-        return;
-    }
-    free(cluster->names);
-    cluster->names = xcalloc(n_slots, sizeof(*cluster->names));
-    for (size_t i = 0; i <= last; i++)
-        insert_name(cluster->names, n_slots, hash_name(cluster->nodes[i].name), (uint32_t)i);
-}
-
 struct cluster_node *cluster_find(const struct cluster *cluster, const char *name)
 {
-    if (cluster->n_nodes == 0)
-        return NULL;
-    size_t n_slots = slots_for(cluster->n_nodes);
-    uint64_t hash = hash_name(name);
-    for (size_t i = hash & (n_slots - 1); cluster->names[i].node != 0; i = (i + 1) & (n_slots - 1)) {
-        struct cluster_node *node = &cluster->nodes[cluster->names[i].node - 1];
-        if (cluster->names[i].hash == hash && strcmp(node->name, name) == 0)
-            return node;
-    }
-    return NULL;
+    size_t at = name_table_find(&cluster->names, name);
+    return at != NAME_NONE ? &cluster->nodes[at] : NULL;
 }
 
 struct cluster_node *cluster_node(struct cluster *cluster, const char *name)
@@ -129,7 +75,7 @@ struct cluster_node *cluster_node(struct cluster *cluster, const char *name)
     uint32_t position = (uint32_t)cluster->n_nodes++;
     node = &cluster->nodes[position];
     *node = (struct cluster_node){ .name = xstrdup(name), .position = position, .hold_from_ms = TIME_NEVER };
-    add_name(cluster);
+    name_table_add(&cluster->names, node->name, position);
     cluster_place_node(cluster, node);
     cluster_touch(cluster, node);
     return node;

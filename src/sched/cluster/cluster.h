@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/containers/name_table.h"
 #include "base/error.h"
 #include "base/strings.h"
 #include "sched/cluster/request.h"
@@ -124,10 +125,10 @@ struct cluster {
     size_t n_gpu_sizes;
     struct cluster_partition *partitions;
     size_t n_partitions;
-    struct node_index *index;     // updated by cluster_touch()
-    struct cluster_bucket *names; // nodes by name
-    uint32_t *widths;             // number of nodes by their number of usable GPUs, allocated or not
-    uint64_t version;             // incremented by every cluster_touch()
+    struct node_index *index; // updated by cluster_touch()
+    struct name_table names;  // nodes by name
+    uint32_t *widths;         // number of nodes by their number of usable GPUs, allocated or not
+    uint64_t version;         // incremented by every cluster_touch()
     struct cluster_totals totals;
     uint32_t node_jobs_max, node_starts_max; // jobs_max and starts_max of new nodes
     /* Nodes touched since the scheduler last ran, each once. */

@@ -23,12 +23,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/containers/map.h"
 #include "base/memory.h"
 #include "base/record.h"
 #include "sched/history/history_burst.h"
 #include "sched/history/history_cell.h"
 
-#define BUCKETS_MIN 64U // it stays a power of two
 #define STRENGTH    16.0
 #define FIRST_STAGE 5U // bins before it, up to 45 s, are no stages
 
@@ -41,16 +41,16 @@ struct history_cell {
     struct cell_key key;
     uint32_t samples;
     struct run_histogram runs;
-    struct history_cell *chain, *newer, *older;
+    struct map_link link;
+    struct history_cell *newer, *older;
 };
 
 struct history {
-    size_t max_cells, n_cells;
+    size_t max_cells;
     int64_t default_ms;
     struct run_belief prior;
     struct burst_table *bursts;
-    struct history_cell **buckets;
-    size_t n_buckets;
+    struct map cells;
     struct history_cell *newest, *oldest;
     struct cell_key forgotten[BASIS_COMMAND_LIMIT]; // by the last history_add()
     size_t n_forgotten;
@@ -80,8 +80,6 @@ struct history *history_new(size_t max_cells, int64_t default_ms)
     history->default_ms = default_ms > 0 ? default_ms : 1;
     run_belief_init(&history->prior, history->default_ms);
     history->bursts = burst_table_new();
-    history->n_buckets = BUCKETS_MIN;
-    history->buckets = xcalloc(BUCKETS_MIN, sizeof(struct history_cell *));
     return history;
 }
 
@@ -95,7 +93,7 @@ void history_free(struct history *history)
         history->oldest = newer;
     }
     burst_table_free(history->bursts);
-    free(history->buckets);
+    map_clear(&history->cells, NULL);
     free(history);
 }
 
@@ -117,12 +115,10 @@ static struct cell_key cell_key_of(const struct history_key *key, unsigned level
     };
 }
 
-static struct history_cell **bucket_of(const struct history *history, const struct cell_key *key)
+static uint64_t hash_of(const struct cell_key *key)
 {
-    uint64_t hash = key->stem ^ ((uint64_t)key->uid << 32 | key->gid);
-    hash = (hash ^ (hash >> 31)) * 0x9e3779b97f4a7c15ULL;
-    hash = (hash ^ (hash >> 29) ^ ((uint64_t)key->basis << 32 | key->gpu_milli)) * 0xbf58476d1ce4e5b9ULL;
-    return &history->buckets[(hash >> 32) & (history->n_buckets - 1)];
+    uint64_t hash = map_hash_add(map_hash(key->stem), (uint64_t)key->uid << 32 | key->gid);
+    return map_hash_add(hash, (uint64_t)key->basis << 32 | key->gpu_milli);
 }
 
 static bool key_equal(const struct cell_key *a, const struct cell_key *b)
@@ -131,19 +127,17 @@ static bool key_equal(const struct cell_key *a, const struct cell_key *b)
            a->stem == b->stem;
 }
 
-static struct history_cell *find_cell(const struct history *history, const struct cell_key *key)
+static struct history_cell *cell_at(struct map_link *link)
 {
-    struct history_cell *cell = *bucket_of(history, key);
-    while (cell != NULL && !key_equal(&cell->key, key))
-        cell = cell->chain;
-    return cell;
+    return MAP_ITEM(link, struct history_cell, link);
 }
 
-static void enter_bucket(struct history *history, struct history_cell *cell)
+static struct history_cell *find_cell(const struct history *history, const struct cell_key *key)
 {
-    struct history_cell **bucket = bucket_of(history, &cell->key);
-    cell->chain = *bucket;
-    *bucket = cell;
+    struct map_link *link = map_find(&history->cells, hash_of(key));
+    while (link != NULL && !key_equal(&cell_at(link)->key, key))
+        link = map_find_next(link);
+    return link != NULL ? cell_at(link) : NULL;
 }
 
 static void enter_list(struct history *history, struct history_cell *cell)
@@ -171,22 +165,9 @@ static void forget_oldest(struct history *history)
     }
     if (history->n_forgotten < LEVEL_LAST)
         history->forgotten[history->n_forgotten++] = cell->key;
-    struct history_cell **link = bucket_of(history, &cell->key);
-    while (*link != cell)
-        link = &(*link)->chain;
-    *link = cell->chain;
+    map_remove(&history->cells, &cell->link);
     leave_list(history, cell);
     free(cell);
-    history->n_cells--;
-}
-
-static void grow(struct history *history)
-{
-    history->n_buckets *= 4;
-    free(history->buckets);
-    history->buckets = xcalloc(history->n_buckets, sizeof(struct history_cell *));
-    for (struct history_cell *cell = history->oldest; cell != NULL; cell = cell->newer)
-        enter_bucket(history, cell);
 }
 
 /* The cell, created if it is new, moved to the newest end of the list. */
@@ -198,15 +179,12 @@ static struct history_cell *touch_cell(struct history *history, const struct cel
         enter_list(history, cell);
         return cell;
     }
-    if (history->n_cells >= history->max_cells)
+    if (history->cells.count >= history->max_cells)
         forget_oldest(history);
-    if (history->n_cells >= history->n_buckets * 2)
-        grow(history);
     cell = xcalloc(1, sizeof(*cell));
     cell->key = *key;
-    enter_bucket(history, cell);
+    map_add(&history->cells, &cell->link, hash_of(key));
     enter_list(history, cell);
-    history->n_cells++;
     return cell;
 }
 

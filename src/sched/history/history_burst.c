@@ -27,6 +27,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "base/containers/map.h"
 #include "base/memory.h"
 
 #define GAP_MS     INT64_C(30000) // between submissions of one burst: a person's next command takes longer
@@ -39,9 +40,8 @@
 #define STEPS_MAX  32U                 // and bursts altogether
 #define FLOOR      1e-9                // minimum probability: evidence may contradict the prior
 
-#define LIVE_MAX    65536U // bursts with jobs: some 25 MB
-#define KEPT_MAX    16384U // bursts without
-#define BUCKETS_MIN 64U    // it stays a power of two
+#define LIVE_MAX 65536U // bursts with jobs: some 25 MB
+#define KEPT_MAX 16384U // bursts without
 
 /* Members that ended in a bin, or that are known to run until after its start. */
 struct evidence {
@@ -65,14 +65,14 @@ struct burst {
     struct weights *weights; // what the evidence comes to; NULL before there is more than one
     double stick;            // how much of the centre before it is carried over
     void *owner;
-    struct burst *previous, *next;      // of its class
-    struct burst *by_number, *by_class; // in their buckets; by class only the last of a chain
-    struct burst *older, *newer;        // of those without jobs
+    struct burst *previous, *next;       // of its class
+    struct map_link by_number, by_class; // by class only the last of a chain
+    struct burst *older, *newer;         // of those without jobs
 };
 
 struct burst_table {
-    struct burst **numbers, **classes;
-    size_t n_buckets, n_bursts, n_kept;
+    struct map numbers, classes;
+    size_t n_kept;
     struct burst *oldest, *newest; // without jobs
     uint64_t last_number;
     double share[RUN_BINS];               // of the centre's own bin, by the centre
@@ -95,9 +95,6 @@ static void weights_of_logs(const float logs[RUN_BINS], float ret[RUN_BINS])
 struct burst_table *burst_table_new(void)
 {
     struct burst_table *table = xcalloc(1, sizeof(*table));
-    table->n_buckets = BUCKETS_MIN;
-    table->numbers = xcalloc(BUCKETS_MIN, sizeof(struct burst *));
-    table->classes = xcalloc(BUCKETS_MIN, sizeof(struct burst *));
     for (int centre = 0; centre < (int)RUN_BINS; centre++) {
         double sum = 0, reach = 0;
         for (int bin = 0; bin < (int)RUN_BINS; bin++)
@@ -124,90 +121,37 @@ static void burst_free(struct burst *burst)
     free(burst);
 }
 
+static void release(struct map_link *link)
+{
+    burst_free(MAP_ITEM(link, struct burst, by_number));
+}
+
 void burst_table_free(struct burst_table *table)
 {
     if (table == NULL)
         return;
-    for (size_t i = 0; i < table->n_buckets; i++) {
-        while (table->numbers[i] != NULL) {
-            struct burst *burst = table->numbers[i];
-            table->numbers[i] = burst->by_number;
-            burst_free(burst);
-        }
-    }
-    free(table->numbers);
-    free(table->classes);
+    map_clear(&table->classes, NULL);
+    map_clear(&table->numbers, release);
     free(table);
 }
 
 /* --- tables --- */
 
-static struct burst **number_bucket(const struct burst_table *table, uint64_t number)
-{
-    return &table->numbers[number & (table->n_buckets - 1)];
-}
-
-static struct burst **class_bucket(const struct burst_table *table, uint64_t class_hash)
-{
-    return &table->classes[class_hash & (table->n_buckets - 1)];
-}
-
 struct burst *burst_find(const struct burst_table *table, uint64_t number)
 {
-    struct burst *burst = number != 0 ? *number_bucket(table, number) : NULL;
-    while (burst != NULL && burst->number != number)
-        burst = burst->by_number;
-    return burst;
+    struct map_link *link = number != 0 ? map_find(&table->numbers, map_hash(number)) : NULL;
+    return link != NULL ? MAP_ITEM(link, struct burst, by_number) : NULL;
 }
 
 static struct burst *last_of_class(const struct burst_table *table, uint64_t class_hash)
 {
-    struct burst *burst = *class_bucket(table, class_hash);
-    while (burst != NULL && burst->class_hash != class_hash)
-        burst = burst->by_class;
-    return burst;
+    struct map_link *link = map_find(&table->classes, map_hash(class_hash));
+    return link != NULL ? MAP_ITEM(link, struct burst, by_class) : NULL;
 }
 
 static void enter_classes(struct burst_table *table, struct burst *burst)
 {
-    struct burst **bucket = class_bucket(table, burst->class_hash);
-    burst->by_class = *bucket;
-    *bucket = burst;
-}
-
-static void enter_numbers(struct burst_table *table, struct burst *burst)
-{
-    struct burst **bucket = number_bucket(table, burst->number);
-    burst->by_number = *bucket;
-    *bucket = burst;
-}
-
-static void leave_classes(struct burst_table *table, const struct burst *burst)
-{
-    struct burst **link = class_bucket(table, burst->class_hash);
-    while (*link != burst)
-        link = &(*link)->by_class;
-    *link = burst->by_class;
-}
-
-static void grow(struct burst_table *table)
-{
-    struct burst **old = table->numbers;
-    size_t n_old = table->n_buckets;
-    table->n_buckets *= 4;
-    free(table->classes);
-    table->numbers = xcalloc(table->n_buckets, sizeof(struct burst *));
-    table->classes = xcalloc(table->n_buckets, sizeof(struct burst *));
-    for (size_t i = 0; i < n_old; i++) {
-        while (old[i] != NULL) {
-            struct burst *burst = old[i];
-            old[i] = burst->by_number;
-            enter_numbers(table, burst);
-            if (burst->next == NULL)
-                enter_classes(table, burst);
-        }
-    }
-    free(old);
+    map_add(&table->classes, &burst->by_class, map_hash(burst->class_hash));
 }
 
 static void keep(struct burst_table *table, struct burst *burst)
@@ -240,21 +184,17 @@ static void reckon_stick(struct burst *burst)
 /* Its neighbours follow each other from now on. */
 static void forget(struct burst_table *table, struct burst *burst)
 {
-    struct burst **link = number_bucket(table, burst->number);
-    while (*link != burst)
-        link = &(*link)->by_number;
-    *link = burst->by_number;
+    map_remove(&table->numbers, &burst->by_number);
     if (burst->previous != NULL)
         burst->previous->next = burst->next;
     if (burst->next != NULL) {
         burst->next->previous = burst->previous;
         reckon_stick(burst->next);
     } else {
-        leave_classes(table, burst);
+        map_remove(&table->classes, &burst->by_class);
         if (burst->previous != NULL)
             enter_classes(table, burst->previous);
     }
-    table->n_bursts--;
     burst_free(burst);
 }
 
@@ -272,8 +212,6 @@ static struct burst *burst_at(struct burst *last, int64_t submit_ms)
 static struct burst *open_burst(
     struct burst_table *table, struct burst *last, uint64_t class_hash, int64_t submit_ms)
 {
-    if (table->n_bursts >= table->n_buckets * 2)
-        grow(table);
     struct burst *burst = xcalloc(1, sizeof(*burst));
     *burst = (struct burst){
         .number = ++table->last_number,
@@ -284,13 +222,12 @@ static struct burst *open_burst(
         .previous = last,
     };
     if (last != NULL) {
-        leave_classes(table, last);
+        map_remove(&table->classes, &last->by_class);
         last->next = burst;
     }
     reckon_stick(burst);
     enter_classes(table, burst);
-    enter_numbers(table, burst);
-    table->n_bursts++;
+    map_add(&table->numbers, &burst->by_number, map_hash(burst->number));
     return burst;
 }
 
@@ -303,7 +240,7 @@ void burst_hold(struct burst_table *table, struct burst *burst)
 uint64_t burst_join(struct burst_table *table, uint64_t class_hash, int64_t submit_ms)
 {
     struct burst *last = last_of_class(table, class_hash), *burst = burst_at(last, submit_ms);
-    if (burst == NULL && table->n_bursts - table->n_kept >= LIVE_MAX)
+    if (burst == NULL && table->numbers.count - table->n_kept >= LIVE_MAX)
         return 0;
     if (burst == NULL)
         return open_burst(table, last, class_hash, submit_ms)->number;

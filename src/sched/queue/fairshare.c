@@ -24,16 +24,13 @@
 #include "base/record.h"
 #include "sched/cluster/cluster.h"
 
-#define BUCKETS_MIN 64U
-
 /* GPU-seconds per share added to the usage of every account: the first GPU-hour makes little difference, so a
  * new user is ahead, but not by orders of magnitude. */
 #define USAGE_FLOOR 3600.0
 
 void fairshare_init(struct fairshare *fairshare, double half_life_ms)
 {
-    *fairshare = (struct fairshare){ .half_life_ms = half_life_ms, .n_buckets = BUCKETS_MIN };
-    fairshare->buckets = xcalloc(BUCKETS_MIN, sizeof(struct account *));
+    *fairshare = (struct fairshare){ .half_life_ms = half_life_ms };
 }
 
 void fairshare_clear(struct fairshare *fairshare)
@@ -43,38 +40,20 @@ void fairshare_clear(struct fairshare *fairshare)
         free(account);
         account = next;
     }
-    free(fairshare->buckets);
+    map_clear(&fairshare->accounts, NULL);
     *fairshare = (struct fairshare){ 0 };
 }
 
-static size_t bucket_of(const struct fairshare *fairshare, uint32_t id, enum account_kind kind)
+/* A bijection: no two accounts have the same. */
+static uint64_t hash_of(uint32_t id, enum account_kind kind)
 {
-    uint64_t hash = ((uint64_t)id * 4 + kind) * 0x9e3779b97f4a7c15ULL;
-    return (hash >> 32) % fairshare->n_buckets;
-}
-
-static void enter_bucket(struct fairshare *fairshare, struct account *account)
-{
-    struct account **bucket = &fairshare->buckets[bucket_of(fairshare, account->id, account->kind)];
-    account->chain = *bucket;
-    *bucket = account;
-}
-
-static void grow(struct fairshare *fairshare)
-{
-    fairshare->n_buckets *= 4;
-    free(fairshare->buckets);
-    fairshare->buckets = xcalloc(fairshare->n_buckets, sizeof(struct account *));
-    for (struct account *account = fairshare->first; account != NULL; account = account->next)
-        enter_bucket(fairshare, account);
+    return map_hash((uint64_t)kind << 32 | id);
 }
 
 static struct account *find(const struct fairshare *fairshare, uint32_t id, enum account_kind kind)
 {
-    struct account *account = fairshare->buckets[bucket_of(fairshare, id, kind)];
-    while (account != NULL && (account->id != id || account->kind != kind))
-        account = account->chain;
-    return account;
+    struct map_link *link = map_find(&fairshare->accounts, hash_of(id, kind));
+    return link != NULL ? MAP_ITEM(link, struct account, link) : NULL;
 }
 
 struct account_limits fairshare_default_limits(const struct fairshare *fairshare, enum account_kind kind)
@@ -89,17 +68,14 @@ struct account *fairshare_account(struct fairshare *fairshare, uint32_t id, enum
     struct account *account = find(fairshare, id, kind);
     if (account != NULL)
         return account;
-    if (fairshare->n_accounts >= fairshare->n_buckets * 2)
-        grow(fairshare);
     account = xcalloc(1, sizeof(*account));
     account->id = id;
     account->kind = kind;
     account->shares = 1;
     account->limits = fairshare_default_limits(fairshare, kind);
-    enter_bucket(fairshare, account);
+    map_add(&fairshare->accounts, &account->link, hash_of(id, kind));
     *(fairshare->last != NULL ? &fairshare->last->next : &fairshare->first) = account;
     fairshare->last = account;
-    fairshare->n_accounts++;
     return account;
 }
 

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "base/containers/map.h"
 #include "base/error.h"
 
 struct queue_class;
@@ -58,26 +59,26 @@ struct account {
     int64_t held_at_ms;
     double factor; // last value used by the scheduler; see fairshare_factor()
     struct account_limits limits;
-    uint32_t running;             // running jobs
-    uint32_t aside, aside_milli;  // jobs that the scheduler has parked, and their GPUs: limits count them
-    bool had_turn;                // it had one, and others may wait for theirs (sched/sched_rank.c)
-    uint32_t gpu_milli;           // GPUs held
-    uint64_t charged_milli;       // and charged for
-    uint32_t waiting;             // waiting jobs
-    bool is_counted;              // it has jobs and is included in the total
-    struct queue_class *classes;  // of a user: all of its classes
-    size_t n_own;                 // of these: classes with an own priority (sched/sched_own.c)
-    bool is_own_stale;            // their order must be recomputed
-    struct queue_class *parked;   // classes held back by this account's limit
-    struct account *chain, *next; // in its bucket; in order of creation
+    uint32_t running;            // running jobs
+    uint32_t aside, aside_milli; // jobs that the scheduler has parked, and their GPUs: limits count them
+    bool had_turn;               // it had one, and others may wait for theirs (sched/sched_rank.c)
+    uint32_t gpu_milli;          // GPUs held
+    uint64_t charged_milli;      // and charged for
+    uint32_t waiting;            // waiting jobs
+    bool is_counted;             // it has jobs and is included in the total
+    struct queue_class *classes; // of a user: all of its classes
+    size_t n_own;                // of these: classes with an own priority (sched/sched_own.c)
+    bool is_own_stale;           // their order must be recomputed
+    struct queue_class *parked;  // classes held back by this account's limit
+    struct map_link link;        // in fairshare->accounts
+    struct account *next;        // in order of creation
 };
 
 struct fairshare {
     double half_life_ms;
     bool has_group_shares; // shares of groups are configured
     struct fairshare_total top;
-    struct account **buckets;
-    size_t n_buckets, n_accounts;
+    struct map accounts; // by id and kind
     struct account *first, *last;
     struct account_limits user_limits, group_limits; // defaults for new accounts
 };

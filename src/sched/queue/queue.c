@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Classes are in a hash table by key; each has a list of its jobs ordered by (submit time, id). queue_tree.c
+ * Classes are in a map by key; each has a list of its jobs ordered by (submit time, id). queue_tree.c
  * orders the classes. A class is in the tree exactly while it has jobs and is not parked.
  */
 #include "sched/queue/queue.h"
@@ -11,16 +11,19 @@
 #include "base/memory.h"
 #include "sched/queue/queue_tree.h"
 
-#define BUCKETS_MIN 64U
-
 void queue_init(struct queue *queue)
 {
-    *queue = (struct queue){ .n_buckets = BUCKETS_MIN, .kinds_version = 1 };
-    queue->buckets = xcalloc(queue->n_buckets, sizeof(struct queue_class *));
+    *queue = (struct queue){ .kinds_version = 1 };
 }
 
-static void class_free(struct queue_class *class)
+static struct queue_class *class_at(struct map_link *link)
 {
+    return MAP_ITEM(link, struct queue_class, link);
+}
+
+static void class_free(struct map_link *link)
+{
+    struct queue_class *class = class_at(link);
     request_clear(&class->key.request);
     free(class->brief);
     free(class);
@@ -28,24 +31,8 @@ static void class_free(struct queue_class *class)
 
 void queue_clear(struct queue *queue)
 {
-    for (size_t i = 0; i < queue->n_buckets; i++) {
-        struct queue_class *class = queue->buckets[i];
-        while (class != NULL) {
-            struct queue_class *next = class->chain;
-            class_free(class);
-            class = next;
-        }
-    }
-    free(queue->buckets);
+    map_clear(&queue->classes, class_free);
     *queue = (struct queue){ 0 };
-}
-
-/* The finalizer of splitmix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection. */
-static uint64_t mix(uint64_t value)
-{
-    value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-    return value ^ (value >> 31);
 }
 
 uint64_t class_key_hash(const struct class_key *key)
@@ -55,7 +42,7 @@ uint64_t class_key_hash(const struct class_key *key)
         key->burst, key->stage, request_hash(&key->request) };
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        hash = mix(hash + parts[i] + 0x9e3779b97f4a7c15ULL);
+        hash = map_hash_add(hash, parts[i]);
     return hash;
 }
 
@@ -68,51 +55,27 @@ static bool key_equal(const struct class_key *a, const struct class_key *b)
            request_equal(&a->request, &b->request);
 }
 
-static struct queue_class **bucket_of(const struct queue *queue, const struct class_key *key)
+static struct queue_class *find(const struct queue *queue, const struct class_key *key, uint64_t hash)
 {
-    return &queue->buckets[class_key_hash(key) % queue->n_buckets];
-}
-
-static void enter_bucket(struct queue *queue, struct queue_class *class)
-{
-    struct queue_class **bucket = bucket_of(queue, &class->key);
-    class->chain = *bucket;
-    *bucket = class;
-}
-
-static void grow(struct queue *queue)
-{
-    struct queue_class **old = queue->buckets;
-    size_t n_old = queue->n_buckets;
-    queue->n_buckets *= 4;
-    queue->buckets = xcalloc(queue->n_buckets, sizeof(struct queue_class *));
-    for (size_t i = 0; i < n_old; i++) {
-        while (old[i] != NULL) {
-            struct queue_class *class = old[i];
-            old[i] = class->chain;
-            enter_bucket(queue, class);
-        }
-    }
-    free(old);
+    struct map_link *link = map_find(&queue->classes, hash);
+    while (link != NULL && !key_equal(&class_at(link)->key, key))
+        link = map_find_next(link);
+    return link != NULL ? class_at(link) : NULL;
 }
 
 struct queue_class *queue_hold_class(struct queue *queue, const struct class_key *key, bool *ret_is_new)
 {
-    struct queue_class *class = *bucket_of(queue, key);
-    while (class != NULL && !key_equal(&class->key, key))
-        class = class->chain;
+    uint64_t hash = class_key_hash(key);
+    struct queue_class *class = find(queue, key, hash);
     *ret_is_new = class == NULL;
     if (class == NULL) {
-        if (queue->n_classes >= queue->n_buckets * 2)
-            grow(queue);
         class = xcalloc(1, sizeof(*class));
         class->key = *key;
         request_copy(&class->key.request, &key->request);
         class->number = ++queue->last_number;
-        class->heap = mix(class->number);
+        class->heap = map_hash(class->number);
         class->is_fresh = true;
-        enter_bucket(queue, class);
-        queue->n_classes++;
+        map_add(&queue->classes, &class->link, hash);
     }
     class->users++;
     return class;
@@ -124,12 +87,8 @@ void queue_drop_class(struct queue *queue, struct queue_class *class)
     if (--class->users > 0)
         return;
     assert(class->length == 0);
-    struct queue_class **link = bucket_of(queue, &class->key);
-    while (*link != class)
-        link = &(*link)->chain;
-    *link = class->chain;
-    queue->n_classes--;
-    class_free(class);
+    map_remove(&queue->classes, &class->link);
+    class_free(&class->link);
 }
 
 static bool is_older(const struct queue_entry *a, const struct queue_entry *b)

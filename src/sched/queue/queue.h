@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/containers/map.h"
 #include "sched/cluster/node_index.h"
 #include "sched/cluster/request.h"
 
@@ -101,13 +102,12 @@ struct queue_class {
     int64_t oldest_ms;       // submit time of the oldest head in this subtree
     int64_t oldest_fixed_ms; // the same without preemptible jobs, which yield to all others
     bool has_fresh;
-    struct queue_class *chain; // in its bucket
+    struct map_link link; // in queue->classes
 };
 
 struct queue {
     struct queue_class *root;
-    struct queue_class **buckets; // all referenced classes, by key
-    size_t n_buckets, n_classes;
+    struct map classes; // all referenced ones, by key
     uint64_t last_number;
     size_t length; // waiting jobs in the tree and in parked classes
     struct queue_kind kinds[QUEUE_KINDS];

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/name_table.h"
+#include "base/containers/name_table.h"
 #include "wire/tls/context.h"
 #include "wire/tls/dial.h"
 #include "wire/tls/pump.h"

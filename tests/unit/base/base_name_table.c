@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/name_table.h"
+#include "base/containers/name_table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -70,11 +70,11 @@ static void a_scan_in_pages_visits_each_job_once_in_order(void **state)
         if (old != NULL && id - old->job->id > AHEAD / 2)
             job_table_remove(&core.jobs, old);
         if (id % 500 == 0) {
-            assert_int_equal(check_pages(&core, 0, 64), core.jobs.count);
+            assert_int_equal(check_pages(&core, 0, 64), core.jobs.map.count);
             (void)check_pages(&core, chance((uint32_t)id), 1 + chance(100));
         }
     }
-    assert_true(core.jobs.count < JOBS); // some were removed
+    assert_true(core.jobs.map.count < JOBS); // some were removed
     job_table_clear(&core.jobs);
 }
 
@@ -88,7 +88,7 @@ static void removed_jobs_leave_no_rows_behind_for_ever(void **state)
         (void)add(&core, id);
         job_table_remove(&core.jobs, core_find(&core, id - 100));
     }
-    assert_int_equal(core.jobs.count, 100);
+    assert_int_equal(core.jobs.map.count, 100);
     assert_true(core.jobs.n_rows < 1000);
     assert_int_equal(check_pages(&core, 19950, 3), 50);
     for (uint64_t id = 19901; id <= 20000; id++)

@@ -107,7 +107,7 @@ static void accounts_are_found_again_and_groups_are_not_users(void **state)
     assert_ptr_not_equal(fairshare_account(f, 0, ACCOUNT_GROUP), first);
     assert_int_equal(first->limits.jobs, 7);
     assert_int_equal(fairshare_account(f, 0, ACCOUNT_GROUP)->limits.jobs, 0);
-    assert_int_equal(f->n_accounts, 1001);
+    assert_int_equal(f->accounts.count, 1001);
 }
 
 static void the_factor_is_0_at_ones_share_and_rises_by_1_when_use_doubles(void **state)

@@ -89,7 +89,7 @@ static void equal_keys_are_one_class_and_any_difference_makes_another(void **sta
         classes[i] = queue_hold_class(&f->queue, &keys[i], &is_new);
         assert_true(is_new);
     }
-    assert_int_equal(f->queue.n_classes, 10);
+    assert_int_equal(f->queue.classes.count, 10);
     for (size_t i = 0; i < 10; i++) {
         assert_ptr_equal(queue_hold_class(&f->queue, &keys[i], &is_new), classes[i]);
         assert_false(is_new);
@@ -97,7 +97,7 @@ static void equal_keys_are_one_class_and_any_difference_makes_another(void **sta
         queue_drop_class(&f->queue, classes[i]);
         queue_drop_class(&f->queue, classes[i]);
     }
-    assert_int_equal(f->queue.n_classes, 0);
+    assert_int_equal(f->queue.classes.count, 0);
 }
 
 static void a_class_lives_empty_while_somebody_holds_it(void **state)
@@ -108,7 +108,7 @@ static void a_class_lives_empty_while_somebody_holds_it(void **state)
     queue_remove(&f->queue, &f->entries[1]);
     queue_remove(&f->queue, &f->entries[1]); // harmless
     assert_null(queue_first(&f->queue));
-    assert_int_equal(f->queue.n_classes, 1);
+    assert_int_equal(f->queue.classes.count, 1);
     assert_int_equal(f->queue.length, 0);
     assert_int_equal(queue_position(&f->queue, &f->entries[1]), 0);
     assert_sound(f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/name_table.h"
+#include "base/containers/name_table.h"
 
 #include <stdlib.h>
 #include <string.h>
