@@ -41,6 +41,7 @@ static const struct record_field fields[] = {
     RECORD_FIELD(332, RECORD_SIZE, struct job_usage, gpu_memory_cap, 0),
     RECORD_FIELD(333, RECORD_SIZE, struct job_usage, gpu_memory_over, 0),
     RECORD_FIELD(334, RECORD_U64, struct job_usage, over_ms, 0),
+    RECORD_FIELD(335, RECORD_U64, struct job_usage, first_use_ms, 0),
     RECORD_FIELD(73, RECORD_TIME, struct job_usage, checkpointed_ms, 0),
 };
 const struct record_type job_usage_record = RECORD_TYPE(7, "usage", struct job_usage, fields);
@@ -60,6 +61,12 @@ struct optional usage_utilization_peak_milli(const struct job_usage *usage)
 {
     bool is_known = is_valid(usage, USAGE_UTILIZATION);
     return optional_if(is_known, is_known ? usage->utilization_peak_milli : 0);
+}
+
+struct optional usage_first_use_ms(const struct job_usage *usage)
+{
+    bool is_known = usage != NULL && usage->first_use_ms > 0;
+    return optional_if(is_known, is_known ? usage->first_use_ms : 0);
 }
 
 struct optional usage_gpu_memory_peak(const struct job_usage *usage)

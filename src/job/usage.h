@@ -62,6 +62,9 @@ struct job_usage {
     uint64_t gpu_memory_cap;  // bytes on one GPU; 0: none
     uint64_t gpu_memory_over; // bytes used on a GPU on which they exceed the cap; 0: on none
     uint64_t over_ms;         // for how long they have
+    /* From its start to the first sample in which a process of it was on one of its GPUs, without the time in
+     * which it was paused; 0: none was seen, or there was a gap before. */
+    uint64_t first_use_ms;
     /* Status reports of the job. */
     uint32_t progress_ppm;   // of PROGRESS_WHOLE
     char *status;            // or NULL
@@ -77,6 +80,7 @@ extern const struct record_type job_usage_record;
  */
 struct optional usage_utilization_milli(const struct job_usage *usage);
 struct optional usage_utilization_peak_milli(const struct job_usage *usage);
+struct optional usage_first_use_ms(const struct job_usage *usage);
 struct optional usage_gpu_memory_peak(const struct job_usage *usage);
 struct optional usage_gpu_memory_size(const struct job_usage *usage);
 struct optional usage_energy_mj(const struct job_usage *usage);

@@ -53,6 +53,7 @@ static void add_numbers(const struct job_usage *usage, struct job_usage *merged)
     merged->energy_mj += usage->energy_mj;
     merged->memory_peak = higher_number(merged->memory_peak, usage->memory_peak);
     merged->idle_gpu_ms += usage->idle_gpu_ms;
+    merged->first_use_ms = higher_number(merged->first_use_ms, usage->first_use_ms);
     if (merged->xid == 0 && usage->xid != 0) {
         merged->xid = usage->xid;
         merged->fault = xstrdup(usage->fault);

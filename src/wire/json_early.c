@@ -27,3 +27,19 @@ json_t *json_early_saved(const struct json_job_view *view)
     const struct job_park *park = job_park(view->job);
     return park->granted_ms != 0 ? json_text_seconds(park->saved_ms) : json_null();
 }
+
+json_t *json_early_start(const struct json_job_view *view)
+{
+    return json_text_string(view->early_start);
+}
+
+json_t *json_early_parked_at(const struct json_job_view *view)
+{
+    return json_text_time(job_park(view->job)->is_early == 0 ? job_park(view->job)->since_ms : 0);
+}
+
+json_t *json_early_parked_s(const struct json_job_view *view)
+{
+    int64_t parked_ms = job_parked_ms(view->job, view->now_ms) - job_early_ms(view->job, view->now_ms);
+    return parked_ms > 0 ? json_text_seconds(parked_ms) : json_null();
+}

@@ -188,17 +188,6 @@ static json_t *make_suspended_at(const struct json_job_view *view)
     return json_text_time(view->job->state == JOB_RUNNING ? job_run(view->job)->suspended_ms : 0);
 }
 
-static json_t *make_parked_at(const struct json_job_view *view)
-{
-    return json_text_time(job_park(view->job)->is_early == 0 ? job_park(view->job)->since_ms : 0);
-}
-
-static json_t *make_parked_s(const struct json_job_view *view)
-{
-    int64_t parked_ms = job_parked_ms(view->job, view->now_ms) - job_early_ms(view->job, view->now_ms);
-    return parked_ms > 0 ? json_text_seconds(parked_ms) : json_null();
-}
-
 static json_t *make_parked_bytes(const struct json_job_view *view)
 {
     return json_or_null(job_park(view->job)->bytes);
@@ -462,14 +451,18 @@ static const struct {
           "while it is parked: saving, parked, waiting (for its GPUs) or restoring; early: it has started on "
           "the CPU, and waits for its GPUs. Its `state` is running" },
         json_early_park },
-    { { "parked_at", "string|null", "since when it is parked" }, make_parked_at },
-    { { "parked_seconds", "number|null", "for how long its attempt was parked, so far" }, make_parked_s },
+    { { "parked_at", "string|null", "since when it is parked" }, json_early_parked_at },
+    { { "parked_seconds", "number|null", "for how long its attempt was parked, so far" },
+        json_early_parked_s },
     { { "early_seconds", "number|null", "for how long it ran before it had its GPUs, so far" },
         json_early_seconds },
     { { "gpus_at", "string|null", "when a job that had started early was given its GPUs" },
         json_early_gpus_at },
     { { "saved_seconds", "number|null", "of `early_seconds`: how long it ran before it waited for a GPU" },
         json_early_saved },
+    { { "early_start", "string|null",
+          "while it waits: whether it starts before its GPUs are free, and why (`yes, ...` or `no, ...`)" },
+        json_early_start },
     { { "parked_bytes", "integer|null", "contents of its GPU memory that are in host memory" },
         make_parked_bytes },
     { { "return_at", "string|null", "time at which the parked job returns by itself" }, make_return_at },

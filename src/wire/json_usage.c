@@ -61,6 +61,7 @@ json_t *json_usage_write(const struct job_usage *usage, bool is_whole)
         { "idle_since", json_text_time(usage->idle_since_ms) },
         { "idle_s", json_text_seconds((int64_t)usage->idle_ms) },
         { "gpus_idle_s", gpus(usage) },
+        { "first_use_seconds", thousandths(usage_first_use_ms(usage)) },
         { "share", json_text_string(usage->share) },
         { "share_why", json_text_string(usage->share_why) },
         { "gpu_memory_cap_bytes",

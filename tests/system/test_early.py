@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 import harness
+from nvml import Nvml
 from test_devices import CTL, feature, nodes  # noqa: F401: a fixture
 
 pytestmark = pytest.mark.root
@@ -240,6 +241,136 @@ def test_it_needs_its_cpus_and_its_memory_beside_what_runs(early, gate, nodes): 
         assert instance.wait(job)['state'] == 'done'
     whole = instance.post_job(['true'], gpus=0, cpus=cpus)  # and nothing is left of it
     assert instance.wait(whole)['state'] == 'done'
+
+
+# --- without having asked ---
+
+# Waits for a line in its first argument, if that is none, and then opens a GPU and ends with its second.
+LATE = TRY + r'''
+print(os.getpid(), flush=True)
+if len(sys.argv) > 1:
+    open(sys.argv[1]).readline()
+print(look("{ctl}"), flush=True)
+sys.exit(int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+'''
+
+
+@pytest.fixture
+def late(place, nodes):  # noqa: F811
+    """A program that is the same command with each argument."""
+    path = os.path.join(place, 'late.py')
+    with open(path, 'w', encoding='ascii') as file:
+        file.write(LATE.replace('{ctl}', f'{nodes}/nvidiactl'))
+    os.chmod(path, 0o755)
+    return ['/usr/bin/python3', path]
+
+
+def hold(instance, gate):
+    """A job that has the only GPU until the gate opens."""
+    job = instance.post_job(gate.command(), gpus=1, time_limit='1m')
+    instance.wait(job, 'running')
+    return job
+
+
+def let_it_learn(instance, late, gate, inner):
+    """A job of the program that is asked to start early, and says that it needs 2 s before its GPU."""
+    hold(instance, gate)
+    job = instance.post_job([*late, inner.path], gpus=1, early=True)
+    starts_early(instance, job)
+    harness.until(lambda: instance.job(job)['early_seconds'] > 2.2, 'no time passes')
+    inner.open()
+    harness.until(lambda: has_asked(instance, job), 'nothing waits')
+    gate.open()
+    assert instance.wait(job)['saved_seconds'] > 2
+
+
+@pytest.fixture
+def gates(tmp_path):
+    """Gates in order, one for each job that holds the GPU or is held up."""
+    made = [harness.Gate(str(tmp_path)) for _ in range(4)]
+    yield made
+    for one in made:
+        one.close()
+
+
+def test_a_command_that_used_its_gpu_late_starts_early_by_itself(early, gates, late):
+    instance = early('--early', 'auto')
+    let_it_learn(instance, late, gates[0], gates[1])
+    hold(instance, gates[2])
+    other = instance.post_job(['true'], gpus=1)
+    assert instance.job(other)['early_start'] is None  # nothing is known of it
+    instance.mgpu('cancel', other, check=True)
+    refuses = instance.post_job(late, gpus=1, no_early=True)
+    assert (instance.job(refuses)['state'], instance.job(refuses)['early_start']) == ('queued', None)
+    instance.mgpu('cancel', refuses, check=True)
+    job = instance.post_job(late, gpus=1)
+    starts_early(instance, job)
+    gates[2].open()
+    assert instance.wait(job)['state'] == 'done'
+
+
+def test_what_was_learnt_is_there_after_a_restart(early, gates, late):
+    instance = early('--early', 'auto')
+    let_it_learn(instance, late, gates[0], gates[1])
+    instance.kill()
+    instance.start()
+    hold(instance, gates[2])
+    held = instance.post_job(late, gpus=1, hold=True)
+    assert instance.job(held)['early_start'].startswith('yes, the latest run of this command took 2'), instance.job(held)
+    assert 'yes, the latest run' in instance.mgpu('show', held, check=True).out
+    assert 'starts before its GPUs are free: yes' in instance.mgpu('why', held).out
+    instance.mgpu('release', held, check=True)
+    starts_early(instance, held)
+    gates[2].open()
+    assert instance.wait(held)['state'] == 'done'
+
+
+def test_only_those_that_ask_start_early_where_the_site_says_so(early, gates, late):
+    instance = early()
+    let_it_learn(instance, late, gates[0], gates[1])
+    hold(instance, gates[2])
+    job = instance.post_job(late, gpus=1)
+    asked = instance.post_job(late, gpus=1, early=True, priority=-1)
+    assert (instance.job(job)['state'], instance.job(job)['early_start']) == ('queued', None)
+    assert instance.job(asked)['early_start'] == 'yes, as it was submitted with --early'
+    gates[2].open()
+    assert instance.wait(job)['early_seconds'] is None
+
+
+def test_a_command_that_fails_without_its_gpu_starts_as_usual_from_then_on(early, gates, late):
+    instance = early('--early', 'auto')
+    let_it_learn(instance, late, gates[0], gates[1])
+    hold(instance, gates[2])
+    job = instance.post_job([*late, '/nowhere', '7'], gpus=1)  # ends before it opens the GPU
+    assert instance.wait(job)['gpus_at'] is None
+    again = instance.post_job(late, gpus=1)
+    assert instance.job(again)['early_start'].startswith('no, when this command was started early'), instance.job(again)
+    gates[2].open()
+    assert instance.wait(again)['early_seconds'] is None
+    let_it_learn(instance, late, gates[3], harness.Gate(os.path.dirname(gates[0].path)))  # it is asked, and gets there
+    assert instance.job(instance.post_job(late, gpus=1, hold=True))['early_start'].startswith('yes')
+
+
+def test_a_first_use_is_seen_in_samples_too(early, gates, late, place):
+    machine = Nvml(place)
+    machine.add(bus=0x3b, uuid='GPU-a')
+    machine.write()
+    instance = early('--early', 'auto', *machine.arguments, gpus='auto')
+    job = instance.post_job([*late, gates[0].path], gpus=1)
+    instance.wait(job, 'running')
+    said(instance, job, 'begun')
+    harness.until(lambda: (instance.job(job)['usage'] or {'sampled_seconds': 0})['sampled_seconds'] > 2.5, 'no samples')
+    assert instance.job(job)['usage']['first_use_seconds'] is None
+    machine.say(f'process 0 compute {instance.output(job).split()[1]} 512')
+    machine.write()
+    harness.until(lambda: instance.job(job)['usage']['first_use_seconds'] is not None, 'its process is not seen')
+    assert 2 < instance.job(job)['usage']['first_use_seconds'] < 60
+    machine.lines.clear()
+    machine.write()
+    gates[0].open()
+    instance.wait(job)
+    held = instance.post_job(late, gpus=1, hold=True)
+    assert instance.job(held)['early_start'].startswith('yes, the latest run'), instance.job(held)
 
 
 # --- what can happen to it ---

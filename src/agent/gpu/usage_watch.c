@@ -155,6 +155,8 @@ static void open_meter(struct watched *watched, int dirfd, int64_t boot_ms, int6
     }
     if (!is_loaded)
         usage_meter_init(&watched->meter, watched->id.job, watched->id.attempt, n_grants, began_ms);
+    if (watched->spec.is_early)
+        watched->meter.unused_from_ms = 0; // it may have waited for them, which is in its record
     usage_meter_enforce(&watched->meter, watched->spec.share, watched->spec.share_why);
 }
 

@@ -20,6 +20,7 @@
 
 #define SAMPLE_MAX_MS     5000
 #define FIRST_SAMPLE_MS   1000                // maximum time that the first sample covers
+#define UNSEEN_MS         5000                // between samples, in which a first use is missed
 #define IDLE_GAP_MS       60000               // a restarted agent is back sooner
 #define IDLE_PERCENT      2U                  // GPU utilization below this is none
 #define IDLE_CPU_PERCENT  5U                  // of one CPU
@@ -45,6 +46,7 @@ static const struct record_field fields[] = {
     RECORD_FIELD(10, RECORD_U32, struct usage_meter, memory, 0),
     RECORD_FIELD(11, RECORD_U32, struct usage_meter, power, 0),
     RECORD_SUBLIST(12, struct usage_meter, usage, 1, &job_usage_record),
+    RECORD_FIELD(13, RECORD_I64, struct usage_meter, unused_from_ms, 0),
 };
 const struct record_type usage_meter_record = RECORD_TYPE(62, "usage meter", struct usage_meter, fields);
 
@@ -61,6 +63,7 @@ void usage_meter_init(
         .job = job,
         .attempt = attempt,
         .last_ms = started_ms,
+        .unused_from_ms = started_ms,
         .gpus = { xcalloc(n_grants, sizeof(struct meter_gpu)), n_grants },
         .usage = { xcalloc(1, sizeof(struct job_usage)), 1 },
     };
@@ -358,6 +361,35 @@ static void note_excess(struct usage_meter *meter, const struct sum *sum, uint64
     usage->over_ms = was_over && sum->over != 0 ? usage->over_ms + passed_ms : 0;
 }
 
+static bool is_on_its_gpus(
+    const struct usage_meter *meter, const struct record_list *grants, const struct record_list *gpus)
+{
+    for (size_t i = 0; i < grants->count; i++) {
+        const struct gpu_state *gpu = find_gpu(gpus, (const struct gpu_grant *)grants->items + i);
+        if (gpu != NULL && is_seen_on(meter, gpu))
+            return true;
+    }
+    return false;
+}
+
+static void note_first_use(struct usage_meter *meter, const struct record_list *grants,
+    const struct usage_sample *sample, uint64_t real_ms)
+{
+    struct job_usage *usage = meter->usage.items;
+    if (meter->unused_from_ms == 0)
+        return;
+    if (real_ms > UNSEEN_MS) {
+        meter->unused_from_ms = 0;
+        return;
+    }
+    if (sample->host.is_paused)
+        meter->unused_from_ms += (int64_t)real_ms;
+    if (!is_on_its_gpus(meter, grants, sample->gpus))
+        return;
+    usage->first_use_ms = (uint64_t)(sample->boot_ms - meter->unused_from_ms);
+    meter->unused_from_ms = 0;
+}
+
 void usage_meter_enforce(struct usage_meter *meter, const char *share, const char *why)
 {
     struct job_usage *usage = meter->usage.items;
@@ -388,6 +420,7 @@ void usage_meter_add(
             ((struct meter_gpu *)meter->gpus.items)[i].idle_ms = 0;
     }
     note_strays(meter, grants, sample->gpus);
+    note_first_use(meter, grants, sample, real_ms);
     note_idleness(meter, &sum, sample);
     note_excess(meter, &sum, passed_ms);
     if (meter->gpus.count > 0)

@@ -33,6 +33,10 @@ void show_print_early(const struct page *page)
     _cleanup_buffer_ struct buffer text = { 0 };
     double seconds;
     bool has_gpus = field_is_known(page->job, "gpus_at");
+    if (field_is_known(page->job, "early_start")) {
+        _cleanup_free_ char *start = field_shown(page->job, "early_start");
+        show_print_line(page, "early start", start);
+    }
     if (!field_measured(page->job, "early_seconds", &seconds))
         return;
     bool is_over = has_gpus || !field_is(page->job, "state", "running");

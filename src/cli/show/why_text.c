@@ -425,5 +425,9 @@ void why_print(const struct view *view, const json_t *job, const json_t *why, FI
         (void)fprintf(out, "%s. %zu things block it:\n", start, count);
     if (job != NULL)
         print_parks(view, job, out);
+    if (job != NULL && field_is_known(job, "early_start")) {
+        _cleanup_free_ char *early = field_shown(job, "early_start");
+        (void)fprintf(out, "It starts before its GPUs are free: %s.\n", early);
+    }
     why_print_reasons(view, why, out);
 }

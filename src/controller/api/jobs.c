@@ -160,6 +160,8 @@ static json_t *write_job(struct serve *serve, const struct job *job, unsigned sh
     _cleanup_free_ char *bar =
         (shown & SHOW_WHY) != 0 && job->state != JOB_DONE ? look_at_park(core, &view) : NULL;
     (void)bar; // the view's sentence lies in it
+    _cleanup_free_ char *early = (shown & SHOW_WHY) != 0 ? core_describe_early(core, job) : NULL;
+    view.early_start = early;
     struct json_rank *ranks = core_ranks_look(core, job->id);
     for (size_t rank = 0; ranks != NULL && rank < job_node_count(job); rank++)
         ranks[rank].unreachable_ms = unreachable_ms(core, job, rank);

@@ -8,7 +8,9 @@
 #include "base/parse.h"
 #include "controller/config/options.h"
 
-static const char *const mode_names[EARLY_MODES] = { [EARLY_NEVER] = "never", [EARLY_ASKED] = "asked" };
+static const char *const mode_names[EARLY_MODES] = {
+    [EARLY_NEVER] = "never", [EARLY_ASKED] = "asked", [EARLY_AUTO] = "auto"
+};
 
 static int set_mode(void *target, const char *value, struct error *err)
 {
@@ -18,7 +20,10 @@ static int set_mode(void *target, const char *value, struct error *err)
             options->early.mode = (enum early_mode)mode;
             return 0;
         }
-    return error_set(err, -EINVAL, "--early: '%.40s' is neither never nor asked", value);
+    (void)error_set(err, -EINVAL, "--early: invalid value '%.40s'", value);
+    return error_hint(err,
+        "never: no job starts before its GPUs are free; asked: those that request it; auto: also those "
+        "whose command used its GPUs late before");
 }
 
 static int set_within(void *target, const char *value, struct error *err)
@@ -28,8 +33,10 @@ static int set_within(void *target, const char *value, struct error *err)
 }
 
 const struct option_row early_rows[] = {
-    { 0, "early", "never|asked",
-        "which jobs start before their GPUs are free: none, or those that request it", set_mode, "asked" },
+    { 0, "early", "never|asked|auto",
+        "which jobs start before their GPUs are free: none, those that request it, or also those whose "
+        "command used its GPUs late before",
+        set_mode, "asked" },
     { 0, "early-within", "TIME", "how long before its GPUs are probably free a job starts at the earliest",
         set_within, "2m" },
     { 0, NULL, NULL, NULL, NULL },

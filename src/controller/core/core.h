@@ -121,6 +121,7 @@ struct park_settings {
 enum early_mode {
     EARLY_NEVER,
     EARLY_ASKED, // those that request it
+    EARLY_AUTO,  // also those whose command used its GPUs late before (concerns/early_commands.c)
     EARLY_MODES,
 };
 
@@ -432,6 +433,9 @@ void core_each_notification(const struct core *core, uint64_t job,
 struct sched *core_sched(const struct core *core);
 /* A hash of the job's command: jobs of a user with the same hash take similar times. */
 uint64_t core_stem(const struct job *job);
+/* Whether a job that waits starts early when it is next for its GPUs, and why, as "yes, ..." or "no, ...";
+ * NULL: nothing is known or asked. The caller frees it. */
+char *core_describe_early(const struct core *core, const struct job *job);
 /* Policy, placement etc. as lines "key=value", then the settings of single users and groups; the caller frees
  * it. */
 char *core_settings_text(const struct core *core);

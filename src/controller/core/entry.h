@@ -51,6 +51,7 @@ struct core_extra {
     struct park_answers *parking;       // park.c: of its nodes to the latest order; NULL: none yet
     char *park_bar;                     // park_rule.c: why the rule must not park it; NULL: it may
     bool is_asking;                     // early.c: it waits, and may start before its GPUs are free
+    bool is_early_unasked;              // early_commands.c: it runs before it has its GPUs, and did not ask
     bool is_allocated_here;             // by this mgpud, not by an earlier one or in a backup
     uint32_t n_counted;                 // counts.c: waiting elements of an array
     int64_t parked_since_ms;            // counts.c: wall clock: since when it is parked; 0: it is not

@@ -66,6 +66,7 @@ struct core {
     struct core_park_proofs *park_proofs;
     struct core_park_rule *park_rule;
     struct core_earlies *earlies;
+    struct core_early_commands *early_commands;
     struct core_budgets *budgets;
     struct notifications *notifications; // NULL: none so far
     struct adopt_question *questions;    // adoptions whose node was asked about their process

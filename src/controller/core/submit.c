@@ -169,7 +169,10 @@ static void complete_ask(
     ask.own_priority = core_priority_is_own(core, who, job->ask, &nothing);
     ask.log_max = smaller_limit(ask.log_max, core->options.log_max);
     ask.private_tmp = (ask.private_tmp || core->options.is_tmp_private) && ask.adopted_pid == 0;
-    ask.early = ask.early && !job_spec_is_interactive(spec) && spec->image == NULL;
+    if (job_spec_is_interactive(spec) || spec->image != NULL) { // they start as usual
+        ask.no_early = ask.no_early || ask.gpus > 0;
+        ask.early = false;
+    }
     bool is_singleton = ask.after != NULL && strstr(ask.after, AFTER_SINGLETON) != NULL;
     _cleanup_free_ char *after = is_singleton ? replace_singleton(core, job) : NULL;
     ask.after = is_singleton ? after : ask.after;

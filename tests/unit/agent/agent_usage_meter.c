@@ -107,6 +107,45 @@ static void what_was_not_measured_is_not_claimed(void **state)
     assert_int_equal(bucket.busy, USAGE_NOT_KNOWN);
 }
 
+static void put_on(struct box *box, uint32_t gpu)
+{
+    box->gpus[gpu].processes = (struct record_list){ &box->process, 1 };
+}
+
+static void the_first_use_is_its_first_process_on_a_gpu_of_its_own(void **state)
+{
+    struct box *box = *state;
+    grant(box, 2);
+    assert_false(usage_first_use_ms(add(box, 1000)).is_known);
+    put_on(box, 2); // not its own
+    assert_false(usage_first_use_ms(add(box, 1000)).is_known);
+    put_on(box, 1);
+    assert_int_equal(usage_first_use_ms(add(box, 1500)).value, 3500);
+    assert_int_equal(usage_first_use_ms(add(box, 1000)).value, 3500);
+}
+
+static void time_in_which_it_was_paused_is_none_before_its_first_use(void **state)
+{
+    struct box *box = *state;
+    grant(box, 1);
+    (void)add(box, 1000);
+    box->host.is_paused = true;
+    (void)add(box, 4000);
+    box->host.is_paused = false;
+    put_on(box, 0);
+    assert_int_equal(usage_first_use_ms(add(box, 1000)).value, 2000);
+}
+
+static void a_first_use_during_a_gap_is_not_known(void **state)
+{
+    struct box *box = *state;
+    grant(box, 1);
+    (void)add(box, 1000);
+    put_on(box, 0);
+    assert_false(usage_first_use_ms(add(box, 6000)).is_known);
+    assert_false(usage_first_use_ms(add(box, 1000)).is_known);
+}
+
 static void a_long_gap_counts_as_a_short_one(void **state)
 {
     struct box *box = *state;
@@ -401,6 +440,9 @@ int main(void)
         CASE(before_the_first_sample_there_is_no_usage),
         CASE(utilization_is_the_mean_over_time_and_gpus),
         CASE(what_was_not_measured_is_not_claimed),
+        CASE(the_first_use_is_its_first_process_on_a_gpu_of_its_own),
+        CASE(time_in_which_it_was_paused_is_none_before_its_first_use),
+        CASE(a_first_use_during_a_gap_is_not_known),
         CASE(a_long_gap_counts_as_a_short_one),
         CASE(memory_is_its_own_where_processes_are_told_apart),
         CASE(memory_is_the_gpus_where_they_are_not),

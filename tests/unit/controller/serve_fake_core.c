@@ -236,6 +236,12 @@ char *core_why_not_parked(const struct core *core, const struct job *job)
     return NULL;
 }
 
+char *core_describe_early(const struct core *core, const struct job *job)
+{
+    (void)core, (void)job;
+    return NULL;
+}
+
 int64_t core_idle_end_ms(const struct core *core, const struct job *job)
 {
     return job->ask->idle_timeout_ms;

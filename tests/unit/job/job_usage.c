@@ -62,7 +62,7 @@ static void what_was_not_measured_is_not_known(void **state)
 {
     static struct optional (*const readers[])(const struct job_usage *usage) = { usage_utilization_milli,
         usage_utilization_peak_milli, usage_gpu_memory_peak, usage_gpu_memory_size, usage_energy_mj,
-        usage_memory_peak };
+        usage_memory_peak, usage_first_use_ms };
     const struct job_usage nothing = { 0 };
     const struct job_usage all = { .valid =
                                        USAGE_UTILIZATION | USAGE_GPU_MEMORY | USAGE_ENERGY | USAGE_MEMORY,
@@ -71,7 +71,8 @@ static void what_was_not_measured_is_not_known(void **state)
         .gpu_memory_peak = 5,
         .gpu_memory_size = 5,
         .energy_mj = 5,
-        .memory_peak = 5 };
+        .memory_peak = 5,
+        .first_use_ms = 5 };
     for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
         assert_false(readers[i](NULL).is_known);
         assert_false(readers[i](&nothing).is_known);

@@ -14,6 +14,7 @@
 #include "controller/core/change.h"
 #include "controller/core/clock.h"
 #include "controller/core/concern.h"
+#include "controller/core/concerns/early_commands.h"
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"
 #include "controller/core/state.h"
@@ -23,7 +24,7 @@
 #define EARLY_FEATURE "early" // of nodes, see agent/confine/node_features.c
 
 struct core_earlies {
-    size_t n_asking; // waiting jobs that may start early
+    size_t n_asking; // waiting jobs that asked for it
     int64_t due_ms;  // boot clock: when the scheduler is asked again; TIME_NEVER: not by itself
 };
 
@@ -43,13 +44,21 @@ static void count(struct core *core, struct core_entry *entry)
     core->earlies->n_asking += is_now ? 1 : (size_t)-1;
 }
 
+/* It asked, or jobs like it use their GPUs late. */
+static bool is_candidate(const struct core *core, const struct job *job)
+{
+    bool is_auto = core->options.early.mode == EARLY_AUTO && job->state == JOB_QUEUED && !job_is_array(job) &&
+                   !job->ask->no_early;
+    return is_asking(job) || (is_auto && early_commands_is_late(core, job));
+}
+
 /* An attempt that was given back may have been because of this: the next one starts as usual. */
 static bool may_start(void *arg, uint64_t job, uint32_t position)
 {
     const struct core *core = arg;
     const struct core_entry *entry = core_find(core, job);
     const struct core_node *node = core_find_node(core, sched_cluster(core->sched)->nodes[position].name);
-    if (entry == NULL || !is_asking(entry->job) || core_extra(entry)->returns > 0 || node == NULL ||
+    if (entry == NULL || !is_candidate(core, entry->job) || core_extra(entry)->returns > 0 || node == NULL ||
         !node->is_up || node->n_orphaned > 0 || node->is_behind_gap)
         return false;
     const struct node_feature *feature = core_find_feature(node, EARLY_FEATURE);
@@ -105,7 +114,9 @@ static bool find(struct core *core, struct sched_early *ret)
 
 static bool is_wanted(const struct core *core)
 {
-    return core->earlies->n_asking > 0 && core->options.early.mode != EARLY_NEVER;
+    enum early_mode mode = core->options.early.mode;
+    return (core->earlies->n_asking > 0 && mode != EARLY_NEVER) ||
+           (mode == EARLY_AUTO && early_commands_has_late(core));
 }
 
 /* While something waits for a pass, nobody knows what is next; it is durable after that. */
@@ -143,13 +154,14 @@ static void run(struct core *core)
 
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
-    (void)news;
+    early_commands_note(core, entry, news->event);
     if (entry->job->ask->early || core_extra(entry)->is_asking)
         count(core, entry);
 }
 
 static void on_resume(struct core *core, struct core_entry *entry)
 {
+    early_commands_note_start(entry);
     count(core, entry);
 }
 
@@ -161,6 +173,7 @@ static void on_gone(struct core *core, struct core_entry *entry)
 
 static void init(struct core *core)
 {
+    early_commands_init(core);
     core->earlies = xcalloc(1, sizeof(*core->earlies));
     core->earlies->due_ms = TIME_NEVER;
 }
@@ -168,12 +181,19 @@ static void init(struct core *core)
 static void clear(struct core *core)
 {
     free(take_ptr(core->earlies));
+    early_commands_free(core);
 }
+
+static const struct core_kind kinds[] = {
+    { .kind = EARLY_COMMAND_KIND, .load = early_commands_load },
+    { 0 },
+};
 
 const struct core_concern core_concern_early = {
     .name = "early",
     .init = init,
     .free = clear,
+    .kinds = kinds,
     .resume = on_resume,
     .event = on_event,
     .gone = on_gone,
