@@ -83,39 +83,6 @@ static void take_change(void *arg, const struct setting *setting, const char *be
         keep(reloading, setting->key, before, after);
 }
 
-/* What can be changed changes places; the rest of `fresh` is given up with what was in force before. */
-static void take_up(struct controller_options *options, struct controller_options *fresh)
-{
-    struct controller_options before = *options, after = *fresh;
-    options->sched = after.sched;
-    options->external = after.external;
-    options->health = after.health;
-    options->idle = after.idle;
-    options->notifications = after.notifications;
-    options->are_priorities_of_all = after.are_priorities_of_all;
-    options->max_time_ms = after.max_time_ms;
-    options->default_time_ms = after.default_time_ms;
-    options->grace_ms = after.grace_ms;
-    options->start_patience_ms = after.start_patience_ms;
-    options->keep_jobs_ms = after.keep_jobs_ms;
-    options->keep_max = after.keep_max;
-    options->user_max_queued = after.user_max_queued;
-    options->user_max_stored = after.user_max_stored;
-#define SWAP(member_) (options->member_ = after.member_, fresh->member_ = before.member_)
-    SWAP(priority_group);
-    SWAP(accounts);
-    SWAP(n_accounts);
-    SWAP(partitions);
-    SWAP(n_partitions);
-    SWAP(roles);
-    SWAP(notes);
-    SWAP(n_notes);
-    SWAP(warnings);
-    SWAP(files);
-    SWAP(n_files);
-#undef SWAP
-}
-
 int reload(struct controller *controller, int argc, char **argv)
 {
     struct controller_options fresh;
@@ -136,7 +103,7 @@ int reload(struct controller *controller, int argc, char **argv)
     }
     struct reloading reloading = { .options = &controller->options, .fresh = &fresh };
     settings_compare(&controller->options, &fresh, take_change, &reloading);
-    take_up(&controller->options, &fresh);
+    settings_take_up(&controller->options, &fresh);
     reload_warn(&controller->options);
     struct core_options options = reload_core_options(controller);
     core_configure(controller->core, clock_boot_ms(), clock_wall_ms(), &options);

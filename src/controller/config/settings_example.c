@@ -14,16 +14,24 @@ static bool is_plain(const char *value)
            value[0] != '%';
 }
 
-static void print_row(const struct option_row *row, bool is_live)
+static void print_row(const struct option_row *row)
 {
     if (row->help == NULL)
         return;
-    (void)printf("\n# %s%s\n", row->help, is_live ? "" : " (takes effect at a restart)");
+    (void)printf("\n# %s\n", row->help);
     if (row->argument != NULL && row->preset != NULL)
         (void)printf("# %s\n", row->argument);
     const char *value = row->preset != NULL ? row->preset : row->argument != NULL ? row->argument : "true";
     const char *quote = row->preset == NULL || is_plain(value) ? "" : "\"";
     (void)printf("#%s: %s%s%s\n", row->name, quote, value, quote);
+}
+
+static void print_rows(bool is_live)
+{
+    for (const struct settings_table *table = settings_tables; table->rows != NULL; table++)
+        for (const struct option_row *row = table->rows; row->name != NULL && table->is_live == is_live;
+             row++)
+            print_row(row);
 }
 
 void settings_print_example(void)
@@ -32,10 +40,9 @@ void settings_print_example(void)
         "# Settings of mgpud, see mgpud(8). Each line below shows a default, or what can be given; remove "
         "the '#'\n"
         "# at its beginning to change it. 'systemctl reload mgpud' reads this file again; it ends no job.\n"
-        "# 'mgpud --check-config' finds mistakes, 'mgpu config list --origin' shows what is in force.\n");
-    for (const struct settings_table *table = settings_tables; table->rows != NULL; table++)
-        for (const struct option_row *row = table->rows; row->name != NULL; row++)
-            print_row(row, table->is_live);
+        "# 'mgpud --check-config' finds mistakes, 'mgpu config list --origin' shows what is in force.\n"
+        "\n# --- These take effect at a reload ---\n");
+    print_rows(true);
     (void)printf("\n# Users and groups with limits or shares of their own\n"
                  "#users:\n"
                  "#  ada: { max-gpus: 8, shares: 2 }\n"
@@ -52,4 +59,6 @@ void settings_print_example(void)
                  "#  admin: [ada]\n"
                  "#  operator: [bo, \"group:staff\"]\n"
                  "#  others: user\n");
+    (void)printf("\n# --- These take effect at a restart of mgpud, which ends no job either ---\n");
+    print_rows(false);
 }

@@ -415,6 +415,65 @@ static void what_differs_is_told_with_what_needs_a_restart(void **state)
     settings_clear(&after);
 }
 
+/* A value of the row that is not its default, or NULL: `options` then has it. */
+static const char *set_other_value(struct controller_options *options, const struct option_row *row)
+{
+    static const char *const values[] = { "7", "77s", "3G", "fifo", "first-fit", "never", "avoid", "ignore",
+        "all", "auto", "kill", "on", "0.7", "root", "http://127.0.0.1:9/x", "77", "root@localhost",
+        "operators", "off", "own" };
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        struct error err = { 0 };
+        if (row->preset != NULL && strcmp(row->preset, values[i]) == 0)
+            continue;
+        if (settings_set(options, row->name, row->argument != NULL ? values[i] : NULL, "test", &err) == 0)
+            return values[i];
+    }
+    return NULL;
+}
+
+/* Words that are pointers differ between two settings that are equal. */
+static void assert_taken_up(const struct option_row *row)
+{
+    struct controller_options now, same, fresh;
+    struct error err = { 0 };
+    assert_int_equal(settings_default(&now, true, &err), 0);
+    assert_int_equal(settings_default(&same, true, &err), 0);
+    assert_int_equal(settings_default(&fresh, true, &err), 0);
+    if (set_other_value(&fresh, row) == NULL)
+        fail_msg("%s: none of the values of this test is one of it", row->name);
+    const struct controller_options before = now, equal = same, wanted = fresh;
+    settings_take_up(&now, &fresh);
+    uint64_t words[4][offsetof(struct controller_options, notes) / sizeof(uint64_t)];
+    memcpy(words[0], &before, sizeof(words[0]));
+    memcpy(words[1], &equal, sizeof(words[1]));
+    memcpy(words[2], &wanted, sizeof(words[2]));
+    memcpy(words[3], &now, sizeof(words[3]));
+    size_t changed = 0;
+    for (size_t i = 0; i < sizeof(words[0]) / sizeof(uint64_t); i++) {
+        if (words[0][i] != words[1][i] || words[0][i] == words[2][i])
+            continue;
+        changed++;
+        if (words[3][i] != words[2][i])
+            fail_msg(
+                "%s: called live, and not taken up by a reload (byte %zu)", row->name, i * sizeof(uint64_t));
+    }
+    if (changed == 0)
+        fail_msg("%s: the value of this test changes nothing", row->name);
+    settings_clear(&now);
+    settings_clear(&same);
+    settings_clear(&fresh);
+}
+
+static void a_reload_takes_up_every_setting_that_is_called_live(void **state)
+{
+    size_t count = 0;
+    (void)state;
+    for (const struct settings_table *table = settings_tables; table->rows != NULL; table++)
+        for (const struct option_row *row = table->rows; table->is_live && row->name != NULL; row++, count++)
+            assert_taken_up(row);
+    assert_true(count > 40);
+}
+
 #define CASE(test_) cmocka_unit_test_setup_teardown(test_, setup, teardown)
 
 int main(void)
@@ -430,6 +489,7 @@ int main(void)
         CASE(a_file_too_long_or_no_file_is_refused),
         CASE(drop_ins_come_in_order_and_the_command_line_last),
         CASE(what_differs_is_told_with_what_needs_a_restart),
+        cmocka_unit_test(a_reload_takes_up_every_setting_that_is_called_live),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
