@@ -4,6 +4,7 @@
 import errno
 import os
 import select
+import shutil
 import signal
 import time
 
@@ -224,6 +225,10 @@ def test_a_cancelled_job_is_asked_and_then_made_to_end(box, gate, bell):
     (['-o', 'fixed/%j.out', 'true'], 'you may not create files in fixed; the job cannot write its output there'),
     (['-o', 'fixed/there', 'true'], 'you may not write to fixed/there; the job cannot write its output to it'),
     (['--venv', 'folder', 'true'], 'folder is no virtual environment: it has no bin/activate; python3 -m venv folder makes one'),
+    (['--conda', './folder', 'true'], '--conda ./folder: the folder is no environment of conda'),
+    (['--input', 'missing', 'cat'], 'no such file: missing; the job cannot start without its input'),
+    (['--input', 'folder', 'cat'], 'folder is a directory; the job cannot read its input from it'),
+    (['--image', 'net:1', '--image-runtime', 'apptainer', 'true'], '--image-runtime apptainer: there is no apptainer here'),
     (['--notify', 'slack', 'true'], '--notify slack: command not found in PATH; a target is mail, a URL or a command'),
     (['-J', 'run-{seed}', 'true'], '{seed} in -J is not replaced: there is no --sweep seed=VALUES'),
     (['--sweep', 'lr=1,2', '-o', 'out-{seed}', 'true'], '{seed} in -o is not replaced: there is no --sweep seed=VALUES'),
@@ -234,6 +239,8 @@ def test_a_cancelled_job_is_asked_and_then_made_to_end(box, gate, bell):
     (['-C', 'folder', 'inside'], "inside is not in PATH; to run the file in the job's directory, use ./inside"),
 ])
 def test_what_will_fail_is_told_at_submit(box, place, words, warning):
+    if 'apptainer' in words and shutil.which('apptainer'):
+        pytest.skip('apptainer is installed')
     os.mkdir(f'{place}/folder')
     for name, mode in (('plain.sh', 0o644), ('plain.py', 0o755), ('folder/inside', 0o755)):
         with open(f'{place}/{name}', 'w', encoding='ascii') as out:
@@ -244,10 +251,48 @@ def test_what_will_fail_is_told_at_submit(box, place, words, warning):
         with open(f'{place}/{name}/there', 'w', encoding='ascii') as out:
             os.fchmod(out.fileno(), 0o444)
         os.chmod(f'{place}/{name}', mode)
-    done = box.mgpu('submit', '--hold', '-g', '0', '--', *words, cwd=place) if words[0][0] != '-' else \
-        box.mgpu('submit', '--hold', '-g', '0', *words, cwd=place)
+    os.mkdir(f'{place}/bin')
+    os.symlink('/bin/true', f'{place}/bin/conda')
+    env = {'CONDA_EXE': f'{place}/bin/conda'}
+    done = box.mgpu('submit', '--hold', '-g', '0', '--', *words, cwd=place, env=env) if words[0][0] != '-' else \
+        box.mgpu('submit', '--hold', '-g', '0', *words, cwd=place, env=env)
     assert done.code == 0 and f'warning: {warning}' in done.err and done.err.count('\n') == 1, done
     assert box.mgpu('submit', '-q', '--hold', '-g', '0', *words, cwd=place).err == ''
+
+
+@pytest.mark.parametrize(('before', 'words', 'strays', 'line'), [
+    ([], ['python3', '-c', 'pass', '-g', '2'], '-g 2', '-g 2 -- python3 -c pass'),
+    (['-J', 'a b'], ['true', '-g2', 'x'], '-g2', "-J 'a b' -g2 -- true x"),
+    ([], ['true', '--gpus=2', 'x', '--time', '4h', '-t', '1:00:00'], '--gpus=2 --time 4h', '--gpus=2 --time 4h -- true x -t 1:00:00'),
+    ([], ['true', '-M', '64G', '-m', '8G'], '-M 64G -m 8G', '-M 64G -m 8G -- true'),
+    ([], ['true', '-G', '0-1', '--preemptible', '--on-timeout', 'requeue'], '-G 0-1 --preemptible --on-timeout requeue',
+     '-G 0-1 --preemptible --on-timeout requeue -- true'),
+])
+@pytest.mark.parametrize('verb', ['submit', 'run'])
+def test_an_option_after_the_command_is_told_and_the_command_gets_it(box, place, verb, before, words, strays, line):
+    with open(f'{place}/show', 'w', encoding='ascii') as out:
+        out.write('#!/bin/sh\nprintf "<%s>" "$@"\n')
+    os.chmod(f'{place}/show', 0o755)
+    words = ['./show' if word == 'true' else word for word in words]
+    done = box.mgpu(verb, *before, *words, cwd=place)
+    line = line.replace('true', './show')
+    told = f'warning: {strays} after the command is passed to {words[0]}; for mgpu: mgpu {verb} {line}\n'
+    assert done.code == 0 and told in done.err, done
+    if verb == 'run' and words[0] == './show':
+        assert done.out == ''.join(f'<{word}>' for word in words[1:]), done
+    for quiet in (['-q', *before], [*before, '--']):
+        done = box.mgpu('submit', *quiet, *words, cwd=place)
+        assert done.code == 0 and 'after the command' not in done.err, done
+
+
+@pytest.mark.parametrize('words', [
+    ['sh', '-c', 'true'], ['ls', '-a', '.'], ['head', '-c', '4', '/dev/null'], ['true', '-t', '8', '-c', '4', '-M', '3', '-N', '2', '-p', '8080'],
+    ['true', '--name', 'x', '--output', 'y', '--time', '5', '--seed', '1', '-J', 'x', '-e', '10'], ['true', '-g', 'verbose', '--gpus', 'all'],
+    ['true', '-g'], ['true', '--', '-'], ["true -g 2"],
+])
+def test_options_that_programs_have_as_well_are_passed_without_a_word(box, words):
+    done = box.mgpu('submit', '--hold', '-g', '0', *words)
+    assert done.code == 0 and 'after the command' not in done.err, done
 
 
 @pytest.mark.parametrize('words', [['true'], ['sh', '-c', 'nosuch'], ['nosuch | cat'], ['-E', 'PATH=/x', 'nosuch'],

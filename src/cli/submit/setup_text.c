@@ -13,21 +13,24 @@
 
 #define MARK_MAX 2048
 
+#define MODULE_SEARCH                                                                                        \
+    "if ! command -v module >/dev/null 2>&1; then\n"                                                         \
+    "  for mgpu_file in \"${MODULESHOME:-}/init/sh\" \"${LMOD_PKG:-}/init/sh\" "                             \
+    "/etc/profile.d/modules.sh "                                                                             \
+    "/etc/profile.d/lmod.sh /usr/share/modules/init/sh /usr/share/lmod/lmod/init/sh; do\n"                   \
+    "    if [ -r \"$mgpu_file\" ]; then . \"$mgpu_file\"; break; fi\n"                                       \
+    "  done\n"                                                                                               \
+    "fi\n"
+
 static const char module_text[] =
-    "if ! command -v module >/dev/null 2>&1; then\n"
-    "  for mgpu_file in \"${MODULESHOME:-}/init/sh\" \"${LMOD_PKG:-}/init/sh\" /etc/profile.d/modules.sh "
-    "/etc/profile.d/lmod.sh /usr/share/modules/init/sh /usr/share/lmod/lmod/init/sh; do\n"
-    "    if [ -r \"$mgpu_file\" ]; then . \"$mgpu_file\"; break; fi\n"
-    "  done\n"
-    "fi\n"
-    "if ! command -v module >/dev/null 2>&1; then\n"
-    "  echo \"mgpu: --module: there are no environment modules on this node\" >&2; exit 1\n"
-    "fi\n"
-    "for mgpu_name in %s; do\n"
-    "  module load \"$mgpu_name\" ||\n"
-    "    { echo \"mgpu: --module: $mgpu_name cannot be loaded\" >&2; exit 1; }\n"
-    "done\n"
-    "unset mgpu_file mgpu_name\n";
+    MODULE_SEARCH "if ! command -v module >/dev/null 2>&1; then\n"
+                  "  echo \"mgpu: --module: there are no environment modules on this node\" >&2; exit 1\n"
+                  "fi\n"
+                  "for mgpu_name in %s; do\n"
+                  "  module load \"$mgpu_name\" ||\n"
+                  "    { echo \"mgpu: --module: $mgpu_name cannot be loaded\" >&2; exit 1; }\n"
+                  "done\n"
+                  "unset mgpu_file mgpu_name\n";
 
 #define CONDA_SEARCH                                                                                         \
     "mgpu_conda=\n"                                                                                          \
@@ -69,6 +72,37 @@ static const char venv_text[] =
     ". \"$mgpu_name/bin/activate\" ||\n"
     "  { echo \"mgpu: --venv: $mgpu_name cannot be activated\" >&2; exit 1; }\n"
     "unset mgpu_name\n";
+
+/* --- before the job is submitted: what these texts would fail for here --- */
+
+static const char module_check_text[] =
+    "(mgpu_name=%s\n" MODULE_SEARCH "command -v module >/dev/null 2>&1 ||\n"
+    "  echo \"--module $mgpu_name: there are no environment modules here\")\n";
+
+/* Where `conda activate NAME` looks, without conda, which takes a second to start. Settings of conda may
+ * name further folders. */
+static const char conda_check_text[] =
+    "(mgpu_name=%s\n" CONDA_SEARCH "mgpu_root=${mgpu_conda%%/*bin/conda}\n"
+    "if [ -z \"$mgpu_conda\" ]; then\n"
+    "  echo \"--conda $mgpu_name: there is no conda here: CONDA_EXE does not name one, and none is in PATH "
+    "or "
+    "in the usual places\"; exit\n"
+    "fi\n"
+    "case $mgpu_name in\n"
+    "  base|root) exit ;;\n"
+    "  */*) [ -d \"$mgpu_name/conda-meta\" ] ||\n"
+    "    echo \"--conda $mgpu_name: the folder is no environment of conda\"; exit ;;\n"
+    "esac\n"
+    "for mgpu_file in \"${HOME:-}/.condarc\" \"$mgpu_root/.condarc\" /etc/conda/.condarc; do\n"
+    "  if grep -q '^envs_\\(dirs\\|path\\)' \"$mgpu_file\" 2>/dev/null; then exit; fi\n"
+    "done\n"
+    "while read -r mgpu_file; do\n"
+    "  case $mgpu_file in */\"$mgpu_name\") exit ;; esac\n"
+    "done 2>/dev/null <\"${HOME:-}/.conda/environments.txt\"\n"
+    "mgpu_all=$mgpu_root/envs:${HOME:-}/.conda/envs:${CONDA_ENVS_PATH:-}:${CONDA_ENVS_DIRS:-}\n"
+    "IFS=:\n"
+    "for mgpu_file in $mgpu_all; do [ ! -d \"$mgpu_file/$mgpu_name\" ] || exit; done\n"
+    "echo \"--conda $mgpu_name: there is no such environment here; conda create -n $mgpu_name makes one\")\n";
 
 static char *quote(const char *word)
 {
@@ -130,4 +164,18 @@ char *setup_text_make(const struct setup_wishes *wishes)
     if (wishes->command != NULL)
         buffer_append_text(&out, wishes->command);
     return buffer_take(&out);
+}
+
+char *setup_text_check(const struct setup_wishes *wishes)
+{
+    _cleanup_buffer_ struct buffer out = { 0 };
+    if (wishes->modules.count > 0) {
+        _cleanup_free_ char *name = quote(wishes->modules.items[0]);
+        buffer_printf(&out, module_check_text, name);
+    }
+    if (wishes->conda != NULL) {
+        _cleanup_free_ char *name = quote(wishes->conda);
+        buffer_printf(&out, conda_check_text, name);
+    }
+    return out.length > 0 ? buffer_take(&out) : NULL;
 }

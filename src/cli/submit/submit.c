@@ -27,6 +27,7 @@
 #include "cli/show/job_columns.h"
 #include "cli/api/show_json.h"
 #include "cli/submit/gpu_peak.h"
+#include "cli/submit/stray_options.h"
 #include "cli/submit/submit_check.h"
 #include "cli/options/talk.h"
 #include "cli/show/why_text.h"
@@ -321,6 +322,7 @@ int submit_job(struct call *call, int argc, char **argv, json_t **ret, struct er
         r = submit_request(call, command, &request, &left_out, err);
     if (r < 0)
         return r;
+    stray_options_tell(call, argc, argv);
     submit_check(call, command);
     submit_tell_notes(call, left_out);
     return options->is_dry ? submit_dry(call, request, err) : submit_send(call, request, ret, err);

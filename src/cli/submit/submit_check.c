@@ -15,10 +15,12 @@
 #include "base/strings.h"
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"
+#include "cli/submit/submit_check_setup.h"
 #include "cli/options/talk.h"
 #include "cli/term/field.h"
 #include "cli/term/time_text.h"
 #include "cli/term/words.h"
+#include "job/spec.h"
 
 #define SHOWN_MAX      200
 #define BEGIN_SLACK_MS 1000 // "now" is not past
@@ -103,19 +105,6 @@ static void check_variables(const struct submit_options *options)
                 "warning: -e %s has no effect: the job has that of its own GPUs; -G chooses them", set[i]);
 }
 
-static void check_venv(const struct submit_options *options)
-{
-    if (options->setup.venv == NULL)
-        return;
-    _cleanup_free_ char *path = from_directory(options, options->setup.venv), *name = shown(path);
-    _cleanup_free_ char *activate = xasprintf("%s/bin/activate", path);
-    struct stat st;
-    if (stat(activate, &st) < 0 && errno == ENOENT)
-        talk_line(
-            "warning: %s is no virtual environment: it has no bin/activate; python3 -m venv %s makes one",
-            name, name);
-}
-
 /* A target of one word that is no address is a command, and often was meant to be a service. */
 static void check_notify(const struct submit_options *options)
 {
@@ -189,6 +178,34 @@ static void check_output(const struct submit_options *options)
         talk_line("warning: you may not write to %s; the job cannot write its output to it", name);
     else if (S_ISREG(st.st_mode) && st.st_size > 0)
         talk_line("%s exists; the output is appended to it", name);
+}
+
+static void check_input(const struct submit_options *options)
+{
+    struct stat st;
+    if (options->input == NULL || strcmp(options->input, SPEC_INPUT_SENT) == 0 ||
+        strchr(options->input, '%') != NULL)
+        return;
+    _cleanup_free_ char *path = from_directory(options, options->input), *name = shown(path);
+    if (stat(path, &st) < 0 && errno == ENOENT)
+        talk_line("warning: no such file: %s; the job cannot start without its input", name);
+    else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        talk_line("warning: %s is a directory; the job cannot read its input from it", name);
+    else if (access(path, R_OK) < 0 && errno == EACCES)
+        talk_line("warning: you may not read %s; the job cannot start without its input", name);
+}
+
+/* The runtime of a container, which the node looks for in its own PATH. */
+static void check_image(const struct submit_options *options)
+{
+    if (options->image.name == NULL)
+        return;
+    if (options->image.runtime != NULL && !script_find_in_path(options->image.runtime, "/", false))
+        talk_line("warning: --image-runtime %s: there is no %s here", options->image.runtime,
+            options->image.runtime);
+    else if (options->image.runtime == NULL && !script_find_in_path("podman", "/", false) &&
+             !script_find_in_path("apptainer", "/", false))
+        talk_line("warning: --image: there is neither podman nor apptainer here");
 }
 
 /* The kernel takes the carriage return behind "#!/bin/sh" for a part of the name. */
@@ -344,7 +361,9 @@ void submit_check(const struct call *call, const json_t *command)
     check_tilde("--error", options->error);
     check_tilde("--input", options->input);
     check_variables(options);
-    check_venv(options);
+    submit_check_setup(options);
+    check_input(options);
+    check_image(options);
     check_notify(options);
     bool has_directory = check_directory(options);
     if (!has_directory && options->fallback == NULL)

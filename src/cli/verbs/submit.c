@@ -15,6 +15,7 @@
 #include "cli/submit/script.h"
 #include "cli/submit/slurm_notes.h"
 #include "cli/submit/submit.h"
+#include "cli/submit/stray_options.h"
 #include "cli/submit/submit_check.h"
 #include "cli/submit/sweep.h"
 #include "job/spec.h"
@@ -83,6 +84,7 @@ static int add_words(struct call *call, int argc, char **argv, struct plan *plan
 {
     _cleanup_script_ struct script script = { 0 };
     _cleanup_json_ json_t *command = NULL;
+    stray_options_tell(call, argc, argv);
     if (argc > 0 && script_open(&script, argv[0]))
         return add_script(call, &script, argc, argv, plan, err);
     int r = submit_command(argc, argv, &command, err);

@@ -153,6 +153,67 @@ static void a_module_that_cannot_be_loaded(void **state)
     strings_clear(&wishes.modules);
 }
 
+/* What the check says before the job is submitted. */
+static char *check(const struct setup_wishes *wishes)
+{
+    _cleanup_free_ char *text = setup_text_check(wishes);
+    _cleanup_buffer_ struct buffer said = { 0 };
+    char chunk[512];
+    if (text == NULL)
+        return NULL;
+    FILE *pipe = popen(text, "re");
+    assert_non_null(pipe);
+    for (size_t n = 0; (n = fread(chunk, 1, sizeof(chunk), pipe)) > 0;)
+        buffer_append(&said, chunk, n);
+    assert_true(WIFEXITED(pclose(pipe)));
+    return said.length > 0 ? buffer_take(&said) : xstrdup("");
+}
+
+static void assert_checked(const char *conda, const char *expected)
+{
+    const struct setup_wishes wishes = { .conda = conda };
+    _cleanup_free_ char *said = check(&wishes);
+    assert_string_equal(said, expected);
+}
+
+static void what_is_not_here_is_told_before_the_job_is_submitted(void **state)
+{
+    struct setup_wishes wishes = { .venv = "none", .command = "echo on" };
+    (void)state;
+    assert_null(check(&wishes));
+    assert_int_equal(mkdir("root", 0755) | mkdir("root/bin", 0755) | mkdir("root/envs", 0755) |
+                         mkdir("root/envs/my env", 0755) | mkdir("more", 0755) | mkdir("more/other", 0755) |
+                         mkdir(".conda", 0755) | mkdir("there", 0755) | mkdir("there/conda-meta", 0755),
+        0);
+    write_file("root/bin/conda", "#!/bin/sh\necho executed\n", 0755);
+    write_file(".conda/environments.txt", "/far/away/known\n", 0644);
+    _cleanup_free_ char *conda = xasprintf("%s/root/bin/conda", place),
+                        *more = xasprintf("/x:%s/more", place);
+    (void)setenv("CONDA_EXE", conda, 1);
+    static const char *const good[] = { "my env", "base", "known", "./there" };
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        assert_checked(good[i], "");
+    assert_checked("./root", "--conda ./root: the folder is no environment of conda\n");
+    assert_checked(
+        "other", "--conda other: there is no such environment here; conda create -n other makes one\n");
+    assert_checked("$(echo on)",
+        "--conda $(echo on): there is no such environment here; conda create -n $(echo on) makes one\n");
+    (void)setenv("CONDA_ENVS_PATH", more, 1);
+    assert_checked("other", "");
+    (void)unsetenv("CONDA_ENVS_PATH");
+    write_file(".condarc", "envs_dirs:\n  - /elsewhere\n", 0644);
+    assert_checked("other", "");
+    (void)setenv("MODULESHOME", "/nowhere", 1);
+    strings_add(&wishes.modules, "cuda/12");
+    _cleanup_free_ char *module = check(&wishes);
+    if (access("/etc/profile.d/modules.sh", R_OK) < 0 && access("/etc/profile.d/lmod.sh", R_OK) < 0)
+        assert_string_equal(module, "--module cuda/12: there are no environment modules here\n");
+    (void)setenv("MODULESHOME", "modules", 1);
+    _cleanup_free_ char *found = check(&wishes);
+    assert_string_equal(found, "");
+    strings_clear(&wishes.modules);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +223,7 @@ int main(void)
         cmocka_unit_test(the_first_line_says_what_was_wished_and_nothing_gets_out_of_it),
         cmocka_unit_test(an_environment_that_conda_does_not_know),
         cmocka_unit_test(a_module_that_cannot_be_loaded),
+        cmocka_unit_test(what_is_not_here_is_told_before_the_job_is_submitted),
     };
     return cmocka_run_group_tests(tests, make_place, remove_place);
 }

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A virtual environment is a folder. Modules and conda are searched for by the text that searches for them on
+ * the node (setup_text.c), in a shell with this environment; neither of them is started.
+ */
+#include "cli/submit/submit_check_setup.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/strings.h"
+#include "cli/options/talk.h"
+
+#define SHOWN_MAX 400
+#define LINES_MAX 8
+
+static void check_venv(const struct submit_options *options)
+{
+    const char *venv = options->setup.venv;
+    if (venv == NULL)
+        return;
+    bool is_relative = venv[0] != '/' && options->directory != NULL;
+    _cleanup_free_ char *path = is_relative ? xasprintf("%s/%s", options->directory, venv) : xstrdup(venv);
+    _cleanup_free_ char *name = text_escape(path, SHOWN_MAX);
+    _cleanup_free_ char *activate = xasprintf("%s/bin/activate", path);
+    struct stat st;
+    if (stat(activate, &st) < 0 && errno == ENOENT)
+        talk_line(
+            "warning: %s is no virtual environment: it has no bin/activate; python3 -m venv %s makes one",
+            name, name);
+}
+
+/* The job's directory, and nothing on standard error: a warning about the check itself would help nobody. */
+static char *check_text(const struct submit_options *options, const char *check)
+{
+    _cleanup_strings_ struct strings words = { 0 };
+    strings_add(&words, options->directory != NULL ? options->directory : ".");
+    _cleanup_free_ char *directory = text_quote_command(&words);
+    return xasprintf("exec 2>/dev/null </dev/null; cd -- %s || exit\n%s", directory, check);
+}
+
+/* Variables of the job decide where conda and modules are. */
+static bool has_own_variables(const struct submit_options *options)
+{
+    return options->env.count > 0 || options->env_files != NULL;
+}
+
+void submit_check_setup(const struct submit_options *options)
+{
+    check_venv(options);
+    _cleanup_free_ char *check = setup_text_check(&options->setup);
+    if (check == NULL || has_own_variables(options))
+        return;
+    _cleanup_free_ char *text = check_text(options, check);
+    char line[SHOWN_MAX * 2];
+    (void)fflush(NULL);
+    FILE *said = popen(text, "re");
+    for (unsigned i = 0; said != NULL && i < LINES_MAX && fgets(line, sizeof(line), said) != NULL; i++) {
+        line[strcspn(line, "\n")] = '\0';
+        _cleanup_free_ char *shown = text_escape(line, SHOWN_MAX);
+        talk_line("warning: %s", shown);
+    }
+    if (said != NULL)
+        (void)pclose(said);
+}
