@@ -132,13 +132,13 @@ static void on_link_closed(void *arg, const struct error *err)
     leave(worker, err->code != 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
-static void on_hint(void *arg, const struct spool_id *id)
+static void on_hint(void *arg, const struct spool_id *id, bool is_start)
 {
     struct worker *worker = arg;
     if (id->step != 0)
         exec_steps_look(worker->exec_steps, id);
     else
-        agent_core_hint(effects_core(worker->effects), clock_boot_ms(), id);
+        agent_core_hint(effects_core(worker->effects), clock_boot_ms(), id, is_start);
 }
 
 static void on_process(void *arg, const struct message_process_info *process)

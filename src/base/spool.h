@@ -54,6 +54,8 @@
 #define SPOOL_PIPES_DIR "notify"              // directory of the pipes, below RUN
 #define SPOOL_PIPES     "../" SPOOL_PIPES_DIR // the same, from the spool
 
+#define SPOOL_HINT_STARTED "started" // the word after its name, when the gate of a step is open
+
 enum spool_verdict { VERDICT_NONE, VERDICT_GO, VERDICT_NOGO };
 
 /* A command from the agent to a shepherd: one datagram on ctl. */

@@ -338,7 +338,7 @@ static int end_launch(struct shepherd *shepherd, struct ending *ending)
     meeting_hand_over(&shepherd->meeting);
     const struct init_gate gate = { .magic = INIT_GATE_MAGIC, .port = shepherd->meeting.port };
     (void)send(shepherd->channel_fd, &gate, sizeof(gate), MSG_NOSIGNAL);
-    shepherd_hint(shepherd, "started");
+    shepherd_hint(shepherd, SPOOL_HINT_STARTED);
     watch_step(shepherd, ending);
     finish_terminal(shepherd, ending);
     return record_publish(shepherd, ending);

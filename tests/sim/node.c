@@ -90,7 +90,25 @@ static void look(void *arg, uint64_t life, void *object)
         agent_core_look(node->core, node->world->now_ms, &entry->id);
 }
 
+static void look_at_start(void *arg, uint64_t life, void *object)
+{
+    struct node *node = arg;
+    const struct spooled *entry = object;
+    if (node->core == NULL || node->life != life || node_is_frozen(node))
+        look(arg, life, object);
+    else
+        agent_core_hint(node->core, node->world->now_ms, &entry->id, true);
+}
+
 /* A datagram to the agent of this life; lost when it is dead. */
+static void hint_of_start(struct node *node, struct spooled *entry)
+{
+    if (node->core != NULL)
+        world_later(
+            node->world, world_between(node->world, 0, 3), look_at_start, node, node->life, entry, NULL);
+}
+
+/* Likewise. */
 static void hint(struct node *node, struct spooled *entry)
 {
     if (node->core != NULL)
@@ -238,7 +256,7 @@ static void on_started_record(void *arg, uint64_t shepherd, void *object)
     if (!is_mine(entry, shepherd))
         return;
     entry->has_started = true;
-    hint(node, entry);
+    hint_of_start(node, entry);
     world_later(node->world, world_between(node->world, 0, 2), on_gate, node, shepherd, entry, NULL);
 }
 

@@ -24,6 +24,7 @@ struct attempt {
     uint32_t cause_returned; // likewise: enum start_cause
     bool has_run;            // its verdict "go" has been seen
     bool is_prepared;        // by PREPARE: its GPUs are checked at the gate
+    bool is_element;         // of an array; false also for one that an earlier agent has launched
     bool is_launched;        // a speculative attempt whose LAUNCH has arrived
     /* While staging is in progress, or until the prepared entry was removed; else NULL. */
     struct message_launch *launch;

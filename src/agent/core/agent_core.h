@@ -123,8 +123,10 @@ void agent_core_link_down(struct agent_core *core);
 int agent_core_message(
     struct agent_core *core, int64_t boot_ms, uint16_t id, const void *message, struct error *err);
 
-/* A hint of its shepherd was received. A prepared attempt is observed when its LAUNCH arrives. */
-void agent_core_hint(struct agent_core *core, int64_t boot_ms, const struct spool_id *id);
+/* A hint of its shepherd was received. A prepared attempt is observed when its LAUNCH arrives. With
+ * `is_start`, it says that the attempt has started; that of an array's element is reported a moment later, or
+ * with its end. */
+void agent_core_hint(struct agent_core *core, int64_t boot_ms, const struct spool_id *id, bool is_start);
 
 /* The state of this attempt may have changed: its shepherd has ended, or its user was looked up. */
 void agent_core_look(struct agent_core *core, int64_t boot_ms, const struct spool_id *id);

@@ -32,9 +32,11 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
         if (n < 0)
             return;
         text[n] = '\0';
-        text[strcspn(text, " \n")] = '\0';
+        char *word = text + strcspn(text, " \n");
+        bool is_start = strcmp(word, " " SPOOL_HINT_STARTED) == 0;
+        *word = '\0';
         if (spool_parse_name(text, &id))
-            watch->on_hint(watch->arg, &id);
+            watch->on_hint(watch->arg, &id, is_start);
         else
             log_warning("a notification names no attempt: %s", text);
     }

@@ -3,13 +3,15 @@
 #pragma once
 
 #include <event2/event.h>
+#include <stdbool.h>
 
 #include "base/error.h"
 #include "base/spool.h"
 
 struct spool_watch;
 
-typedef void spool_hint_fn(void *arg, const struct spool_id *id);
+/* `is_start`: it has started, and nothing more. */
+typedef void spool_hint_fn(void *arg, const struct spool_id *id, bool is_start);
 
 /* Creates the socket in the working directory, which is the spool, replacing that of an earlier agent. */
 int spool_watch_open(

@@ -520,12 +520,80 @@ static void a_hint_of_a_prepared_attempt_is_not_followed_until_it_is_launched(vo
 {
     struct node *node = node_prepared();
     int looks = node->looks;
-    agent_core_hint(node->core, 0, &id);
+    agent_core_hint(node->core, 0, &id, true);
     assert_int_equal(node->looks, looks);
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     node->spool.verdict = VERDICT_GO;
     node->spool.started.id.job = 5;
-    agent_core_hint(node->core, 0, &id);
+    agent_core_hint(node->core, 0, &id, true);
+    assert_sent(node, MESSAGE_STARTED);
+    node_free(node);
+}
+
+/* An element of an array with a shepherd that has just opened its gate. */
+static struct node *node_with_element(void)
+{
+    struct node *node = node_connected();
+    struct message_launch launch = { .id.job = 5, .id.attempt = 1, .token = TOKEN, .array_job = 4 };
+    struct error err = { 0 };
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_LAUNCH, &launch, &err), 0);
+    node->spool.verdict = VERDICT_GO;
+    node->spool.started.id.job = 5;
+    agent_core_hint(node->core, 0, &id, true);
+    assert_int_equal(node->sent_count, 0);
+    return node;
+}
+
+static void a_short_element_is_reported_once_with_its_end(void **state)
+{
+    struct node *node = node_with_element();
+    node->spool.has_exit = true;
+    node->spool.exit.id.job = 5;
+    agent_core_hint(node->core, 5, &id, false);
+    assert_sent(node, MESSAGE_EXITED);
+    agent_core_timer(node->core, 10);
+    assert_int_equal(node->sent_count, 0);
+    node_free(node);
+}
+
+static void an_element_that_runs_on_is_reported_as_started_soon(void **state)
+{
+    struct node *node = node_with_element();
+    assert_in_range(node->armed_at, 1, 10);
+    agent_core_timer(node->core, node->armed_at);
+    assert_sent(node, MESSAGE_STARTED);
+    step_ends(node);
+    assert_sent(node, MESSAGE_EXITED);
+    node_free(node);
+}
+
+static void an_element_is_stopped_before_its_start_was_reported(void **state)
+{
+    struct node *node = node_with_element();
+    (void)order(node, MESSAGE_STOP, 1, TOKEN);
+    assert_int_equal(node->commands, 1);
+    assert_sent(node, MESSAGE_STARTED);
+    node_free(node);
+}
+
+static void a_start_that_waits_to_be_reported_is_in_the_next_hello(void **state)
+{
+    struct node *node = node_with_element();
+    agent_core_link_down(node->core);
+    hello(node);
+    assert_int_equal(node->phase, PHASE_RUNNING);
+    (void)welcome(node, 1);
+    assert_sent(node, MESSAGE_HELLO, MESSAGE_STARTED);
+    node_free(node);
+}
+
+static void the_start_of_a_job_that_is_no_element_is_reported_at_once(void **state)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    node->spool.verdict = VERDICT_GO;
+    node->spool.started.id.job = 5;
+    agent_core_hint(node->core, 0, &id, true);
     assert_sent(node, MESSAGE_STARTED);
     node_free(node);
 }
@@ -1242,6 +1310,11 @@ int main(void)
         cmocka_unit_test(a_rank_of_several_is_not_prepared),
         cmocka_unit_test(what_was_prepared_waits_unseen_and_runs_when_it_is_launched),
         cmocka_unit_test(a_hint_of_a_prepared_attempt_is_not_followed_until_it_is_launched),
+        cmocka_unit_test(a_short_element_is_reported_once_with_its_end),
+        cmocka_unit_test(an_element_that_runs_on_is_reported_as_started_soon),
+        cmocka_unit_test(an_element_is_stopped_before_its_start_was_reported),
+        cmocka_unit_test(a_start_that_waits_to_be_reported_is_in_the_next_hello),
+        cmocka_unit_test(the_start_of_a_job_that_is_no_element_is_reported_at_once),
         cmocka_unit_test(a_launch_before_it_is_ready_opens_the_gate_when_it_is),
         cmocka_unit_test(the_gate_stays_closed_until_its_gpus_were_looked_at),
         cmocka_unit_test(what_was_prepared_for_an_unclean_gpu_is_returned),
