@@ -58,6 +58,12 @@ static const struct {
     SYMBOL(event_wait, true, "cuEventSynchronize"),
     SYMBOL(event_elapsed, true, "cuEventElapsedTime"),
     SYMBOL(event_destroy, true, "cuEventDestroy_v2"),
+    SYMBOL(stream_create, false, "cuStreamCreate"),
+    SYMBOL(stream_wait, false, "cuStreamSynchronize"),
+    SYMBOL(peer_access, false, "cuDeviceCanAccessPeer"),
+    SYMBOL(peer_attribute, false, "cuDeviceGetP2PAttribute"),
+    SYMBOL(peer_enable, false, "cuCtxEnablePeerAccess"),
+    SYMBOL(copy_peer, false, "cuMemcpyPeerAsync"),
     SYMBOL(checkpoint_lock, false, "cuCheckpointProcessLock"),
 };
 

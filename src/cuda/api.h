@@ -19,6 +19,8 @@
 #define CUDA_ATTRIBUTE_MAJOR      75
 #define CUDA_ATTRIBUTE_MINOR      76
 #define CUDA_MANAGED_GLOBAL       1U
+#define CUDA_PEER_RANK            1 // of a pair: 0 is the fastest kind of link
+#define CUDA_PEER_ATOMICS         3 // they are native, as over NVLink
 #define CUDA_UUID_SIZE            16
 #define CUDA_BUS_ID_SIZE          32
 #define CUDA_TEXT_SIZE            96
@@ -66,6 +68,13 @@ struct cuda_api {
     int (*event_wait)(cuda_event event);
     int (*event_elapsed)(float *milliseconds, cuda_event from, cuda_event to);
     int (*event_destroy)(cuda_event event);
+    int (*stream_create)(void **stream, unsigned int flags);
+    int (*stream_wait)(void *stream);
+    int (*peer_access)(int *can, cuda_device from, cuda_device to);
+    int (*peer_attribute)(int *value, int attribute, cuda_device from, cuda_device to);
+    int (*peer_enable)(cuda_context to, unsigned int flags); // for the current context
+    int (*copy_peer)(cuda_pointer to, cuda_context to_context, cuda_pointer from, cuda_context from_context,
+        size_t bytes, void *stream);                  // returns before it is done
     int (*checkpoint_lock)(int pid, void *arguments); // only to know that the driver has it
 };
 

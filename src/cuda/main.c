@@ -12,6 +12,7 @@
 #include "base/parse.h"
 #include "base/version.h"
 #include "cuda/probes.h"
+#include "cuda/together.h"
 
 #define SECONDS_MAX 86400.0
 
@@ -27,7 +28,12 @@ static const struct {
     { "need", "take memory, or end with CUDA's out of memory", probe_need },
     { "fault", "write to an address that is not mapped: expected to fail", probe_fault },
     { "managed", "memory that GPU and program share", probe_managed },
+    { "peers", "each pair of GPUs: access, kind of link, speed of copies", probe_peers },
+    { "reduce", "all-reduces of NCCL over all GPUs for some seconds, each compared", probe_reduce },
+    { "ram", "take host memory (64M), and touch it", probe_ram, true },
+    { "limits", "processors, and limits of the control group", probe_limits, true },
     { "nodes", "which device nodes of GPUs can be opened", probe_nodes, true },
+    { "open", "whether /dev/nvidiactl can be opened", probe_open, true },
 };
 
 struct command_line {
@@ -53,6 +59,10 @@ static const struct option_row rows[] = {
     { 's', "seconds", "N", "how long to hold it", set_seconds, "1" },
     { 'c', "until-continued", NULL, "hold it until the process was stopped and continued, as by parking",
         OPTION_VALUE(flag, struct command_line, options.is_until_continued) },
+    { 'p', "processes", "N", "of hold: so many processes, each with that memory",
+        OPTION_VALUE(integer, struct command_line, options.processes), OPTION_RANGE(1, 64), .preset = "1" },
+    { 0, "nccl-library", "FILE", "of reduce: NCCL",
+        OPTION_VALUE(library, struct command_line, options.nccl_library), .preset = "auto" },
     { 0, "cuda-library", "FILE", "the driver's library",
         OPTION_VALUE(library, struct command_line, options.library), .preset = "auto" },
     { 'h', "help", NULL, "show this help", OPTION_VALUE(flag, struct command_line, is_help) },
@@ -71,10 +81,26 @@ static void print_help(void)
     (void)puts("Exit status: 0 right, 1 wrong, 2 wrong use, 77 no driver or no GPU.");
 }
 
-static int run(const struct command_line *line, const char *verb)
+/* With the driver loaded, in this process. */
+static int run_driver(const struct probe_options *options, void *arg)
 {
+    probe_fn *const *verb = arg;
     struct cuda_api api;
     struct error err = { 0 };
+    if (cuda_api_load(options->library, &api, &err) < 0) {
+        (void)fprintf(stderr, "mgpu-gpu-test: %s\n", err.message);
+        (void)probe_failed(&err); // for programs that read the results
+        return PROBE_SKIPPED;
+    }
+    int status = probe_start(&api);
+    if (status == PROBE_OK)
+        status = (*verb)(options, &api);
+    cuda_api_unload(&api);
+    return status;
+}
+
+static int run(const struct command_line *line, const char *verb)
+{
     size_t i = 0;
     while (i < sizeof(verbs) / sizeof(verbs[0]) && strcmp(verbs[i].name, verb) != 0)
         i++;
@@ -84,16 +110,10 @@ static int run(const struct command_line *line, const char *verb)
     }
     if (verbs[i].is_plain)
         return verbs[i].run(&line->options, NULL);
-    if (cuda_api_load(line->options.library, &api, &err) < 0) {
-        (void)fprintf(stderr, "mgpu-gpu-test: %s\n", err.message);
-        (void)probe_failed(&err); // for programs that read the results
-        return PROBE_SKIPPED;
-    }
-    int status = probe_start(&api);
-    if (status == PROBE_OK)
-        status = verbs[i].run(&line->options, &api);
-    cuda_api_unload(&api);
-    return status;
+    probe_fn *wanted = verbs[i].run;
+    return wanted == probe_hold && line->options.processes > 1
+               ? probe_together(&line->options, run_driver, &wanted)
+               : run_driver(&line->options, &wanted);
 }
 
 int main(int argc, char **argv)
@@ -115,5 +135,6 @@ int main(int argc, char **argv)
         status = run(&line, first < argc ? argv[first] : verbs[0].name);
     }
     free(line.options.library);
+    free(line.options.nccl_library);
     return status;
 }

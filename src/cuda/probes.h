@@ -23,6 +23,8 @@ struct probe_options {
     int64_t gpu;           // CUDA's number
     uint64_t memory_bytes; // 0: what the verb takes by default
     double seconds;
+    int64_t processes;       // of hold, side by side
+    char *nccl_library;      // NULL: where the loader finds it
     bool is_until_continued; // ends before, once the process was stopped and continued, as by parking
 };
 
@@ -35,7 +37,12 @@ probe_fn probe_hold;    // takes memory, keeps it for some seconds, and checks t
 probe_fn probe_need;    // takes memory or ends with CUDA's out of memory
 probe_fn probe_fault;   // writes to an address that is not mapped
 probe_fn probe_managed; // memory that both sides use
+probe_fn probe_peers;   // each pair of GPUs: access, kind of link, speed of copies
+probe_fn probe_reduce;  // all-reduces of NCCL over all GPUs; skipped where there is no NCCL
+probe_fn probe_ram;     // takes host memory, and touches it; needs no driver
+probe_fn probe_limits;  // processors, and limits of the control group; needs no driver
 probe_fn probe_nodes;   // which device nodes can be opened; needs no driver, and `api` is NULL
+probe_fn probe_open;    // whether the node of the driver itself can be opened; needs no driver
 
 /* Prints the reason; returns PROBE_WRONG. */
 int probe_failed(const struct error *err);

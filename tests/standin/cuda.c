@@ -18,6 +18,7 @@
  *   work_ms MS          each copy and kernel really takes at least so long
  *   used I MIB          memory of GPU I that others have
  *   sorted 1            GPUs are in CUDA's order whatever that of CUDA_VISIBLE_DEVICES
+ *   peer I J MB_PER_S   GPU I reaches the memory of GPU J directly, as over NVLink; I and J count these lines
  *   rot N               word N of each pattern is another after the program was parked
  *
  * Beside the state file, `cuda.PID` says which GPU the process uses and how much of its memory: "UUID MIB".
@@ -52,6 +53,10 @@
 #define FULL_SPEED      100000            // MB/s
 #define LAUNCH_BYTES    ((size_t)1 << 20) // that a kernel counts for
 #define LOW_ADDRESS     4096              // below it nothing is mapped
+#define PEERS_MAX       64
+#define STAGED_SPEED    10000 // MB/s of copies between GPUs that do not reach each other
+#define PEER_RANK       1
+#define PEER_ATOMICS    3
 #define REAL_MAX        ((size_t)1 << 30) // more than this of one allocation is never touched by tests
 #define EXPORT          __attribute__((visibility("default")))
 
@@ -60,7 +65,7 @@ struct uuid {
 };
 
 struct gpu {
-    unsigned int bus, memory_mib, used_mib;
+    unsigned int bus, memory_mib, used_mib, line;
     struct uuid uuid;
     char name[64];
 };
@@ -70,7 +75,13 @@ struct word {
     int code, is_hanging;
 };
 
+struct peer {
+    unsigned int from, to, speed;
+};
+
 struct machine {
+    unsigned int n_peers;
+    struct peer peers[PEERS_MAX];
     unsigned int count, n_words, init_ms, speed, work_ms, corrupt, rot;
     int version, init, has_corrupt, has_rot, is_sorted, is_there;
     struct gpu gpus[GPUS_MAX];
@@ -87,6 +98,7 @@ static int is_started;
 static int sticky; // error of an earlier launch
 static struct block *blocks;
 static size_t allocated;
+static int contexts[GPUS_MAX]; // a context is the address of its device's place
 static int current;
 static int64_t gpu_clock_ns; // of all work until now
 
@@ -102,8 +114,12 @@ static void read_gpu(struct machine *machine, const char *line)
             (void)sscanf(&hex[2 * b], "%2x", &byte);
             gpu.uuid.bytes[b] = (unsigned char)byte;
         }
+        gpu.line = machine->count;
         machine->gpus[machine->count++] = gpu;
     }
+    struct peer peer;
+    if (sscanf(line, "peer %u %u %u", &peer.from, &peer.to, &peer.speed) == 3 && machine->n_peers < PEERS_MAX)
+        machine->peers[machine->n_peers++] = peer;
     if (sscanf(line, "used %u %u", &i, &mib) == 2 && i < GPUS_MAX)
         machine->gpus[i].used_mib = mib;
 }
@@ -402,7 +418,7 @@ EXPORT int cuDevicePrimaryCtxRetain(void **context, int device)
 {
     ENTER(machine);
     current = device;
-    *context = &current;
+    *context = &contexts[device];
     return 0;
 }
 
@@ -416,7 +432,11 @@ EXPORT int cuDevicePrimaryCtxRelease_v2(int device)
 EXPORT int cuCtxSetCurrent(void *context)
 {
     ENTER(machine);
-    return context == &current ? 0 : INVALID_VALUE;
+    int *place = context;
+    if (place < contexts || place >= contexts + machine.count)
+        return INVALID_VALUE;
+    current = (int)(place - contexts);
+    return 0;
 }
 
 EXPORT int cuCtxSynchronize(void)
@@ -545,6 +565,64 @@ EXPORT int cuMemcpyDtoD_v2(unsigned long long to, unsigned long long from, size_
     return copy(&machine, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
 }
 
+/* --- several GPUs --- */
+
+/* The direct way from one to the other; NULL: there is none. */
+static const struct peer *find_peer(const struct machine *machine, int from, int to)
+{
+    for (unsigned int i = 0; i < machine->n_peers; i++)
+        if (machine->peers[i].from == machine->gpus[from].line &&
+            machine->peers[i].to == machine->gpus[to].line)
+            return &machine->peers[i];
+    return NULL;
+}
+
+EXPORT int cuDeviceCanAccessPeer(int *can, int from, int to)
+{
+    ENTER(machine);
+    *can = find_peer(&machine, from, to) != NULL;
+    return 0;
+}
+
+EXPORT int cuDeviceGetP2PAttribute(int *value, int attribute, int from, int to)
+{
+    ENTER(machine);
+    int is_direct = find_peer(&machine, from, to) != NULL;
+    *value = attribute == PEER_RANK ? !is_direct : attribute == PEER_ATOMICS ? is_direct : 0;
+    return 0;
+}
+
+EXPORT int cuCtxEnablePeerAccess(void *context, unsigned int flags)
+{
+    ENTER(machine);
+    (void)flags;
+    return find_peer(&machine, current, (int)((int *)context - contexts)) != NULL ? 0 : 217;
+}
+
+EXPORT int cuMemcpyPeerAsync(unsigned long long to, void *to_context, unsigned long long from,
+    void *from_context, size_t bytes, void *stream)
+{
+    ENTER(machine);
+    (void)stream;
+    const struct peer *peer =
+        find_peer(&machine, (int)((int *)from_context - contexts), (int)((int *)to_context - contexts));
+    machine.speed = peer != NULL ? peer->speed : STAGED_SPEED;
+    return copy(&machine, (void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+}
+
+EXPORT int cuStreamCreate(void **stream, unsigned int flags)
+{
+    ENTER(machine);
+    *stream = &contexts[current];
+    return flags <= 1 ? 0 : INVALID_VALUE;
+}
+
+EXPORT int cuStreamSynchronize(void *stream)
+{
+    ENTER(machine);
+    return stream == &contexts[current] ? 0 : 400;
+}
+
 /* --- kernels --- */
 
 static uint32_t word_at(uint64_t i, uint32_t seed)
@@ -628,7 +706,7 @@ EXPORT int cuModuleLoadData(void **module, const void *image)
     ENTER(machine);
     if (strstr(image, ".entry") == NULL || strncmp(image, ".version", strlen(".version")) != 0)
         return 218;
-    *module = &current;
+    *module = &contexts[current];
     return 0;
 }
 
