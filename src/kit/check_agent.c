@@ -140,9 +140,9 @@ static void check_storm(struct kit *kit, struct result *result)
 }
 
 const struct check kit_agent_checks[] = {
-    { "agent", "start of mgpud", START_MS, NEED_NVML, check_start, true },
-    { "doctor", "features", ASK_MS, NEED_MGPUD, check_doctor },
-    { "gpus", "the GPUs in mgpu", ASK_MS, NEED_MGPUD, check_gpus },
-    { "storm", "programs that start and end", 2 * STORM_MS, NEED_JOBS, check_storm },
+    { "agent", "start of mgpud", 100, NEED_NVML, check_start, RANK_FIRST },
+    { "doctor", "features", 50, NEED_MGPUD, check_doctor, RANK_HIGH },
+    { "gpus", "the GPUs in mgpu", 50, NEED_MGPUD, check_gpus, RANK_HIGH },
+    { "storm", "programs that start and end", 20100, NEED_JOBS, check_storm, RANK_LOW },
     { 0 },
 };

@@ -39,8 +39,8 @@ static void check_start(struct kit *kit, struct result *result)
 }
 
 const struct check kit_cuda_checks[] = {
-    { "cuda-start", "start of a program that takes 64 MiB", SHORT_MS, NEED_CUDA, check_start },
-    { "cuda-health", "speeds and memory", HEALTH_MS, NEED_CUDA, check_health },
-    { "cuda-managed", "memory shared by GPU and program", SHORT_MS, NEED_CUDA, check_managed },
+    { "cuda-start", "start of a program that takes 64 MiB", 800, NEED_CUDA, check_start, RANK_HIGH },
+    { "cuda-health", "speeds and memory", 600, NEED_CUDA, check_health, RANK_MIDDLE },
+    { "cuda-managed", "memory shared by GPU and program", 300, NEED_CUDA, check_managed, RANK_MIDDLE },
     { 0 },
 };

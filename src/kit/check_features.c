@@ -221,11 +221,12 @@ static void check_torch(struct kit *kit, struct result *result)
 }
 
 const struct check kit_feature_checks[] = {
-    { "gpu-test", "mgpu gpu test", JOB_MS, NEED_JOBS, check_gpu_test },
-    { "oom-first", "a job that runs out of the memory of a whole GPU", JOB_MS, NEED_JOBS, check_oom_first },
-    { "oom", "a job that runs out of GPU memory", JOB_MS, NEED_JOBS, check_oom },
-    { "mig", "MIG instances", JOB_MS, NEED_JOBS, check_mig },
-    { "mps", "a share as a cap (MPS)", JOB_MS, NEED_JOBS, check_mps },
-    { "pytorch", "a training job", TORCH_MS, NEED_JOBS, check_torch },
+    { "gpu-test", "mgpu gpu test", 3300, NEED_JOBS, check_gpu_test, RANK_LOW },
+    { "oom-first", "a job that runs out of the memory of a whole GPU", 400, NEED_JOBS, check_oom_first,
+        RANK_HIGH },
+    { "oom", "a job that runs out of GPU memory", 2000, NEED_JOBS, check_oom, RANK_MIDDLE },
+    { "mig", "MIG instances", 400, NEED_JOBS, check_mig, RANK_HIGH },
+    { "mps", "a share as a cap (MPS)", 2000, NEED_JOBS, check_mps, RANK_HIGH },
+    { "pytorch", "a training job", 13500, NEED_JOBS, check_torch, RANK_MIDDLE },
     { 0 },
 };

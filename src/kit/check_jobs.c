@@ -13,15 +13,14 @@
 #include "kit/child.h"
 #include "kit/instance.h"
 #include "kit/kit.h"
+#include "kit/parking.h"
 #include "kit/probe.h"
 
 #define JOB_MS       40000
 #define READY_MS     20000
 #define FREE_MS      20000
 #define LOOK_MS      50
-#define HELD         "\"ready\"" // in the output of a probe that holds memory
 #define ASK_MS       20000
-#define NUMBER       32
 #define MOST_PERCENT 80U // of the free memory
 #define LESS_PERCENT 25U
 #define GIB_MIB      1024
@@ -147,51 +146,12 @@ static void check_nodes(struct kit *kit, struct result *result)
 
 /* --- how jobs end --- */
 
-/* A job that holds memory on GPU 0, once it does. */
-static int64_t start_holder(struct kit *kit, const char *const *options, const char *memory,
-    const char *seconds, struct result *result)
+/* A job that holds memory on GPU 0, once it does, until it is let go. -1 after result_fail(). */
+static int64_t start_holder(
+    struct kit *kit, const char *const *options, const char *memory, struct result *result)
 {
-    const char *const hold[] = { "hold", "-m", memory, "-s", seconds, NULL };
-    int64_t job = probe_submit(kit, options, hold, result);
-    if (job < 0 || instance_await_output(kit, job, HELD, READY_MS) == 0)
-        return job;
-    _cleanup_free_ char *output = instance_output(kit, job);
-    char line[300];
-    text_last_line(output, line, sizeof(line));
-    result_fail(result, "job %lld does not hold its memory: %s", (long long)job, line);
-    return -1;
-}
-
-/* Waits until mgpu calls GPU 0 free; how long that took, or -1 with its state as a fact. */
-static int64_t await_free(struct kit *kit, struct result *result)
-{
-    static const char *const gpus[] = { "gpus", NULL };
-    int64_t begin = clock_boot_ms(), end = begin + kit_left_ms(kit, FREE_MS);
-    struct error err = { 0 };
-    while (clock_boot_ms() < end) {
-        json_t *answer = NULL;
-        (void)instance_ask(kit, gpus, ASK_MS, &answer, &err);
-        const json_t *gpu = json_array_get(json_object_get(answer, "gpus"), 0);
-        bool is_free = is_state(gpu, "free");
-        result_fact(result, "gpu_after",
-            json_pack("{s:O?, s:O?, s:O?, s:O?, s:O?}", "state", json_object_get(gpu, "state"), "reason",
-                json_object_get(gpu, "reason"), "trouble", json_object_get(gpu, "trouble"), "xid",
-                json_object_get(gpu, "xid"), "fault", json_object_get(gpu, "fault")));
-        json_decref(answer);
-        if (is_free)
-            return clock_boot_ms() - begin;
-        (void)poll(NULL, 0, LOOK_MS);
-    }
-    return -1;
-}
-
-static void cancel(struct kit *kit, int64_t job)
-{
-    char number[NUMBER];
-    struct error err = { 0 };
-    (void)snprintf(number, sizeof(number), "%lld", (long long)job);
-    const char *const arguments[] = { "cancel", "--grace", "0", number, NULL };
-    (void)instance_ask(kit, arguments, ASK_MS, NULL, &err);
+    const char *const hold[] = { "hold", "-m", memory, "-s", "600", "--until-continued", NULL };
+    return parking_start(kit, options, hold, 1, READY_MS, result);
 }
 
 /* Most of the GPU's memory, taken by a job that is killed: how long until others may have it. */
@@ -199,12 +159,12 @@ static void check_cancel(struct kit *kit, struct result *result)
 {
     char memory[PROBE_SIZE];
     probe_size(kit, MOST_PERCENT, INT64_MAX, memory);
-    int64_t job = start_holder(kit, one, memory, "120", result);
+    int64_t job = start_holder(kit, one, memory, result);
     if (job < 0)
         return;
-    cancel(kit, job);
+    probe_cancel(kit, job);
     json_t *record = probe_wait(kit, job, JOB_MS, result);
-    int64_t free_ms = record == NULL ? -1 : await_free(kit, result);
+    int64_t free_ms = record == NULL ? -1 : probe_await_free(kit, result);
     result_fact(result, "free_ms", json_integer(free_ms));
     if (record == NULL)
         return;
@@ -220,7 +180,7 @@ static void check_cancel(struct kit *kit, struct result *result)
 static void check_limit(struct kit *kit, struct result *result)
 {
     static const char *const options[] = { "-G", "0", "-t", "3", "--grace", "1", NULL };
-    int64_t job = start_holder(kit, options, "64M", "60", result);
+    int64_t job = start_holder(kit, options, "64M", result);
     json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
     if (record == NULL)
         return;
@@ -237,7 +197,7 @@ static void check_crash(struct kit *kit, struct result *result)
     struct error err = { 0 };
     char memory[PROBE_SIZE];
     probe_size(kit, LESS_PERCENT, GIB_MIB, memory);
-    int64_t job = start_holder(kit, one, memory, "6", result);
+    int64_t job = start_holder(kit, one, memory, result);
     if (job < 0)
         return;
     int64_t begin = clock_boot_ms();
@@ -246,6 +206,7 @@ static void check_crash(struct kit *kit, struct result *result)
         return;
     }
     result_fact(result, "restart_ms", json_integer(clock_boot_ms() - begin));
+    parking_let_go(kit, job);
     json_t *record = probe_wait(kit, job, JOB_MS, result);
     if (record == NULL)
         return;
@@ -263,11 +224,13 @@ static void check_share(struct kit *kit, struct result *result)
     probe_size(kit, LESS_PERCENT, GIB_MIB, share);
     probe_size(kit, LESS_PERCENT / 2, GIB_MIB / 2, memory);
     const char *const options[] = { "-G", "0", "-m", share, NULL };
-    int64_t first = start_holder(kit, options, memory, "6", result);
-    int64_t second = first < 0 ? -1 : start_holder(kit, options, memory, "1", result);
+    int64_t first = start_holder(kit, options, memory, result);
+    int64_t second = first < 0 ? -1 : start_holder(kit, options, memory, result);
     if (second < 0)
         return;
+    parking_let_go(kit, second);
     json_t *record = probe_wait(kit, second, JOB_MS, result);
+    parking_let_go(kit, first);
     json_t *other = record == NULL ? NULL : probe_wait(kit, first, JOB_MS, result);
     if (other == NULL)
         json_decref(record);
@@ -292,7 +255,7 @@ static void check_fault(struct kit *kit, struct result *result)
     if (record == NULL)
         return;
     const json_t *xid = json_object_get(json_object_get(record, "usage"), "xid");
-    int64_t free_ms = await_free(kit, result);
+    int64_t free_ms = probe_await_free(kit, result);
     if (is_state(record, "done"))
         result_fail(result, "a write to an address that is not mapped was no error");
     else if (free_ms < 0)
@@ -335,19 +298,19 @@ static void check_external(struct kit *kit, struct result *result)
             (int)pid);
     else
         result_pass(result, "seen after %lld ms", (long long)seen_ms);
-    (void)await_free(kit, result);
+    (void)probe_await_free(kit, result);
 }
 
 const struct check kit_job_checks[] = {
-    { "job-one", "a job with one GPU", JOB_MS, NEED_JOBS, check_one },
-    { "job-none", "a job without GPUs", JOB_MS, NEED_JOBS, check_none },
-    { "job-order", "GPUs in the order asked for", JOB_MS, NEED_JOBS, check_order },
-    { "job-nodes", "device nodes in a job", JOB_MS, NEED_JOBS, check_nodes },
-    { "job-cancel", "memory after a job was killed", JOB_MS, NEED_JOBS, check_cancel },
-    { "job-limit", "a job at its time limit", JOB_MS, NEED_JOBS, check_limit },
-    { "job-crash", "kill -9 of all daemons", JOB_MS, NEED_JOBS, check_crash },
-    { "job-share", "two jobs on one GPU", JOB_MS, NEED_JOBS, check_share },
-    { "job-fault", "a fault on the GPU", JOB_MS, NEED_JOBS, check_fault },
-    { "external", "a program outside mgpu", JOB_MS, NEED_JOBS, check_external },
+    { "job-one", "a job with one GPU", 200, NEED_JOBS, check_one, RANK_HIGH },
+    { "job-none", "a job without GPUs", 50, NEED_JOBS, check_none, RANK_HIGH },
+    { "job-order", "GPUs in the order asked for", 400, NEED_JOBS, check_order, RANK_HIGH },
+    { "job-nodes", "device nodes in a job", 50, NEED_JOBS, check_nodes, RANK_HIGH },
+    { "job-cancel", "memory after a job was killed", 500, NEED_JOBS, check_cancel, RANK_HIGH },
+    { "job-limit", "a job at its time limit", 3100, NEED_JOBS, check_limit, RANK_MIDDLE },
+    { "job-crash", "kill -9 of all daemons", 1500, NEED_JOBS, check_crash, RANK_MIDDLE },
+    { "job-share", "two jobs on one GPU", 1500, NEED_JOBS, check_share, RANK_MIDDLE },
+    { "job-fault", "a fault on the GPU", 500, NEED_JOBS, check_fault, RANK_HIGH },
+    { "external", "a program outside mgpu", 1200, NEED_JOBS, check_external, RANK_HIGH },
     { 0 },
 };

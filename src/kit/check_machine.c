@@ -175,7 +175,7 @@ static void check_driver(struct kit *kit, struct result *result)
 }
 
 const struct check kit_machine_checks[] = {
-    { "machine", "the machine", 0, NEED_NOTHING, check_machine },
-    { "driver", "the driver as the kernel has it", 0, NEED_NOTHING, check_driver },
+    { "machine", "the machine", 0, NEED_NOTHING, check_machine, RANK_FIRST },
+    { "driver", "the driver as the kernel has it", 0, NEED_NOTHING, check_driver, RANK_FIRST },
     { 0 },
 };

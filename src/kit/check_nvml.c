@@ -379,8 +379,8 @@ static void check_numbers(struct kit *kit, struct result *result)
 }
 
 const struct check kit_nvml_checks[] = {
-    { "nvml", "each call of NVML", 0, NEED_NOTHING, check_nvml, true },
-    { "samples", "whole samples", 5000, NEED_NVML, check_samples, true },
-    { "numbers", "the numbers of the GPUs", 5000, NEED_NVML, check_numbers, true },
+    { "nvml", "each call of NVML", 100, NEED_NOTHING, check_nvml, RANK_FIRST },
+    { "samples", "whole samples", 1000, NEED_NVML, check_samples, RANK_FIRST },
+    { "numbers", "the numbers of the GPUs", 200, NEED_NVML, check_numbers, RANK_FIRST },
     { 0 },
 };

@@ -31,21 +31,25 @@
 #include "kit/child.h"
 
 #define READY_MS      60000 // opening a GPU takes seconds without persistence
-#define STOP_MS       15000
+#define STOP_MS       5000
+#define END_ASK_MS    2000 // within SPARE_MS of main.c, with the two around it
+#define END_JOBS_MS   4000
 #define ASK_MS        20000
 #define LOOK_MS       50
 #define LOG_MAX       ((size_t)1 << 20)
 #define COMMAND_MAX   65536U
-#define NOBODY        65534
 #define NOBODY_NUMBER "65534"
-#define ARGUMENTS     32U
+#define JOBS          "jobs" // the folder of their output
+#define ARGUMENTS     40U
+#define LOOKS         10U // at a job's output, for one at its state
 #define MODE_PUBLIC   0755
 #define MODE_SHARED   0777
 
 struct instance {
     pid_t pid;
     bool is_root;
-    int64_t uid; // whose it is, if not this process's; else -1
+    int64_t uid;        // whose it is, if not this process's; else -1
+    int64_t client_uid; // whose requests are
 };
 
 bool instance_is_root(const struct instance *instance)
@@ -58,6 +62,11 @@ bool instance_is_root(const struct instance *instance)
 static char *path_in(const struct kit *kit, const char *name)
 {
     return xasprintf("%s/%s", kit->work, name);
+}
+
+static char *path_of(const struct kit *kit, const char *program)
+{
+    return xasprintf("%s/%s", kit->programs, program);
 }
 
 static int open_ready(const char *path)
@@ -114,7 +123,8 @@ static char *cuda_library_of(const struct kit *kit)
     return xstrdup("auto");
 }
 
-static int start(struct kit *kit, bool is_root, struct error *err)
+/* `more`: further options, ending in NULL. */
+static int start(struct kit *kit, bool is_root, const char *const *more, struct error *err)
 {
     _cleanup_free_ char *cuda_library = cuda_library_of(kit);
     _cleanup_free_ char *program = xasprintf("%s/mgpud", kit->programs);
@@ -122,17 +132,22 @@ static int start(struct kit *kit, bool is_root, struct error *err)
     _cleanup_free_ char *run = path_in(kit, is_root ? "run" : "run-user");
     _cleanup_free_ char *log = path_in(kit, "log"), *ready_path = path_in(kit, "ready");
     _cleanup_free_ char *api = xasprintf("%s/mgpud.sock", run);
-    const char *argv[] = { program, "--state-dir", state, "--run-dir", run, "--listen", "none",
+    const char *argv[ARGUMENTS] = { program, "--state-dir", state, "--run-dir", run, "--listen", "none",
         "--nodes-listen", "none", "--gpus", "auto", "--nvml-library",
         kit->nvml_library != NULL ? kit->nvml_library : "auto", "--cuda-library", cuda_library,
         "--allow-root-jobs", is_root ? "--user" : NULL, getpwnam("nobody") != NULL ? "nobody" : NOBODY_NUMBER,
         NULL };
+    size_t n = 0;
+    while (argv[n] != NULL)
+        n++;
+    while (*more != NULL && n < ARGUMENTS - 1)
+        argv[n++] = *more++;
     _cleanup_close_ int ready = open_ready(ready_path);
     if (ready < 0)
         return error_set_errno(err, ready, "cannot wait for mgpud at %s", ready_path);
     (void)setenv("HOME", kit->work, 0); // mgpud requires one, and a container may have none
     (void)setenv("NOTIFY_SOCKET", ready_path, 1);
-    int64_t uid = !is_root && geteuid() == 0 ? NOBODY : -1;
+    int64_t uid = !is_root && geteuid() == 0 ? INSTANCE_OTHER_UID : -1;
     pid_t pid = child_start(argv, log, uid);
     (void)unsetenv("NOTIFY_SOCKET");
     if (pid < 0)
@@ -142,19 +157,32 @@ static int start(struct kit *kit, bool is_root, struct error *err)
         return r;
     (void)setenv("MGPU_SOCKET", api, 1);
     kit->instance = xcalloc(1, sizeof(*kit->instance));
-    *kit->instance = (struct instance){ .pid = pid, .is_root = is_root, .uid = uid };
+    *kit->instance = (struct instance){ .pid = pid, .is_root = is_root, .uid = uid, .client_uid = uid };
     return 0;
+}
+
+static const char *const no_options[] = { NULL };
+
+/* Every user whose jobs the kit runs writes their output there. */
+static int make_jobs(const struct kit *kit, struct error *err)
+{
+    _cleanup_free_ char *jobs = path_in(kit, JOBS);
+    if ((mkdir(jobs, MODE_SHARED) == 0 || errno == EEXIST) && chmod(jobs, MODE_SHARED | S_ISVTX) == 0)
+        return 0;
+    return error_set_errno(err, -errno, "cannot make %s", jobs);
 }
 
 int instance_start(struct kit *kit, struct error *err)
 {
     struct error second = { 0 };
     bool is_root = geteuid() == 0;
-    int r = start(kit, is_root, err);
+    int r = make_jobs(kit, err);
+    if (r == 0)
+        r = start(kit, is_root, no_options, err);
     if (r == 0 || !is_root)
         return r;
     (void)chmod(kit->work, MODE_SHARED | S_ISVTX);
-    if (start(kit, false, &second) == 0)
+    if (start(kit, false, no_options, &second) == 0)
         return 0;
     return error_wrap(err, "as root"); // the first reason is the one to mend
 }
@@ -223,12 +251,40 @@ static void forget(struct kit *kit)
     free(take_ptr(kit->instance));
 }
 
+/* Runs mgpu when the kit's time may be over: it must end its jobs all the same. */
+static json_t *ask_at_end(struct kit *kit, int64_t uid, const char *const *arguments)
+{
+    _cleanup_free_ char *program = path_of(kit, "mgpu");
+    const char *argv[ARGUMENTS] = { program, "--json" };
+    _cleanup_output_ struct child_output output = { 0 };
+    for (size_t i = 0; arguments[i] != NULL && i + 3 < ARGUMENTS; i++)
+        argv[i + 2] = arguments[i];
+    return child_run_as(uid, argv, END_ASK_MS, &output) == 0 ? json_loads(output.out, 0, NULL) : NULL;
+}
+
+/* Jobs that mgpud leaves behind would go on, and use the GPU. */
+static void end_jobs(struct kit *kit)
+{
+    static const char *const cancel[] = { "cancel", "--all", "--yes", "--grace", "0", NULL };
+    static const char *const open[] = { "ps", "--all-users", "--state",
+        "queued,held,starting,running,stopping", NULL };
+    json_decref(ask_at_end(kit, kit->instance->uid, cancel));
+    if (geteuid() == 0 && kit->instance->is_root)
+        json_decref(ask_at_end(kit, INSTANCE_OTHER_UID, cancel));
+    int64_t end_ms = clock_boot_ms() + END_JOBS_MS;
+    for (size_t count = 1; count > 0 && clock_boot_ms() < end_ms;) {
+        json_t *answer = ask_at_end(kit, kit->instance->uid, open);
+        count = json_array_size(json_object_get(answer, "jobs"));
+        json_decref(answer);
+        if (count > 0)
+            (void)poll(NULL, 0, LOOK_MS);
+    }
+}
+
 void instance_stop(struct kit *kit)
 {
-    static const char *const cancel[] = { "cancel", "--all", "--grace", "0", NULL };
-    struct error err = { 0 };
     if (kit->instance != NULL) {
-        (void)instance_ask(kit, cancel, ASK_MS, NULL, &err);
+        end_jobs(kit);
         (void)child_stop(kit->instance->pid, SIGTERM, STOP_MS);
         forget(kit);
     }
@@ -241,7 +297,31 @@ int instance_crash(struct kit *kit, struct error *err)
     each_process(kit, kill_daemon);
     (void)child_wait(kit->instance->pid, STOP_MS);
     forget(kit);
-    return start(kit, is_root, err);
+    return start(kit, is_root, no_options, err);
+}
+
+int instance_restart(struct kit *kit, const char *const *options, struct error *err)
+{
+    bool is_root = kit->instance->is_root;
+    instance_stop(kit);
+    return start(kit, is_root, options, err);
+}
+
+bool instance_act_as(struct kit *kit, int64_t uid)
+{
+    _cleanup_free_ char *program = path_of(kit, "mgpu-gpu-test");
+    const char *const argv[] = { program, "--version", NULL };
+    _cleanup_output_ struct child_output output = { 0 };
+    if (kit->instance == NULL)
+        return false;
+    kit->instance->client_uid = uid < 0 ? kit->instance->uid : uid;
+    if (uid < 0)
+        return true;
+    bool can_be = geteuid() == 0 && kit->instance->is_root && child_run_as(uid, argv, ASK_MS, &output) == 0 &&
+                  output.status == 0;
+    if (!can_be)
+        kit->instance->client_uid = kit->instance->uid;
+    return can_be;
 }
 
 /* --- its command line --- */
@@ -256,7 +336,7 @@ static int run(struct kit *kit, const char *const *arguments, bool is_json, int6
         argv[n++] = "--json";
     for (size_t i = 0; arguments[i] != NULL && n < ARGUMENTS; i++)
         argv[n++] = arguments[i];
-    int r = child_run_as(kit->instance->uid, argv, kit_left_ms(kit, timeout_ms), ret);
+    int r = child_run_as(kit->instance->client_uid, argv, kit_left_ms(kit, timeout_ms), ret);
     if (r < 0)
         return error_set_errno(err, r, "cannot run %s", program);
     return ret->is_late ? error_set(err, -ETIMEDOUT, "mgpu %s took longer than %lld ms", arguments[0],
@@ -280,11 +360,19 @@ int instance_ask(
     return output.status;
 }
 
+char *instance_print(struct kit *kit, const char *const *arguments, int64_t timeout_ms)
+{
+    _cleanup_output_ struct child_output output = { 0 };
+    struct error err = { 0 };
+    (void)run(kit, arguments, false, timeout_ms, &output, &err);
+    return xstrdup(output.out != NULL ? output.out : "");
+}
+
 int64_t instance_submit(
     struct kit *kit, const char *const *options, const char *const *command, struct error *err)
 {
     _cleanup_output_ struct child_output output = { 0 };
-    _cleanup_free_ char *log = path_in(kit, "out.%j");
+    _cleanup_free_ char *log = path_in(kit, JOBS "/out.%j");
     const char *arguments[ARGUMENTS] = { "submit", "-o", log, "-C", kit->work };
     char line[256];
     size_t n = 5;
@@ -333,18 +421,42 @@ int instance_wait(struct kit *kit, int64_t job, int64_t timeout_ms, json_t **ret
 char *instance_output(struct kit *kit, int64_t job)
 {
     struct buffer text = { 0 };
-    _cleanup_free_ char *path = xasprintf("%s/out.%lld", kit->work, (long long)job);
+    _cleanup_free_ char *path = xasprintf("%s/" JOBS "/out.%lld", kit->work, (long long)job);
     (void)file_read(AT_FDCWD, path, LOG_MAX, &text);
     return buffer_take(&text);
 }
 
-int instance_await_output(struct kit *kit, int64_t job, const char *text, int64_t timeout_ms)
+static bool has_ended(struct kit *kit, int64_t job)
+{
+    char number[32];
+    (void)snprintf(number, sizeof(number), "%lld", (long long)job);
+    const char *const show[] = { "show", number, NULL };
+    struct error err = { 0 };
+    json_t *record = NULL;
+    bool is_shown = instance_ask(kit, show, ASK_MS, &record, &err) == 0;
+    bool is_ended = is_shown && json_is_string(json_object_get(record, "ended_at"));
+    json_decref(record);
+    return is_ended;
+}
+
+static size_t count_words(const char *text, const char *word)
+{
+    size_t count = 0;
+    for (const char *at = text; (at = strstr(at, word)) != NULL; at += strlen(word))
+        count++;
+    return count;
+}
+
+int instance_await_output(struct kit *kit, int64_t job, const char *text, size_t times, int64_t timeout_ms)
 {
     int64_t end_ms = clock_boot_ms() + kit_left_ms(kit, timeout_ms);
-    while (clock_boot_ms() < end_ms) {
+    for (size_t looks = 1; clock_boot_ms() < end_ms; looks++) {
+        bool is_over = looks % LOOKS == 0 && has_ended(kit, job); // asked before its output is read
         _cleanup_free_ char *output = instance_output(kit, job);
-        if (strstr(output, text) != NULL)
+        if (count_words(output, text) >= times)
             return 0;
+        if (is_over)
+            return -ESRCH;
         (void)poll(NULL, 0, LOOK_MS);
     }
     return -ETIMEDOUT;

@@ -17,6 +17,17 @@ void instance_stop(struct kit *kit);
 /* Kills mgpud, its agent and their helpers with SIGKILL, but no shepherd and no job; then starts it again. */
 int instance_crash(struct kit *kit, struct error *err);
 
+/* Stops it and starts it again with these options of mgpud besides its own, ending in NULL. Its jobs are
+ * ended. */
+int instance_restart(struct kit *kit, const char *const *options, struct error *err);
+
+/* The requests that follow are those of that user, for root; -1: of the instance's own. False if this process
+ * cannot become that user, or the user cannot execute the kit's programs. */
+bool instance_act_as(struct kit *kit, int64_t uid);
+
+/* Of mgpu's own user, whom every system has. */
+#define INSTANCE_OTHER_UID 65534
+
 /* True if it runs as root. */
 bool instance_is_root(const struct instance *instance);
 
@@ -24,6 +35,9 @@ bool instance_is_root(const struct instance *instance);
  * what it printed on standard error. *ret_answer may be NULL. */
 int instance_ask(struct kit *kit, const char *const *arguments, int64_t timeout_ms, json_t **ret_answer,
     struct error *err);
+
+/* What `mgpu ARGUMENTS` prints; the caller frees it. */
+char *instance_print(struct kit *kit, const char *const *arguments, int64_t timeout_ms);
 
 /* Runs `mgpu submit OPTIONS -- COMMAND`; the job's number or a negative errno. Both lists end in NULL. */
 int64_t instance_submit(
@@ -35,8 +49,9 @@ int instance_wait(struct kit *kit, int64_t job, int64_t timeout_ms, json_t **ret
 /* The output of a job so far; the caller frees it. */
 char *instance_output(struct kit *kit, int64_t job);
 
-/* Waits until the output of a job has `text`. -ETIMEDOUT. */
-int instance_await_output(struct kit *kit, int64_t job, const char *text, int64_t timeout_ms);
+/* Waits until the output of a job has `text` that many times. -ETIMEDOUT, -ESRCH: the job has ended without.
+ */
+int instance_await_output(struct kit *kit, int64_t job, const char *text, size_t times, int64_t timeout_ms);
 
 /* The feature of the node that `mgpu doctor` shows under that name; NULL: there is none. Borrowed from
  * `doctor`. */

@@ -44,17 +44,26 @@ enum need {
     NEED_JOBS,  // both of these
 };
 
-struct check {
-    const char *name, *title;
-    int64_t max_ms; // it is skipped if less is left
-    enum need need;
-    void (*run)(struct kit *kit, struct result *result);
-    bool is_first; // others use what it finds, so --only does not leave it out
+enum rank {
+    RANK_FIRST, // others use what it finds, so --only does not leave it out
+    RANK_HIGH,  // what decides whether mgpu can be used on such a machine, and what may be promised of it
+    RANK_MIDDLE,
+    RANK_LOW,   // it lasts long, or seldom tells something new
+    RANK_ASKED, // only if --only names it: it changes the machine for a moment, or needs something prepared
+    RANKS,
 };
 
-/* The checks in the order in which they run; the last row has no name. */
+struct check {
+    const char *name, *title;
+    int64_t usual_ms; // how long it lasts on an H200; skipped if not much more than that is left
+    enum need need;
+    void (*run)(struct kit *kit, struct result *result);
+    enum rank rank;
+};
+
+/* The checks of a subject in the order in which those of a rank run; the last row has no name. */
 extern const struct check kit_machine_checks[], kit_nvml_checks[], kit_cuda_checks[], kit_agent_checks[],
-    kit_job_checks[], kit_feature_checks[], kit_park_checks[];
+    kit_job_checks[], kit_feature_checks[], kit_limit_checks[], kit_park_checks[], kit_park_way_checks[];
 
 void result_pass(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void result_fail(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -13,7 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/option_values.h"
@@ -22,10 +21,12 @@
 #include "kit/child.h"
 #include "kit/instance.h"
 #include "kit/kit.h"
+#include "kit/locked.h"
 #include "kit/page.h"
+#include "kit/plan.h"
 #include "kit/report.h"
 
-#define SECONDS_DEFAULT "460" // of 8 minutes; the rest is SPARE_MS
+#define SECONDS_DEFAULT "570" // of 10 minutes; the rest is SPARE_MS
 #define SECONDS_MAX     3600.0
 #define SPARE_MS        15000 // to stop mgpud
 #define STOP_MS         2000
@@ -40,7 +41,7 @@ struct options {
     char *output, *programs;
     const char *only;
     char *report; // a file to show
-    bool is_help, is_version;
+    bool is_help, is_version, is_list;
 };
 
 static int set_seconds(void *target, const char *value, struct error *err)
@@ -54,6 +55,8 @@ static const struct option_row rows[] = {
         OPTION_VALUE(path, struct options, output), .preset = "." },
     { 0, "only", "NAME[,NAME]...", "only these checks, and those that every other one needs",
         OPTION_VALUE(text, struct options, only) },
+    { 0, "list", NULL, "only list the checks in their order, each with its usual time",
+        OPTION_VALUE(flag, struct options, is_list) },
     { 0, "programs", "DIR", "the folder of mgpu's programs (bin beside this program)",
         OPTION_VALUE(path, struct options, programs) },
     { 0, "report", "FILE", "only show that report.json as a page",
@@ -63,9 +66,6 @@ static const struct option_row rows[] = {
     { 0 },
 };
 static const struct option_row *const tables[] = { rows, NULL };
-
-static const struct check *const lists[] = { kit_machine_checks, kit_nvml_checks, kit_cuda_checks,
-    kit_agent_checks, kit_job_checks, kit_feature_checks, kit_park_checks };
 
 static volatile sig_atomic_t is_stopped;
 
@@ -84,7 +84,7 @@ int64_t kit_left_ms(const struct kit *kit, int64_t most)
 /* Why a check cannot be made; false: it can. */
 static bool is_skipped(const struct kit *kit, const struct check *check, struct result *result)
 {
-    if (kit_left_ms(kit, check->max_ms) < check->max_ms)
+    if (is_stopped || !plan_has_time(kit, check))
         result_skip(result, is_stopped ? "the kit was interrupted" : "no time is left");
     else if (check->need != NEED_NOTHING && kit->no_gpu != NULL)
         result_skip(result, "%s", kit->no_gpu);
@@ -97,61 +97,36 @@ static bool is_skipped(const struct kit *kit, const struct check *check, struct 
     return true;
 }
 
-static void run_check(struct kit *kit, const struct check *check, struct report *report)
+/* A check whose waits were cut short by the end of the kit's time says nothing of the machine. */
+static void judge_late(const struct kit *kit, struct result *result)
 {
+    char text[sizeof(result->text)];
+    if (result->outcome != OUTCOME_FAILED || kit_left_ms(kit, 2) > 1)
+        return;
+    memcpy(text, result->text, sizeof(text));
+    result_skip(result, "%s before it ended: %.400s",
+        is_stopped ? "the kit was interrupted" : "the time was up", text);
+}
+
+struct running {
+    struct kit *kit;
+    struct report *report;
+};
+
+static void run_check(const struct check *check, void *arg)
+{
+    const struct running *running = arg;
+    struct kit *kit = running->kit;
     struct result result = { 0 };
     struct error err = { 0 };
     int64_t begin_ms = clock_boot_ms();
-    if (!is_skipped(kit, check, &result))
+    if (!is_skipped(kit, check, &result)) {
         check->run(kit, &result);
-    report_add(report, check, &result, clock_boot_ms() - begin_ms);
-    if (report_write(report, &err) < 0)
-        (void)fprintf(stderr, "run: %s\n", err.message);
-}
-
-/* Whether `name` is one of the names in `list`, between commas. */
-static bool is_listed(const char *list, const char *name)
-{
-    size_t length = strlen(name);
-    for (const char *at = list; at != NULL; at = strchr(at, ','), at += at != NULL)
-        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
-            return true;
-    return false;
-}
-
-static void run_checks(struct kit *kit, const char *only, struct report *report)
-{
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-        for (const struct check *check = lists[i]; check->name != NULL; check++)
-            if (only == NULL || check->is_first || is_listed(only, check->name))
-                run_check(kit, check, report);
-}
-
-/* Adds the names of all checks to `names`; true if `wanted` is one of them. */
-static bool find_check(const char *wanted, struct buffer *names)
-{
-    bool is_found = false;
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-        for (const struct check *check = lists[i]; check->name != NULL; check++) {
-            is_found |= strcmp(check->name, wanted) == 0;
-            buffer_printf(names, " %s", check->name);
-        }
-    return is_found;
-}
-
-static int check_names(const char *only, struct error *err)
-{
-    _cleanup_free_ char *copy = only != NULL ? xstrdup(only) : NULL;
-    char *rest = copy;
-    int r = 0;
-    for (char *name = strsep(&rest, ","); name != NULL && r == 0; name = strsep(&rest, ",")) {
-        struct buffer names = { 0 };
-        if (!find_check(name, &names))
-            r = error_set(
-                err, -EINVAL, "--only: there is no check '%.40s'; there are:%s", name, buffer_text(&names));
-        buffer_clear(&names);
+        judge_late(kit, &result);
     }
-    return r;
+    report_add(running->report, check, &result, clock_boot_ms() - begin_ms);
+    if (report_write(running->report, &err) < 0)
+        (void)fprintf(stderr, "run: %s\n", err.message);
 }
 
 static int find_programs(struct options *options, struct error *err)
@@ -193,12 +168,12 @@ static int run(struct kit *kit, const struct options *options)
 {
     struct error err = { 0 };
     struct report *report = report_new(options->output);
-    if (report_write(report, &err) < 0) { // rather now than after eight minutes
+    if (report_write(report, &err) < 0) { // rather now than after ten minutes
         (void)fprintf(stderr, "run: %s\n", err.message);
         report_free(report);
         return EXIT_USAGE;
     }
-    run_checks(kit, options->only, report);
+    plan_each(options->only, run_check, &(struct running){ kit, report });
     instance_stop(kit);
     int r = report_write(report, &err);
     (void)printf("\n%zu passed, %zu failed, %zu skipped. Please send %s/report.json (docs/hardware.md).\n",
@@ -244,7 +219,12 @@ static int guard(struct options *options, struct error *err)
         instance_stop(&kit);
         status = EXIT_WRONG;
     }
-    (void)nftw(kit.work, remove_entry, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
+    struct error unlocked = { 0 };
+    if (locked_end(&kit, &unlocked) < 0)
+        (void)fprintf(
+            stderr, "run: %s\nhint: mgpu gpu unlock --state-dir %s/state\n", unlocked.message, kit.work);
+    else
+        (void)nftw(kit.work, remove_entry, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
     free(kit.work);
     return status;
 }
@@ -276,7 +256,7 @@ int main(int argc, char **argv)
     if (r == 0 && first < argc)
         r = error_set(&err, -EINVAL, "'%.40s' is no option", argv[first]);
     if (r == 0)
-        r = check_names(options.only, &err);
+        r = plan_check_names(options.only, &err);
     if (r < 0) {
         status = EXIT_USAGE;
     } else if (options.is_help) {
@@ -286,6 +266,8 @@ int main(int argc, char **argv)
         (void)puts("Exit status: 0 nothing failed, 1 a check failed, 2 wrong use, 77 there is no GPU.");
     } else if (options.is_version) {
         (void)puts("mgpu gpu-kit " MGPU_VERSION);
+    } else if (options.is_list) {
+        plan_print(options.only, stdout);
     } else if (options.report != NULL) {
         status = show(options.report, &err);
     } else {

@@ -2,9 +2,12 @@
 #include "kit/probe.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "kit/child.h"
 #include "kit/instance.h"
@@ -14,6 +17,9 @@
 #define LINE_SIZE     300U
 #define MIB           (1 << 20)
 #define ASK_MS        20000
+#define FREE_MS       20000
+#define LOOK_MS       50
+#define NUMBER        32
 
 char *probe_program(const struct kit *kit)
 {
@@ -126,4 +132,67 @@ bool probe_has_verb(struct kit *kit, const char *verb, const char *action, struc
     result_skip(
         result, "this mgpu has no '%s%s%s'", verb, action != NULL ? " " : "", action != NULL ? action : "");
     return false;
+}
+
+void probe_cancel(struct kit *kit, int64_t job)
+{
+    char number[NUMBER];
+    struct error err = { 0 };
+    (void)snprintf(number, sizeof(number), "%lld", (long long)job);
+    const char *const arguments[] = { "cancel", "--grace", "0", number, NULL };
+    (void)instance_ask(kit, arguments, ASK_MS, NULL, &err);
+}
+
+bool probe_await_start(struct kit *kit, int64_t job, int64_t timeout_ms)
+{
+    char number[NUMBER];
+    (void)snprintf(number, sizeof(number), "%lld", (long long)job);
+    const char *const show[] = { "show", number, NULL };
+    int64_t end = clock_boot_ms() + kit_left_ms(kit, timeout_ms);
+    bool is_started = false;
+    while (!is_started && clock_boot_ms() < end) {
+        struct error err = { 0 };
+        json_t *record = NULL;
+        (void)instance_ask(kit, show, ASK_MS, &record, &err);
+        is_started = record_word(record, "started_at")[0] != '\0';
+        json_decref(record);
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+    return is_started;
+}
+
+size_t probe_count_free(struct kit *kit)
+{
+    static const char *const gpus[] = { "gpus", NULL };
+    struct error err = { 0 };
+    json_t *answer = NULL;
+    const json_t *gpu;
+    size_t i, count = 0;
+    (void)instance_ask(kit, gpus, ASK_MS, &answer, &err);
+    json_array_foreach(json_object_get(answer, "gpus"), i, gpu) count +=
+        strcmp(record_word(gpu, "state"), "free") == 0;
+    json_decref(answer);
+    return count;
+}
+
+int64_t probe_await_free(struct kit *kit, struct result *result)
+{
+    static const char *const gpus[] = { "gpus", NULL };
+    int64_t begin = clock_boot_ms(), end = begin + kit_left_ms(kit, FREE_MS);
+    struct error err = { 0 };
+    while (clock_boot_ms() < end) {
+        json_t *answer = NULL;
+        (void)instance_ask(kit, gpus, ASK_MS, &answer, &err);
+        const json_t *gpu = json_array_get(json_object_get(answer, "gpus"), 0);
+        bool is_free = strcmp(record_word(gpu, "state"), "free") == 0;
+        result_fact(result, "gpu_after",
+            json_pack("{s:O?, s:O?, s:O?, s:O?, s:O?}", "state", json_object_get(gpu, "state"), "reason",
+                json_object_get(gpu, "reason"), "trouble", json_object_get(gpu, "trouble"), "xid",
+                json_object_get(gpu, "xid"), "fault", json_object_get(gpu, "fault")));
+        json_decref(answer);
+        if (is_free)
+            return clock_boot_ms() - begin;
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+    return -1;
 }

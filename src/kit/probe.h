@@ -22,6 +22,18 @@ int64_t probe_submit(
  * and the last line of its output are facts. */
 json_t *probe_wait(struct kit *kit, int64_t job, int64_t timeout_ms, struct result *result);
 
+/* Kills a job; the caller waits for it. */
+void probe_cancel(struct kit *kit, int64_t job);
+
+/* Waits until the job has started; false: it has not by then. */
+bool probe_await_start(struct kit *kit, int64_t job, int64_t timeout_ms);
+
+/* How many GPUs are free for jobs. */
+size_t probe_count_free(struct kit *kit);
+
+/* Waits until mgpu calls GPU 0 free; how long that took in milliseconds, or -1 with its state as a fact. */
+int64_t probe_await_free(struct kit *kit, struct result *result);
+
 /* A part of GPU 0's free memory in percent, as an option: "512M". At most `most_mib`. */
 #define PROBE_SIZE 32
 void probe_size(const struct kit *kit, unsigned int percent, long long most_mib, char text[PROBE_SIZE]);
