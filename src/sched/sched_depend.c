@@ -5,9 +5,14 @@
 #include "base/memory.h"
 #include "sched/sched_private.h"
 
-static struct dependent *dependent_at(struct map_link *link)
+static struct dependent *dependent_at(const struct map_link *link)
 {
     return MAP_ITEM(link, struct dependent, link);
+}
+
+static uint64_t hash_of(const struct map_link *link)
+{
+    return map_hash(dependent_at(link)->job);
 }
 
 void sched_depend(struct sched *sched, struct sched_job *job)
@@ -18,7 +23,7 @@ void sched_depend(struct sched *sched, struct sched_job *job)
         *dependent = (struct dependent){
             .job = rules->after[i].job, .waiting = job->entry.job, .kind = rules->after[i].kind
         };
-        map_add(&sched->dependents, &dependent->link, map_hash(dependent->job));
+        map_add(&sched->dependents, &dependent->link, hash_of);
         job->blockers |= BLOCK_DEPENDENCY;
     }
 }
@@ -27,13 +32,13 @@ void sched_depend(struct sched *sched, struct sched_job *job)
 static struct dependent *take_out(struct sched *sched, uint64_t job, uint64_t waiting)
 {
     struct dependent *taken = NULL;
-    for (struct map_link *link = map_find(&sched->dependents, map_hash(job)), *next; link != NULL;
-         link = next) {
+    struct map_link *next = NULL;
+    for (struct map_link *link = map_chain(&sched->dependents, map_hash(job)); link != NULL; link = next) {
         struct dependent *dependent = dependent_at(link);
-        next = map_find_next(link);
-        if (waiting != 0 && dependent->waiting != waiting)
+        next = link->next;
+        if (dependent->job != job || (waiting != 0 && dependent->waiting != waiting))
             continue;
-        map_remove(&sched->dependents, link);
+        map_remove(&sched->dependents, link, hash_of);
         dependent->next = taken;
         taken = dependent;
     }
@@ -98,7 +103,7 @@ static void settle_one(struct sched *sched, struct sched_job *job, uint64_t id, 
 
 static void put_back(struct sched *sched, struct dependent *dependent)
 {
-    map_add(&sched->dependents, &dependent->link, map_hash(dependent->job));
+    map_add(&sched->dependents, &dependent->link, hash_of);
 }
 
 static struct ask_after *find_after(struct sched_job *job, uint64_t id)
@@ -185,9 +190,9 @@ void sched_depend_due(struct sched *sched, struct sched_job *job)
 
 static bool is_open(const struct sched *sched, uint64_t job, uint64_t awaited)
 {
-    struct map_link *link = map_find(&sched->dependents, map_hash(awaited));
-    while (link != NULL && dependent_at(link)->waiting != job)
-        link = map_find_next(link);
+    const struct map_link *link = map_chain(&sched->dependents, map_hash(awaited));
+    while (link != NULL && (dependent_at(link)->job != awaited || dependent_at(link)->waiting != job))
+        link = link->next;
     return link != NULL;
 }
 

@@ -43,10 +43,12 @@ void sched_array_freed(struct sched *sched, struct sched_job *array)
     if (!array->rules->has_kept)
         return;
     array->rules->has_kept = false;
-    for (struct map_link *at = map_first(&sched->jobs); at != NULL; at = map_next(&sched->jobs, at)) {
-        struct sched_job *job = sched_job_at(at);
-        if (job->rules != NULL && job->rules->array == array->entry.job && job->run == NULL)
-            sched_place_in_queue(sched, job);
+    for (size_t i = 0; i < sched->jobs.n_buckets; i++) {
+        for (struct map_link *at = sched->jobs.buckets[i]; at != NULL; at = at->next) {
+            struct sched_job *job = sched_job_at(at);
+            if (job->rules != NULL && job->rules->array == array->entry.job && job->run == NULL)
+                sched_place_in_queue(sched, job);
+        }
     }
 }
 

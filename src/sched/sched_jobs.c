@@ -9,14 +9,21 @@
 #include "base/memory.h"
 #include "sched/sched_private.h"
 
-struct sched_job *sched_job_at(struct map_link *link)
+struct sched_job *sched_job_at(const struct map_link *link)
 {
     return MAP_ITEM(link, struct sched_job, link);
 }
 
+static uint64_t hash_of(const struct map_link *link)
+{
+    return map_hash(sched_job_at(link)->entry.job);
+}
+
 struct sched_job *sched_find(const struct sched *sched, uint64_t id)
 {
-    struct map_link *link = map_find(&sched->jobs, map_hash(id));
+    const struct map_link *link = map_chain(&sched->jobs, map_hash(id));
+    while (link != NULL && sched_job_at(link)->entry.job != id)
+        link = link->next;
     return link != NULL ? sched_job_at(link) : NULL;
 }
 
@@ -55,7 +62,7 @@ struct sched_job *sched_add_job(struct sched *sched, const struct sched_job_spec
     struct sched_job *job = xcalloc(1, sizeof(*job));
     job->entry.job = spec->id;
     job->entry.submit_ms = spec->submit_ms;
-    map_add(&sched->jobs, &job->link, map_hash(spec->id));
+    map_add(&sched->jobs, &job->link, hash_of);
     sched_join_class(sched, job, &spec->key);
     job->blockers = spec->hold;
     sched_take_rules(job, spec);
@@ -82,7 +89,7 @@ void sched_remove_job(struct sched *sched, struct sched_job *job)
     sched_leave_queue(sched, job);
     sched_parked_forget(sched, job);
     sched_depend_no_more(sched, job);
-    map_remove(&sched->jobs, &job->link);
+    map_remove(&sched->jobs, &job->link, hash_of);
     sched_leave_class(sched, job);
     if (job->rules != NULL)
         timers_set(&sched->timers, TIME_NEVER, TIMER_JOB, job, &job->rules->timer);

@@ -166,8 +166,8 @@ struct sched {
 
 /* --- sched_jobs.c: jobs and their blockers --- */
 struct sched_job *sched_find(const struct sched *sched, uint64_t job);
-struct sched_job *sched_job_at(struct map_link *link); // an item of sched->jobs
-void sched_job_free(struct map_link *link);            // out of all queues and tables
+struct sched_job *sched_job_at(const struct map_link *link); // an item of sched->jobs
+void sched_job_free(struct map_link *link);                  // out of all queues and tables
 struct sched_job *sched_add_job(struct sched *sched, const struct sched_job_spec *spec);
 void sched_remove_job(struct sched *sched, struct sched_job *job); // neither waiting nor running any more
 struct job_rules *sched_rules(struct sched_job *job);              // created if it has none

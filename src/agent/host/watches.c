@@ -29,9 +29,14 @@ static uint64_t hash_of(const struct spool_id *id)
     return map_hash_add(hash, (uint64_t)id->step << 32 | id->rank);
 }
 
-static struct watch *watch_at(struct map_link *link)
+static struct watch *watch_at(const struct map_link *link)
 {
     return MAP_ITEM(link, struct watch, link);
+}
+
+static uint64_t hash_of_link(const struct map_link *link)
+{
+    return hash_of(&watch_at(link)->id);
 }
 
 static void release(struct map_link *link)
@@ -47,7 +52,7 @@ static void on_child_end(void *arg, int status)
     struct watches *watches = watch->watches;
     struct spool_id id = watch->id;
     pid_t pid = watch->pid;
-    map_remove(&watches->map, &watch->link);
+    map_remove(&watches->map, &watch->link, hash_of_link);
     watch->child = NULL; // frees itself
     release(&watch->link);
     watches->on_end(watches->arg, &id, pid);
@@ -72,15 +77,15 @@ void watches_add(struct watches *watches, const struct spool_id *id, pid_t pid, 
 {
     struct watch *watch = xcalloc(1, sizeof(*watch));
     *watch = (struct watch){ .watches = watches, .id = *id, .pid = pid };
-    map_add(&watches->map, &watch->link, hash_of(id));
+    map_add(&watches->map, &watch->link, hash_of_link);
     watch->child = child_watch(watches->base, end_fd, on_child_end, watch);
 }
 
 static struct map_link *find(const struct watches *watches, const struct spool_id *id)
 {
-    struct map_link *link = map_find(&watches->map, hash_of(id));
+    struct map_link *link = map_chain(&watches->map, hash_of(id));
     while (link != NULL && !spool_id_equal(&watch_at(link)->id, id))
-        link = map_find_next(link);
+        link = link->next;
     return link;
 }
 
@@ -93,7 +98,7 @@ void watches_drop(struct watches *watches, const struct spool_id *id)
 {
     struct map_link *link = NULL;
     while ((link = find(watches, id)) != NULL) {
-        map_remove(&watches->map, link);
+        map_remove(&watches->map, link, hash_of_link);
         release(link);
     }
 }

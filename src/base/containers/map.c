@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A hash table with chains, the newest item first. It grows with its items and does not shrink. */
+/* A hash table with chains. It grows with its items and does not shrink. */
 #include "base/containers/map.h"
 
 #include <stdlib.h>
 
 #include "base/memory.h"
 
-#define BUCKETS_FIRST 64U // a power of two, as all later numbers
+#define BUCKETS_FIRST    64U // a power of two, as all later numbers
+#define ITEMS_PER_BUCKET 2U  // at most
 
 /* The finalizer of splitmix64 (Steele, Lea and Flood, OOPSLA 2014). */
 uint64_t map_hash(uint64_t number)
@@ -31,94 +32,72 @@ struct map_link *const *map_bucket(const struct map *map, uint64_t hash)
     return bucket_of(map, hash);
 }
 
-/* The items of an old bucket go to two new ones; in each they keep their order. */
-static void move_chain(const struct map *map, struct map_link *chain)
+static void put(const struct map *map, struct map_link *link, uint64_t hash)
+{
+    struct map_link **bucket = bucket_of(map, hash);
+    link->next = *bucket;
+    *bucket = link;
+}
+
+static struct map_link *reverse(struct map_link *chain)
 {
     struct map_link *reversed = NULL;
     while (chain != NULL) {
-        struct map_link *link = chain;
-        chain = link->next;
-        link->next = reversed;
-        reversed = link;
+        struct map_link *next = chain->next;
+        chain->next = reversed;
+        reversed = chain;
+        chain = next;
     }
-    while (reversed != NULL) {
-        struct map_link *link = reversed, **bucket = bucket_of(map, link->hash);
-        reversed = link->next;
-        link->next = *bucket;
-        *bucket = link;
-    }
+    return reversed;
 }
 
-static void grow(struct map *map)
+/* Items of one bucket keep their order in those that they go to. */
+static void grow(struct map *map, map_hash_fn *hash_of)
 {
     struct map_link **old = map->buckets;
     size_t n_old = map->n_buckets;
     map->n_buckets = n_old > 0 ? 2 * n_old : BUCKETS_FIRST;
     map->buckets = xcalloc(map->n_buckets, sizeof(struct map_link *));
-    for (size_t i = 0; i < n_old; i++)
-        move_chain(map, old[i]);
+    for (size_t i = 0; i < n_old; i++) {
+        struct map_link *next = NULL;
+        for (struct map_link *link = reverse(old[i]); link != NULL; link = next) {
+            next = link->next;
+            put(map, link, hash_of(link));
+        }
+    }
     free(old);
 }
 
-void map_add(struct map *map, struct map_link *link, uint64_t hash)
+void map_add(struct map *map, struct map_link *link, map_hash_fn *hash_of)
 {
-    if (map->count >= map->n_buckets)
-        grow(map);
-    struct map_link **bucket = bucket_of(map, hash);
-    *link = (struct map_link){ *bucket, hash };
-    *bucket = link;
+    if (map->count >= ITEMS_PER_BUCKET * map->n_buckets)
+        grow(map, hash_of);
+    put(map, link, hash_of(link));
     map->count++;
 }
 
-void map_remove(struct map *map, struct map_link *link)
+void map_remove(struct map *map, struct map_link *link, map_hash_fn *hash_of)
 {
-    struct map_link **where = bucket_of(map, link->hash);
+    struct map_link **where = bucket_of(map, hash_of(link));
     while (*where != link)
         where = &(*where)->next;
     *where = link->next;
     map->count--;
 }
 
-static struct map_link *same_hash(struct map_link *link, uint64_t hash)
+struct map_link *map_chain(const struct map *map, uint64_t hash)
 {
-    while (link != NULL && link->hash != hash)
-        link = link->next;
-    return link;
-}
-
-struct map_link *map_find(const struct map *map, uint64_t hash)
-{
-    return map->n_buckets > 0 ? same_hash(*bucket_of(map, hash), hash) : NULL;
-}
-
-struct map_link *map_find_next(const struct map_link *link)
-{
-    return same_hash(link->next, link->hash);
-}
-
-static struct map_link *first_from(const struct map *map, size_t bucket)
-{
-    while (bucket < map->n_buckets && map->buckets[bucket] == NULL)
-        bucket++;
-    return bucket < map->n_buckets ? map->buckets[bucket] : NULL;
-}
-
-struct map_link *map_first(const struct map *map)
-{
-    return first_from(map, 0);
-}
-
-struct map_link *map_next(const struct map *map, const struct map_link *link)
-{
-    size_t bucket = link->hash & (map->n_buckets - 1);
-    return link->next != NULL ? link->next : first_from(map, bucket + 1);
+    return map->n_buckets > 0 ? *bucket_of(map, hash) : NULL;
 }
 
 void map_clear(struct map *map, void (*release)(struct map_link *link))
 {
-    for (struct map_link *link = map_first(map), *next = NULL; link != NULL && release != NULL; link = next) {
-        next = map_next(map, link);
-        release(link);
+    for (size_t i = 0; i < map->n_buckets && release != NULL; i++) {
+        struct map_link *next = NULL;
+        for (struct map_link *link = map->buckets[i]; link != NULL; link = next) {
+            next = link->next;
+            release(link);
+        }
     }
     free(map->buckets);
     *map = (struct map){ 0 };

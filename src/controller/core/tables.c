@@ -11,6 +11,16 @@
 
 #define ROWS_FIRST 256U
 
+static struct core_entry *entry_at(const struct map_link *link)
+{
+    return MAP_ITEM(link, struct core_entry, link);
+}
+
+static uint64_t hash_of(const struct map_link *link)
+{
+    return map_hash(entry_at(link)->job->id);
+}
+
 static const struct core_extra no_extra = { 0 };
 
 const struct core_extra *core_extra(const struct core_entry *entry)
@@ -82,7 +92,7 @@ struct core_entry *job_table_add(struct job_table *table, struct job *job)
     entry->after = before != NULL ? before->after : table->first;
     *(before != NULL ? &before->after : &table->first) = entry;
     *(entry->after != NULL ? &entry->after->before : &table->last) = entry;
-    map_add(&table->map, &entry->link, map_hash(job->id));
+    map_add(&table->map, &entry->link, hash_of);
     add_row(table, job);
     return entry;
 }
@@ -99,7 +109,7 @@ static void entry_free(struct core_entry *entry)
 
 void job_table_remove(struct job_table *table, struct core_entry *entry)
 {
-    map_remove(&table->map, &entry->link);
+    map_remove(&table->map, &entry->link, hash_of);
     *(entry->before != NULL ? &entry->before->after : &table->first) = entry->after;
     *(entry->after != NULL ? &entry->after->before : &table->last) = entry->before;
     remove_row(table, entry->job->id);
@@ -161,6 +171,8 @@ void key_table_clear(struct key_table *table)
 
 struct core_entry *core_find(const struct core *core, uint64_t id)
 {
-    struct map_link *link = map_find(&core->jobs.map, map_hash(id));
-    return link != NULL ? MAP_ITEM(link, struct core_entry, link) : NULL;
+    const struct map_link *link = map_chain(&core->jobs.map, map_hash(id));
+    while (link != NULL && entry_at(link)->job->id != id)
+        link = link->next;
+    return link != NULL ? entry_at(link) : NULL;
 }

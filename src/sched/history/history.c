@@ -127,16 +127,21 @@ static bool key_equal(const struct cell_key *a, const struct cell_key *b)
            a->stem == b->stem;
 }
 
-static struct history_cell *cell_at(struct map_link *link)
+static struct history_cell *cell_at(const struct map_link *link)
 {
     return MAP_ITEM(link, struct history_cell, link);
 }
 
+static uint64_t hash_of_link(const struct map_link *link)
+{
+    return hash_of(&cell_at(link)->key);
+}
+
 static struct history_cell *find_cell(const struct history *history, const struct cell_key *key)
 {
-    struct map_link *link = map_find(&history->cells, hash_of(key));
+    struct map_link *link = map_chain(&history->cells, hash_of(key));
     while (link != NULL && !key_equal(&cell_at(link)->key, key))
-        link = map_find_next(link);
+        link = link->next;
     return link != NULL ? cell_at(link) : NULL;
 }
 
@@ -165,7 +170,7 @@ static void forget_oldest(struct history *history)
     }
     if (history->n_forgotten < LEVEL_LAST)
         history->forgotten[history->n_forgotten++] = cell->key;
-    map_remove(&history->cells, &cell->link);
+    map_remove(&history->cells, &cell->link, hash_of_link);
     leave_list(history, cell);
     free(cell);
 }
@@ -183,7 +188,7 @@ static struct history_cell *touch_cell(struct history *history, const struct cel
         forget_oldest(history);
     cell = xcalloc(1, sizeof(*cell));
     cell->key = *key;
-    map_add(&history->cells, &cell->link, hash_of(key));
+    map_add(&history->cells, &cell->link, hash_of_link);
     enter_list(history, cell);
     return cell;
 }

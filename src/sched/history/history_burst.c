@@ -121,9 +121,19 @@ static void burst_free(struct burst *burst)
     free(burst);
 }
 
+static struct burst *by_number(const struct map_link *link)
+{
+    return MAP_ITEM(link, struct burst, by_number);
+}
+
+static struct burst *by_class(const struct map_link *link)
+{
+    return MAP_ITEM(link, struct burst, by_class);
+}
+
 static void release(struct map_link *link)
 {
-    burst_free(MAP_ITEM(link, struct burst, by_number));
+    burst_free(by_number(link));
 }
 
 void burst_table_free(struct burst_table *table)
@@ -137,21 +147,35 @@ void burst_table_free(struct burst_table *table)
 
 /* --- tables --- */
 
+static uint64_t hash_of_number(const struct map_link *link)
+{
+    return map_hash(by_number(link)->number);
+}
+
+static uint64_t hash_of_class(const struct map_link *link)
+{
+    return map_hash(by_class(link)->class_hash);
+}
+
 struct burst *burst_find(const struct burst_table *table, uint64_t number)
 {
-    struct map_link *link = number != 0 ? map_find(&table->numbers, map_hash(number)) : NULL;
-    return link != NULL ? MAP_ITEM(link, struct burst, by_number) : NULL;
+    struct map_link *link = number != 0 ? map_chain(&table->numbers, map_hash(number)) : NULL;
+    while (link != NULL && by_number(link)->number != number)
+        link = link->next;
+    return link != NULL ? by_number(link) : NULL;
 }
 
 static struct burst *last_of_class(const struct burst_table *table, uint64_t class_hash)
 {
-    struct map_link *link = map_find(&table->classes, map_hash(class_hash));
-    return link != NULL ? MAP_ITEM(link, struct burst, by_class) : NULL;
+    struct map_link *link = map_chain(&table->classes, map_hash(class_hash));
+    while (link != NULL && by_class(link)->class_hash != class_hash)
+        link = link->next;
+    return link != NULL ? by_class(link) : NULL;
 }
 
 static void enter_classes(struct burst_table *table, struct burst *burst)
 {
-    map_add(&table->classes, &burst->by_class, map_hash(burst->class_hash));
+    map_add(&table->classes, &burst->by_class, hash_of_class);
 }
 
 static void keep(struct burst_table *table, struct burst *burst)
@@ -184,14 +208,14 @@ static void reckon_stick(struct burst *burst)
 /* Its neighbours follow each other from now on. */
 static void forget(struct burst_table *table, struct burst *burst)
 {
-    map_remove(&table->numbers, &burst->by_number);
+    map_remove(&table->numbers, &burst->by_number, hash_of_number);
     if (burst->previous != NULL)
         burst->previous->next = burst->next;
     if (burst->next != NULL) {
         burst->next->previous = burst->previous;
         reckon_stick(burst->next);
     } else {
-        map_remove(&table->classes, &burst->by_class);
+        map_remove(&table->classes, &burst->by_class, hash_of_class);
         if (burst->previous != NULL)
             enter_classes(table, burst->previous);
     }
@@ -222,12 +246,12 @@ static struct burst *open_burst(
         .previous = last,
     };
     if (last != NULL) {
-        map_remove(&table->classes, &last->by_class);
+        map_remove(&table->classes, &last->by_class, hash_of_class);
         last->next = burst;
     }
     reckon_stick(burst);
     enter_classes(table, burst);
-    map_add(&table->numbers, &burst->by_number, map_hash(burst->number));
+    map_add(&table->numbers, &burst->by_number, hash_of_number);
     return burst;
 }
 

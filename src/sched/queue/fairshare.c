@@ -44,16 +44,27 @@ void fairshare_clear(struct fairshare *fairshare)
     *fairshare = (struct fairshare){ 0 };
 }
 
-/* A bijection: no two accounts have the same. */
 static uint64_t hash_of(uint32_t id, enum account_kind kind)
 {
     return map_hash((uint64_t)kind << 32 | id);
 }
 
+static struct account *account_at(const struct map_link *link)
+{
+    return MAP_ITEM(link, struct account, link);
+}
+
+static uint64_t hash_of_link(const struct map_link *link)
+{
+    return hash_of(account_at(link)->id, account_at(link)->kind);
+}
+
 static struct account *find(const struct fairshare *fairshare, uint32_t id, enum account_kind kind)
 {
-    struct map_link *link = map_find(&fairshare->accounts, hash_of(id, kind));
-    return link != NULL ? MAP_ITEM(link, struct account, link) : NULL;
+    const struct map_link *link = map_chain(&fairshare->accounts, hash_of(id, kind));
+    while (link != NULL && (account_at(link)->id != id || account_at(link)->kind != kind))
+        link = link->next;
+    return link != NULL ? account_at(link) : NULL;
 }
 
 struct account_limits fairshare_default_limits(const struct fairshare *fairshare, enum account_kind kind)
@@ -73,7 +84,7 @@ struct account *fairshare_account(struct fairshare *fairshare, uint32_t id, enum
     account->kind = kind;
     account->shares = 1;
     account->limits = fairshare_default_limits(fairshare, kind);
-    map_add(&fairshare->accounts, &account->link, hash_of(id, kind));
+    map_add(&fairshare->accounts, &account->link, hash_of_link);
     *(fairshare->last != NULL ? &fairshare->last->next : &fairshare->first) = account;
     fairshare->last = account;
     return account;

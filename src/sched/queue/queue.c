@@ -16,7 +16,7 @@ void queue_init(struct queue *queue)
     *queue = (struct queue){ .kinds_version = 1 };
 }
 
-static struct queue_class *class_at(struct map_link *link)
+static struct queue_class *class_at(const struct map_link *link)
 {
     return MAP_ITEM(link, struct queue_class, link);
 }
@@ -55,18 +55,22 @@ static bool key_equal(const struct class_key *a, const struct class_key *b)
            request_equal(&a->request, &b->request);
 }
 
-static struct queue_class *find(const struct queue *queue, const struct class_key *key, uint64_t hash)
+static uint64_t hash_of(const struct map_link *link)
 {
-    struct map_link *link = map_find(&queue->classes, hash);
+    return class_key_hash(&class_at(link)->key);
+}
+
+static struct queue_class *find(const struct queue *queue, const struct class_key *key)
+{
+    struct map_link *link = map_chain(&queue->classes, class_key_hash(key));
     while (link != NULL && !key_equal(&class_at(link)->key, key))
-        link = map_find_next(link);
+        link = link->next;
     return link != NULL ? class_at(link) : NULL;
 }
 
 struct queue_class *queue_hold_class(struct queue *queue, const struct class_key *key, bool *ret_is_new)
 {
-    uint64_t hash = class_key_hash(key);
-    struct queue_class *class = find(queue, key, hash);
+    struct queue_class *class = find(queue, key);
     *ret_is_new = class == NULL;
     if (class == NULL) {
         class = xcalloc(1, sizeof(*class));
@@ -75,7 +79,7 @@ struct queue_class *queue_hold_class(struct queue *queue, const struct class_key
         class->number = ++queue->last_number;
         class->heap = map_hash(class->number);
         class->is_fresh = true;
-        map_add(&queue->classes, &class->link, hash);
+        map_add(&queue->classes, &class->link, hash_of);
     }
     class->users++;
     return class;
@@ -87,7 +91,7 @@ void queue_drop_class(struct queue *queue, struct queue_class *class)
     if (--class->users > 0)
         return;
     assert(class->length == 0);
-    map_remove(&queue->classes, &class->link);
+    map_remove(&queue->classes, &class->link, hash_of);
     class_free(&class->link);
 }
 

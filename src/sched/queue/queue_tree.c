@@ -398,18 +398,20 @@ static int check_links(const struct queue *queue, const struct queue_class *clas
 int queue_invariant(const struct queue *queue, struct error *err)
 {
     size_t length = 0, classes = 0, in_tree = 0;
-    for (struct map_link *at = map_first(&queue->classes); at != NULL; at = map_next(&queue->classes, at)) {
-        const struct queue_class *class = MAP_ITEM(at, struct queue_class, link);
-        int r = check_list(class, err);
-        if (r < 0)
-            return r;
-        if (class->users == 0 || (class->size > 0) != (class->length > 0 && !class->is_parked))
-            return error_set(err, -EPROTO, "queue class %lu: %zu jobs, %s, %s the tree",
-                (unsigned long)class->number, class->length, class->is_parked ? "parked" : "not parked",
-                class->size > 0 ? "in" : "outside");
-        classes++;
-        length += class->length;
-        in_tree += class->size > 0;
+    for (size_t i = 0; i < queue->classes.n_buckets; i++) {
+        for (const struct map_link *at = queue->classes.buckets[i]; at != NULL; at = at->next) {
+            const struct queue_class *class = MAP_ITEM(at, struct queue_class, link);
+            int r = check_list(class, err);
+            if (r < 0)
+                return r;
+            if (class->users == 0 || (class->size > 0) != (class->length > 0 && !class->is_parked))
+                return error_set(err, -EPROTO, "queue class %lu: %zu jobs, %s, %s the tree",
+                    (unsigned long)class->number, class->length, class->is_parked ? "parked" : "not parked",
+                    class->size > 0 ? "in" : "outside");
+            classes++;
+            length += class->length;
+            in_tree += class->size > 0;
+        }
     }
     for (const struct queue_class *class = queue_first(queue); class != NULL; class = queue_next(class)) {
         int r = check_links(queue, class, err);

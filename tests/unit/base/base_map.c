@@ -18,9 +18,14 @@ struct item {
     struct map_link link;
 };
 
-static struct item *item_at(struct map_link *link)
+static struct item *item_at(const struct map_link *link)
 {
     return MAP_ITEM(link, struct item, link);
+}
+
+static uint64_t hash_of(const struct map_link *link)
+{
+    return map_hash(item_at(link)->key);
 }
 
 static unsigned n_released;
@@ -31,40 +36,57 @@ static void release(struct map_link *link)
     n_released++;
 }
 
-static void add(struct map *map, uint64_t key, unsigned number, uint64_t hash)
+static void add(struct map *map, uint64_t key, unsigned number)
 {
     struct item *item = xcalloc(1, sizeof(*item));
     *item = (struct item){ .key = key, .number = number };
-    map_add(map, &item->link, hash);
+    map_add(map, &item->link, hash_of);
 }
 
-static void each_item_is_found_by_its_number_and_no_other_is(void **state)
+static struct item *find(const struct map *map, uint64_t key)
+{
+    const struct map_link *link = map_chain(map, map_hash(key));
+    while (link != NULL && item_at(link)->key != key)
+        link = link->next;
+    return link != NULL ? item_at(link) : NULL;
+}
+
+static void each_item_is_in_the_chain_of_its_hash_until_it_is_removed(void **state)
 {
     struct map map = { 0 };
-    assert_null(map_find(&map, map_hash(1)));
+    assert_null(find(&map, 1));
     for (unsigned i = 0; i < ITEMS; i++)
-        add(&map, i, i, map_hash(i));
+        add(&map, i, i);
     assert_int_equal(map.count, ITEMS);
     for (unsigned i = 0; i < ITEMS; i++)
-        assert_int_equal(item_at(map_find(&map, map_hash(i)))->number, i);
-    assert_null(map_find(&map, map_hash(ITEMS)));
+        assert_int_equal(find(&map, i)->number, i);
+    assert_null(find(&map, ITEMS));
+    for (unsigned i = 0; i < ITEMS; i += 2) {
+        struct item *item = find(&map, i);
+        map_remove(&map, &item->link, hash_of);
+        free(item);
+    }
+    assert_int_equal(map.count, ITEMS / 2);
+    for (unsigned i = 0; i < ITEMS; i++)
+        assert_int_equal(find(&map, i) != NULL, i % 2);
     n_released = 0;
     map_clear(&map, release);
-    assert_int_equal(n_released, ITEMS);
-    assert_null(map_find(&map, map_hash(1)));
+    assert_int_equal(n_released, ITEMS / 2);
+    assert_null(find(&map, 1));
 }
 
 /* Also after the table has grown several times. */
-static void items_with_equal_hashes_are_found_the_last_one_first(void **state)
+static void items_with_equal_hashes_come_the_last_one_first(void **state)
 {
     struct map map = { 0 };
     for (unsigned i = 0; i < ITEMS; i++)
-        add(&map, i % 10, i, i % 10);
+        add(&map, i % 10, i);
     for (uint64_t key = 0; key < 10; key++) {
         unsigned count = 0, last = ITEMS;
-        for (const struct map_link *link = map_find(&map, key); link != NULL; link = map_find_next(link)) {
-            const struct item *item = item_at((struct map_link *)(uintptr_t)link);
-            assert_int_equal(item->key, key);
+        for (const struct map_link *link = map_chain(&map, map_hash(key)); link != NULL; link = link->next) {
+            const struct item *item = item_at(link);
+            if (item->key != key)
+                continue;
             assert_true(item->number < last);
             last = item->number;
             count++;
@@ -74,29 +96,21 @@ static void items_with_equal_hashes_are_found_the_last_one_first(void **state)
     map_clear(&map, release);
 }
 
-static void a_loop_over_all_sees_each_once_and_may_remove_it(void **state)
+static void a_loop_along_all_chains_sees_each_item_once(void **state)
 {
     struct map map = { 0 };
-    bool seen[ITEMS] = { false };
+    static bool seen[ITEMS];
     unsigned count = 0;
-    assert_null(map_first(&map));
     for (unsigned i = 0; i < ITEMS; i++)
-        add(&map, i, i, map_hash(i));
-    for (struct map_link *link = map_first(&map), *next = NULL; link != NULL; link = next) {
-        struct item *item = item_at(link);
-        next = map_next(&map, link);
-        assert_false(seen[item->number]);
-        seen[item->number] = true;
-        count++;
-        if (item->number % 2 == 0) {
-            map_remove(&map, link);
-            free(item);
+        add(&map, i, i);
+    for (size_t i = 0; i < map.n_buckets; i++) {
+        for (const struct map_link *link = map.buckets[i]; link != NULL; link = link->next) {
+            assert_false(seen[item_at(link)->number]);
+            seen[item_at(link)->number] = true;
+            count++;
         }
     }
     assert_int_equal(count, ITEMS);
-    assert_int_equal(map.count, ITEMS / 2);
-    assert_null(map_find(&map, map_hash(2)));
-    assert_int_equal(item_at(map_find(&map, map_hash(3)))->number, 3);
     map_clear(&map, release);
 }
 
@@ -104,13 +118,13 @@ static void a_map_that_is_cleared_without_a_function_leaves_its_items(void **sta
 {
     struct map map = { 0 };
     struct item item = { .key = 7 };
-    map_add(&map, &item.link, map_hash(7));
+    map_add(&map, &item.link, hash_of);
     map_clear(&map, NULL);
     assert_int_equal(map.count, 0);
     assert_int_equal(item.key, 7);
 }
 
-static void different_numbers_have_different_hashes_that_fill_the_table_evenly(void **state)
+static void hashes_of_numbers_fill_a_table_evenly(void **state)
 {
     static unsigned buckets[256];
     for (uint64_t i = 0; i < 256 * 16; i++)
@@ -124,11 +138,11 @@ static void different_numbers_have_different_hashes_that_fill_the_table_evenly(v
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_item_is_found_by_its_number_and_no_other_is),
-        cmocka_unit_test(items_with_equal_hashes_are_found_the_last_one_first),
-        cmocka_unit_test(a_loop_over_all_sees_each_once_and_may_remove_it),
+        cmocka_unit_test(each_item_is_in_the_chain_of_its_hash_until_it_is_removed),
+        cmocka_unit_test(items_with_equal_hashes_come_the_last_one_first),
+        cmocka_unit_test(a_loop_along_all_chains_sees_each_item_once),
         cmocka_unit_test(a_map_that_is_cleared_without_a_function_leaves_its_items),
-        cmocka_unit_test(different_numbers_have_different_hashes_that_fill_the_table_evenly),
+        cmocka_unit_test(hashes_of_numbers_fill_a_table_evenly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
