@@ -95,7 +95,7 @@ def test_the_processes_of_a_job_are_listed(cluster, gate, bell):
     tasks = [line for line in tasks if is_in(cluster.place, line[0])]
     assert tasks and {line[2] for line in tasks} == {'0'}
     shown = cluster.out('scontrol', 'pidinfo', tasks[0][0])
-    assert re.fullmatch(rf'Slurm job id {job} ends at .+\nslurm_get_rem_time is \d+\n', shown), shown
+    assert re.fullmatch(rf'Slurm JobId={job} ends at .+\nJob remaining time is \d+ seconds\n', shown), shown
     gate.open(2)
     cluster.finish(job)
     done = cluster.run('scontrol', 'listpids', 999999)

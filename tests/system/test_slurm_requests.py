@@ -65,14 +65,15 @@ def test_a_script_that_a_signal_ends_is_a_failure_of_sbatch_wait(cluster, line, 
 
 
 @pytest.mark.parametrize('line', ['sbatch -v -n 2 -H --wrap true', 'srun -n2 -v true', 'salloc -vv --ntasks=2 true'])
-def test_verbose_prints_the_options_of_the_command_line(cluster, line):
+def test_verbose_prints_the_options_of_the_command_line_and_of_variables(cluster, line):
     name = line.split()[0]
-    done = cluster.shell(line, env={'SBATCH_COMMENT': 'not of the command line'})
+    done = cluster.shell(line, env={'SBATCH_ACCOUNT': 'of a variable'})
     lines = [text.removeprefix(f'{name}: ') for text in done.err.splitlines()]
     assert done.code == 0 and lines[:2] == ['defined options', '-------------------- --------------------'], done
     end = lines.index('end of defined options')
     assert lines[end - 1] == lines[1] and 'ntasks              : 2' in lines[2:end], done
-    assert f'verbose             : {2 if "-vv" in line else 1}' in lines[2:end] and not any('comment' in text for text in lines), done
+    assert f'verbose             : {2 if "-vv" in line else 1}' in lines[2:end], done
+    assert ('account             : of a variable' in lines[2:end]) == (name == 'sbatch'), done
     assert cluster.shell(line.replace(' -vv', '').replace(' -v', '')).err.count('defined') == 0
 
 

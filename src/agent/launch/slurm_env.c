@@ -73,6 +73,9 @@ static void set_job(struct strings *env, const struct assignment *it, const char
     strings_set_env(env, "SLURM_WORKING_CLUSTER", SLURM_CLUSTER);
     strings_set_env(env, "SLURM_JOB_PARTITION",
         it->job->ask.partition != NULL ? it->job->ask.partition : SLURM_PARTITION);
+    strings_set_env(env, "SLURM_JOB_ACCOUNT", "default");
+    strings_set_env(env, "SLURM_JOB_QOS", "normal");
+    strings_set_env(env, "SLURM_NODE_ALIASES", "(null)");
     set_number(env, "SLURM_JOB_START_TIME", (uint64_t)(clock_wall_ms() / MILLI));
     if (launch->id.attempt > 1)
         set_number(env, "SLURM_RESTART_COUNT", launch->id.attempt - 1);

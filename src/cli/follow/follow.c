@@ -179,6 +179,8 @@ static void request(struct follow *follow, int signal, enum going_step step)
     bool may_talk = !follow->call->is_quiet && signal == SIGINT;
     if (may_talk && (!is_waiting(follow) || step == GOING_KILL))
         talk_line("job %" PRIu64 " %s", follow->id, request->text);
+    if (follow->options->show_end != NULL && step == GOING_CANCEL && signal == SIGINT)
+        follow->options->show_end(follow->job);
     if (follow->going.is_interrupted)
         post(follow, going_request(GOING_SIGNAL)->action, going_request(GOING_SIGNAL)->body);
     post(follow, request->action, request->body);
@@ -230,7 +232,11 @@ static void on_key(struct follow *follow)
 static void on_signal(struct follow *follow, int signal_fd)
 {
     struct signalfd_siginfo info;
-    if (read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+    bool is_one = read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info);
+    const char *passed = is_one ? going_passed((int)info.ssi_signo) : NULL;
+    if (passed != NULL)
+        post(follow, going_request(GOING_SIGNAL)->action, passed);
+    else if (is_one)
         go(follow, (int)info.ssi_signo);
 }
 
@@ -407,11 +413,6 @@ static bool is_attempt_read(const struct follow *follow)
            follow_ranks_are_read(&follow->errors);
 }
 
-static bool leaves_queued(const struct follow_options *options)
-{
-    return leaving_of(options->leaver)->waiting[LEAVE_INTERRUPT] == LEAVE_NOTHING;
-}
-
 static void begin_next_attempt(struct follow *follow)
 {
     follow->phase = FOLLOW_QUEUED;
@@ -423,7 +424,7 @@ static void begin_next_attempt(struct follow *follow)
     waiting_line_clear(&follow->line);
     if (!follow->call->is_quiet)
         follow_say_requeued(follow->call, follow->id);
-    waiting_line_init(&follow->line, follow->call, leaves_queued(follow->options));
+    waiting_line_init(&follow->line, follow->call, going_leaves_queued(follow->options->leaver));
     watch(follow);
     if (!follow->out.is_gone)
         listen_to_log(follow, 0);
@@ -542,7 +543,7 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
 {
     bool needs_reader = !leaving_ignore_unread();
     sigset_t signals;
-    leaving_signals(&signals);
+    going_signals(&signals, options->passes_signals);
     _cleanup_close_ int signal_fd = leaving_signals_open(&signals, err);
     if (signal_fd < 0)
         return signal_fd;
@@ -560,7 +561,7 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
     follow.out.filter.mode = foreign_mode(call, NULL, job, STDOUT_FILENO, false);
     follow.error = (struct outlet){ .fd = STDERR_FILENO };
     follow.error.filter.mode = foreign_mode(call, NULL, job, STDERR_FILENO, false);
-    waiting_line_init(&follow.line, call, leaves_queued(options));
+    waiting_line_init(&follow.line, call, going_leaves_queued(options->leaver));
     follow.channels[CHANNEL_LOG].offset = options->output_begin;
     watch(&follow);
     if (!options->is_until_start)

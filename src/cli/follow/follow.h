@@ -15,6 +15,8 @@
 struct follow_options {
     enum leaver leaver;                    // what signals and a closed stdout do to the job
     void (*show_state)(const json_t *job); // for LEAVE_SHOWS
+    void (*show_end)(const json_t *job);   // called when Ctrl-C ends the job; or NULL
+    bool passes_signals;                   // SIGUSR1, SIGUSR2 and SIGALRM, to the steps of the job
     /* Return as soon as the job has started: *ret_job is its state at that time. */
     bool is_until_start;
     struct input_feed *input; // standard input for the job, or NULL

@@ -3,6 +3,8 @@
 
 #include <signal.h>
 
+#include "cli/api/leaving_signals.h"
+
 #define ESCALATE_MS 2000 // a further Ctrl-C within this time means more
 #define SHOWN_MS    1000 // and within this time after the state was shown
 
@@ -68,4 +70,35 @@ enum going_step going_next(struct going *going, bool is_waiting, int signal, int
            : effect == LEAVE_INTERRUPTS ? stop(going, signal, GOING_SIGNAL, now_ms)
            : effect == LEAVE_SHOWS      ? GOING_SHOW
                                         : GOING_LEAVE;
+}
+
+/* For the tasks of a step, not for a script around it. */
+static const struct {
+    int number;
+    const char *body; // of the request
+} passed[] = {
+    { SIGUSR1, "{\"signal\":\"USR1\",\"to\":\"steps\"}" },
+    { SIGUSR2, "{\"signal\":\"USR2\",\"to\":\"steps\"}" },
+    { SIGALRM, "{\"signal\":\"ALRM\",\"to\":\"steps\"}" },
+};
+#define PASSED (sizeof(passed) / sizeof(passed[0]))
+
+void going_signals(sigset_t *ret, bool passes_signals)
+{
+    leaving_signals(ret);
+    for (size_t i = 0; passes_signals && i < PASSED; i++)
+        leaving_signals_add(ret, passed[i].number);
+}
+
+const char *going_passed(int signal)
+{
+    for (size_t i = 0; i < PASSED; i++)
+        if (passed[i].number == signal)
+            return passed[i].body;
+    return NULL;
+}
+
+bool going_leaves_queued(enum leaver leaver)
+{
+    return leaving_of(leaver)->waiting[LEAVE_INTERRUPT] == LEAVE_NOTHING;
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -42,3 +43,13 @@ struct going_request {
 };
 
 const struct going_request *going_request(enum going_step step);
+
+/* The signals that a program takes while it follows a job, without those that are ignored: with
+ * `passes_signals` also those that it passes on to the steps. */
+void going_signals(sigset_t *ret, bool passes_signals);
+
+/* The body of the request that passes the signal on; NULL: it is none of them. */
+const char *going_passed(int signal);
+
+/* Whether Ctrl-C leaves a job that waits as it is. */
+bool going_leaves_queued(enum leaver leaver);

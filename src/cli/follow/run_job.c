@@ -119,6 +119,8 @@ int run_job(struct call *call, const json_t *job, bool is_tty, const struct term
     struct follow_options follow = {
         .leaver = options->leaver,
         .show_state = options->show_state,
+        .show_end = options->show_end,
+        .passes_signals = options->passes_signals,
         .is_until_start = is_tty,
         .ret_job = &started,
         .input = options->is_input_sent ? &feed : NULL,

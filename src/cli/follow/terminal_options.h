@@ -14,7 +14,9 @@ struct terminal_options {
     const char *detach_keys; // NULL: the default
     enum ctrl_c ctrl_c;
     enum leaver leaver;                    // of this program, for struct follow_options
-    void (*show_state)(const json_t *job); // as in struct follow_options
+    void (*show_state)(const json_t *job); // these three: as in struct follow_options
+    void (*show_end)(const json_t *job);
+    bool passes_signals;
     bool is_interactive;
     bool is_input_sent;    // standard input goes to a job without a terminal
     uint32_t rank;         // of a job on several nodes

@@ -272,7 +272,8 @@ TEXT(wckey)
 TEXT(oversubscribe)
 {
     (void)now_ms;
-    return xstrdup(json_is_true(json_object_get(job, "exclusive")) ? "NO" : "OK");
+    bool is_alone = json_is_true(json_object_get(job, "exclusive"));
+    return xstrdup(is_alone ? "NO" : slurm_job_note(job, "oversubscribe") != NULL ? "YES" : "OK");
 }
 
 TEXT(requeue)

@@ -99,7 +99,7 @@ const struct slurm_option slurm_sshare_options[] = {
     SLURM_NO_EFFECT(SLURM_SSHARE, "partition", 'm', NULL, NULL, "shares of each partition"),
     SLURM_ROW(SLURM_SSHARE, "users", 'u', "list", set_text, NULL, "of these users (you)"),
     SLURM_ROW(SLURM_SSHARE, "Users", 'U', NULL, set_flag, NULL, "users, and not their account"),
-    SLURM_NO_EFFECT(SLURM_SSHARE, "verbose", 'v', NULL, NULL, "increase verbosity"),
+    SLURM_NO_EFFECT(SLURM_SSHARE, "verbose", 'v', NULL, NULL, "display more information"),
     { 0 },
 };
 

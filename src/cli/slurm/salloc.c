@@ -275,6 +275,8 @@ static int allocate(
         .leaver = LEAVER_SALLOC, .is_until_start = true, .ret_job = &started
     };
     r = follow_job(&job->call, made, &follow, err);
+    if (r >= 0 && started == NULL && !job->is_quiet)
+        (void)fprintf(stderr, "salloc: Job allocation %" PRId64 " has been revoked.\n", id);
     if (r < 0 || started == NULL)
         return r < 0 ? r : 1;
     if (!job->is_quiet)

@@ -118,7 +118,11 @@ static int end_one(struct client *client, const struct scancel *scancel, const c
     int r = client_call(client, "POST", request, body, NULL, err);
     if (r == -ENOENT && (is_signal || scancel->is_verbose || scancel->is_batch))
         return error_set(err, r, "Invalid job id specified");
-    return r == -ENOENT || r == -EALREADY || (is_signal && r == -ESRCH) ? 0 : r;
+    bool is_over = r == -ENOENT || r == -EALREADY;
+    if (is_over && scancel->is_verbose && !is_signal && !scancel->is_quiet)
+        (void)fprintf(stderr,
+            "scancel: error: Kill job error on job id %s: Job/step already completing or completed\n", path);
+    return is_over || (is_signal && r == -ESRCH) ? 0 : r;
 }
 
 /* "42.0": the step alone. "42.batch" is the job here. */
@@ -148,8 +152,8 @@ static int complain(const struct slurm_program *program, const struct scancel *s
 }
 
 /* With --interactive; `job` may be NULL: it is asked for. */
-static bool is_confirmed(
-    struct client *client, const struct scancel *scancel, const char *path, const json_t *job)
+static bool is_confirmed(struct client *client, const struct scancel *scancel, const char *path,
+    const json_t *job, struct error *err)
 {
     _cleanup_json_ json_t *found = NULL;
     char answer[16] = "";
@@ -160,6 +164,10 @@ static bool is_confirmed(
         if (client_get(client, request, &found, NULL) < 0)
             return true; // it is refused below
         job = found;
+    }
+    if (slurm_state_of(job)->is_over) { // there is nothing to ask
+        (void)error_set(err, -EALREADY, "Job/step already completing or completed");
+        return false;
     }
     _cleanup_free_ char *partition = slurm_text_partition(job, 0), *name = slurm_text_name(job, 0);
     (void)printf("Cancel job_id=%s name=%s partition=%s [y/n]? ", path, name, partition);
@@ -175,8 +183,11 @@ static int end_listed(
         struct error err = { 0 };
         _cleanup_free_ char *path = slurm_id_path(&scancel->ids.items[i]);
         const char *step = scancel->ids.items[i].step;
-        if (!is_confirmed(client, scancel, path, NULL))
+        if (!is_confirmed(client, scancel, path, NULL, &err)) {
+            if (err.code != 0)
+                status = complain(program, scancel, path, &err);
             continue;
+        }
         bool is_step = step != NULL && step[0] >= '0' && step[0] <= '9';
         int r = is_step ? end_step(client, scancel, &scancel->ids.items[i], path, &err)
                         : end_one(client, scancel, path, &err);
@@ -206,6 +217,24 @@ static bool is_wanted(const struct scancel *scancel, const json_t *job)
            (scancel->nodes == NULL || slurm_job_is_on(job, scancel->nodes));
 }
 
+/* In Slurm's words: no job is what these options say. */
+static void print_filters(const struct scancel *scancel)
+{
+    const struct {
+        const char *name, *value;
+    } filters[] = { { "account", scancel->account }, { "job_name", scancel->name },
+        { "nodelist", scancel->nodes }, { "partition", scancel->partition }, { "qos", scancel->qos },
+        { "reservation", scancel->reservation }, { "state", scancel->states },
+        { "user_name", scancel->users }, { "wckey", scancel->wckey } };
+    (void)fputs("scancel: error: No active jobs match ALL job filters, including: ", stderr);
+    for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++) {
+        _cleanup_free_ char *value = filters[i].value != NULL ? text_escape(filters[i].value, 200) : NULL;
+        if (value != NULL)
+            (void)fprintf(stderr, "%s=%s ", filters[i].name, value);
+    }
+    (void)fputc('\n', stderr);
+}
+
 static int end_found(
     struct client *client, const struct slurm_program *program, const struct scancel *scancel)
 {
@@ -214,6 +243,7 @@ static int end_found(
     size_t index = 0;
     json_t *job = NULL;
     int status = 0;
+    size_t found = 0;
     const char *users = scancel->users != NULL               ? scancel->users
                         : scancel->is_mine || geteuid() != 0 ? slurm_own_name()
                                                              : NULL;
@@ -227,10 +257,14 @@ static int end_found(
     json_array_foreach(jobs, index, job)
     {
         _cleanup_free_ char *path = xasprintf("%lld", (long long)field_integer(job, "id", 0));
-        if (!slurm_state_of(job)->is_over && is_wanted(scancel, job) &&
-            is_confirmed(client, scancel, path, job) && end_one(client, scancel, path, &err) < 0)
+        bool is_one = !slurm_state_of(job)->is_over && is_wanted(scancel, job);
+        found += is_one;
+        if (is_one && is_confirmed(client, scancel, path, job, &err) &&
+            end_one(client, scancel, path, &err) < 0)
             status = complain(program, scancel, path, &err);
     }
+    if (found == 0 && scancel->is_verbose)
+        print_filters(scancel);
     return status;
 }
 

@@ -170,12 +170,11 @@ static int run_help(struct scontrol *scontrol, int argc, char **argv, struct err
 {
     (void)scontrol, (void)argc, (void)argv, (void)err;
     (void)puts(
-        "scontrol [OPTION...] [COMMAND [ARGUMENT...]]\nCommands, which may be abbreviated; without one "
-        "they are read from standard input:");
+        "scontrol [<OPTION>] [<COMMAND>]\nValid <COMMAND> values are: (they may be abbreviated; without one "
+        "they are read from standard input)");
     for (const struct scontrol_command *row = all_commands(); row->name != NULL; row++) {
         _cleanup_free_ char *form = xasprintf("%s %s", row->name, row->usage != NULL ? row->usage : "");
-        if (row->usage != NULL)
-            (void)printf("  %-40s %s\n", form, row->help);
+        (void)printf(row->usage != NULL ? "  %-40s %s\n" : "  %-40s not here: %s\n", form, row->help);
     }
     (void)puts("  exit, quit                               end scontrol\n"
                "  !!                                       the last command again\n"

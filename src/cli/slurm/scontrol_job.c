@@ -125,6 +125,21 @@ TEXT(nodes)
     return slurm_text_nodes(job, now_ms);
 }
 
+/* --tmp and --contiguous, which are kept and have no effect. */
+TEXT(temporary)
+{
+    const char *size = slurm_job_note(job, "tmp");
+    bool has_unit = size != NULL && size[strspn(size, "0123456789")] != '\0';
+    (void)now_ms;
+    return size == NULL ? xstrdup("0") : xasprintf("%.20s%s", size, has_unit ? "" : "M");
+}
+
+TEXT(contiguous)
+{
+    (void)now_ms;
+    return xstrdup(slurm_job_note(job, "contiguous") != NULL ? "1" : "0");
+}
+
 /* Of a job that has not started there is none. */
 TEXT(batch_host)
 {
@@ -324,11 +339,11 @@ static const struct scontrol_pair job_pairs[] = {
     { true, "  Nodes", text_places, NULL, true },
     { true, "MinCPUsNode", text_cpus_per_task, NULL },
     { false, "MinMemoryNode", slurm_text_memory, NULL },
-    { false, "MinTmpDiskNode", NULL, "0" },
+    { false, "MinTmpDiskNode", text_temporary, NULL },
     { true, "Features", text_features, NULL },
     { false, "DelayBoot", NULL, "00:00:00" },
     { true, "OverSubscribe", slurm_text_oversubscribe, NULL },
-    { false, "Contiguous", NULL, "0" },
+    { false, "Contiguous", text_contiguous, NULL },
     { false, "Licenses", slurm_text_licenses, NULL },
     { false, "Network", NULL, "(null)" },
     { true, "Command", slurm_text_command, NULL },

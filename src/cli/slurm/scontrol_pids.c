@@ -115,7 +115,7 @@ static bool is_wanted(const struct process *process, const char *name)
 
 int scontrol_list_pids(int argc, char **argv, struct error *err)
 {
-    const char *name = argc > 0 ? argv[0] : NULL;
+    const char *name = argc > 0 ? argv[0] : NULL, *node = argc > 1 ? argv[1] : "(null)";
     DIR *folder = opendir("/proc");
     size_t shown = 0;
     if (folder == NULL)
@@ -134,9 +134,11 @@ int scontrol_list_pids(int argc, char **argv, struct error *err)
     if (shown > 0)
         return 0;
     (void)fflush(stdout);
-    (void)fprintf(stderr,
-        name != NULL ? "JobId=%s does not exist on node (null).\n" : "No job steps exist on this node%s.\n",
-        name != NULL ? name : "");
+    if (name == NULL)
+        (void)fprintf(stderr, "No job steps exist on this node.\n");
+    else
+        (void)fprintf(stderr, "%s=%s does not exist on node %s.\n",
+            strchr(name, '.') != NULL ? "StepId" : "JobId", name, node);
     return 1;
 }
 
@@ -158,10 +160,12 @@ int scontrol_pid_info(struct client *client, const char *text, struct error *err
         return r;
     const char *started = field_text(job, "started_at");
     double limit_s = field_number(job, "time_limit", 0);
-    int64_t end_ms = started != NULL && limit_s > 0 ? time_parse(started) + (int64_t)(limit_s * 1000) : 0;
+    /* mgpud may not know yet that it has started. */
+    int64_t started_ms = started != NULL ? time_parse(started) : clock_wall_ms();
+    int64_t end_ms = limit_s > 0 ? started_ms + (int64_t)(limit_s * 1000) : 0;
     _cleanup_free_ char *when = slurm_date_text(end_ms);
     int64_t left = end_ms != 0 ? (end_ms - clock_wall_ms()) / 1000 : INT32_MAX;
-    (void)printf("Slurm job id %s ends at %s\nslurm_get_rem_time is %" PRId64 "\n", process.job, when,
+    (void)printf("Slurm JobId=%s ends at %s\nJob remaining time is %" PRId64 " seconds\n", process.job, when,
         left > 0 ? left : 0);
     return 0;
 }

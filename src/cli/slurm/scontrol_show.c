@@ -17,6 +17,7 @@
 #include "base/strings.h"
 #include "cli/slurm/fields.h"
 #include "cli/slurm/jobs.h"
+#include "cli/slurm/nodes.h"
 #include "cli/slurm/scontrol_update.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/steps.h"
@@ -95,7 +96,213 @@ static int show_steps(
     return r;
 }
 
-/* --- the rest --- */
+/* --- the configuration ---
+ *
+ * The keys of slurm.conf that Slurm 22.05 shows, in its order, with the values that are true here; (null) is
+ * Slurm's word for a value that is not set. Clients read some of them to learn what the cluster can do, and
+ * take a key that is missing for a feature that is. */
+
+#define NOTHING "(null)"
+
+struct setting {
+    const char *key, *value; // value NULL: the name of this host
+};
+
+static const struct setting settings[] = {
+    { "AccountingStorageBackupHost", NOTHING },
+    { "AccountingStorageEnforce", "none" },
+    { "AccountingStorageHost", "localhost" },
+    { "AccountingStorageExternalHost", NOTHING },
+    { "AccountingStorageParameters", NOTHING },
+    { "AccountingStoragePort", "0" },
+    { "AccountingStorageTRES", "cpu,mem,energy,node,billing,gres/gpu" },
+    { "AccountingStorageType", "accounting_storage/slurmdbd" },
+    { "AccountingStorageUser", "N/A" },
+    { "AccountingStoreFlags", "job_comment,job_script" },
+    { "AcctGatherEnergyType", "acct_gather_energy/none" },
+    { "AcctGatherFilesystemType", "acct_gather_filesystem/none" },
+    { "AcctGatherInterconnectType", "acct_gather_interconnect/none" },
+    { "AcctGatherNodeFreq", "0 sec" },
+    { "AcctGatherProfileType", "acct_gather_profile/none" },
+    { "AllowSpecResourcesUsage", "No" },
+    { "AuthAltTypes", NOTHING },
+    { "AuthAltParameters", NOTHING },
+    { "AuthInfo", NOTHING },
+    { "AuthType", "auth/none" }, // the kernel names the callers of a socket
+    { "BatchStartTimeout", "10 sec" },
+    { "BcastExclude", NOTHING },
+    { "BcastParameters", NOTHING },
+    { "BOOT_TIME", "N/A" },
+    { "BurstBufferType", NOTHING },
+    { "CliFilterPlugins", NOTHING },
+    { "ClusterName", "mgpu" },
+    { "CommunicationParameters", NOTHING },
+    { "CompleteWait", "0 sec" },
+    { "CoreSpecPlugin", "core_spec/none" },
+    { "CpuFreqDef", "Unknown" },
+    { "CpuFreqGovernors", NOTHING },
+    { "CredType", "cred/none" },
+    { "DebugFlags", NOTHING },
+    { "DefMemPerNode", "UNLIMITED" },
+    { "DependencyParameters", NOTHING },
+    { "DisableRootJobs", "No" },
+    { "EioTimeout", "60" },
+    { "EnforcePartLimits", "ALL" },
+    { "Epilog", NOTHING },
+    { "EpilogMsgTime", "2000 usec" },
+    { "EpilogSlurmctld", NOTHING },
+    { "ExtSensorsType", "ext_sensors/none" },
+    { "ExtSensorsFreq", "0 sec" },
+    { "FairShareDampeningFactor", "1" },
+    { "FederationParameters", NOTHING },
+    { "FirstJobId", "1" },
+    { "GetEnvTimeout", "2 sec" },
+    { "GresTypes", "gpu" },
+    { "GpuFreqDef", NOTHING },
+    { "GroupUpdateForce", "1" },
+    { "GroupUpdateTime", "600 sec" },
+    { "HASH_VAL", "Match" },
+    { "HealthCheckInterval", "0 sec" },
+    { "HealthCheckNodeState", "ANY" },
+    { "HealthCheckProgram", NOTHING },
+    { "InactiveLimit", "0 sec" },
+    { "InteractiveStepOptions", "--interactive --preserve-env --pty $SHELL" },
+    { "JobAcctGatherFrequency", "30" },
+    { "JobAcctGatherType", "jobacct_gather/cgroup" },
+    { "JobAcctGatherParams", NOTHING },
+    { "JobCompHost", "localhost" },
+    { "JobCompLoc", NOTHING },
+    { "JobCompPort", "0" },
+    { "JobCompType", "jobcomp/none" },
+    { "JobCompUser", "root" },
+    { "JobContainerType", "job_container/none" },
+    { "JobCredentialPrivateKey", NOTHING },
+    { "JobCredentialPublicCertificate", NOTHING },
+    { "JobDefaults", NOTHING },
+    { "JobFileAppend", "0" },
+    { "JobRequeue", "0" },
+    { "JobSubmitPlugins", NOTHING },
+    { "KillOnBadExit", "0" },
+    { "KillWait", "30 sec" },
+    { "LaunchParameters", NOTHING },
+    { "LaunchType", "launch/slurm" },
+    { "Licenses", NOTHING },
+    { "LogTimeFormat", "iso8601_ms" },
+    { "MailDomain", NOTHING },
+    { "MailProg", NOTHING },
+    { "MaxArraySize", "100000" },
+    { "MaxDBDMsgs", "0" },
+    { "MaxJobCount", "100000" },
+    { "MaxJobId", "67043328" },
+    { "MaxMemPerNode", "UNLIMITED" },
+    { "MaxNodeCount", "0" },
+    { "MaxStepCount", "40000" },
+    { "MaxTasksPerNode", "512" },
+    { "MCSPlugin", "mcs/none" },
+    { "MCSParameters", NOTHING },
+    { "MessageTimeout", "10 sec" },
+    { "MinJobAge", "300 sec" },
+    { "MpiDefault", "none" },
+    { "MpiParams", NOTHING },
+    { "NEXT_JOB_ID", "N/A" },
+    { "NodeFeaturesPlugins", NOTHING },
+    { "OverTimeLimit", "0 min" },
+    { "PluginDir", NOTHING },
+    { "PlugStackConfig", NOTHING },
+    { "PowerParameters", NOTHING },
+    { "PowerPlugin", "" },
+    { "PreemptMode", "OFF" },
+    { "PreemptType", "preempt/none" },
+    { "PreemptExemptTime", "00:00:00" },
+    { "PrEpParameters", NOTHING },
+    { "PrEpPlugins", NOTHING },
+    { "PriorityParameters", NOTHING },
+    { "PrioritySiteFactorParameters", NOTHING },
+    { "PrioritySiteFactorPlugin", NOTHING },
+    { "PriorityType", "priority/basic" },
+    { "PrivateData", "none" },
+    { "ProctrackType", "proctrack/cgroup" },
+    { "Prolog", NOTHING },
+    { "PrologEpilogTimeout", "65534" },
+    { "PrologSlurmctld", NOTHING },
+    { "PrologFlags", "Alloc,Contain" },
+    { "PropagatePrioProcess", "0" },
+    { "PropagateResourceLimits", "NONE" },
+    { "PropagateResourceLimitsExcept", NOTHING },
+    { "RebootProgram", NOTHING },
+    { "ReconfigFlags", NOTHING },
+    { "RequeueExit", NOTHING },
+    { "RequeueExitHold", NOTHING },
+    { "ResumeFailProgram", NOTHING },
+    { "ResumeProgram", NOTHING },
+    { "ResumeRate", "300 nodes/min" },
+    { "ResumeTimeout", "60 sec" },
+    { "ResvEpilog", NOTHING },
+    { "ResvOverRun", "0 min" },
+    { "ResvProlog", NOTHING },
+    { "ReturnToService", "2" },
+    { "RoutePlugin", "route/default" },
+    { "SchedulerParameters", NOTHING },
+    { "SchedulerTimeSlice", "30 sec" },
+    { "SchedulerType", "sched/backfill" },
+    { "ScronParameters", NOTHING },
+    { "SelectType", "select/cons_tres" },
+    { "SelectTypeParameters", "CR_CORE_MEMORY" },
+    { "SlurmUser", "mgpu" },
+    { "SlurmctldAddr", NOTHING },
+    { "SlurmctldDebug", "info" },
+    { "SlurmctldHost[0]", NULL },
+    { "SlurmctldLogFile", NOTHING },
+    { "SlurmctldPort", "0" },
+    { "SlurmctldSyslogDebug", NOTHING },
+    { "SlurmctldPrimaryOffProg", NOTHING },
+    { "SlurmctldPrimaryOnProg", NOTHING },
+    { "SlurmctldTimeout", "120 sec" },
+    { "SlurmctldParameters", NOTHING },
+    { "SlurmdDebug", "info" },
+    { "SlurmdLogFile", NOTHING },
+    { "SlurmdParameters", NOTHING },
+    { "SlurmdPidFile", NOTHING },
+    { "SlurmdPort", "0" },
+    { "SlurmdSpoolDir", NOTHING },
+    { "SlurmdSyslogDebug", NOTHING },
+    { "SlurmdTimeout", "300 sec" },
+    { "SlurmdUser", "root(0)" },
+    { "SlurmSchedLogFile", NOTHING },
+    { "SlurmSchedLogLevel", "0" },
+    { "SlurmctldPidFile", NOTHING },
+    { "SlurmctldPlugstack", NOTHING },
+    { "SLURM_CONF", "/dev/null" },
+    { "SLURM_VERSION", SLURM_VERSION },
+    { "SrunEpilog", NOTHING },
+    { "SrunPortRange", "0-0" },
+    { "SrunProlog", NOTHING },
+    { "StateSaveLocation", NOTHING },
+    { "SuspendExcNodes", NOTHING },
+    { "SuspendExcParts", NOTHING },
+    { "SuspendProgram", NOTHING },
+    { "SuspendRate", "60 nodes/min" },
+    { "SuspendTime", "INFINITE" },
+    { "SuspendTimeout", "30 sec" },
+    { "SwitchParameters", NOTHING },
+    { "SwitchType", "switch/none" },
+    { "TaskEpilog", NOTHING },
+    { "TaskPlugin", "task/cgroup" },
+    { "TaskPluginParam", "(null type)" },
+    { "TaskProlog", NOTHING },
+    { "TCPTimeout", "2 sec" },
+    { "TmpFS", "/tmp" },
+    { "TopologyParam", NOTHING },
+    { "TopologyPlugin", "topology/none" },
+    { "TrackWCKey", "No" },
+    { "TreeWidth", "50" },
+    { "UsePam", "No" },
+    { "UnkillableStepProgram", NOTHING },
+    { "UnkillableStepTimeout", "60 sec" },
+    { "VSizeFactor", "0 percent" },
+    { "WaitTime", "0 sec" },
+    { "X11Parameters", NOTHING },
+};
 
 static int show_config(void)
 {
@@ -103,26 +310,34 @@ static int show_config(void)
     (void)gethostname(host, sizeof(host) - 1);
     _cleanup_free_ char *now = slurm_time_text(clock_wall_ms(), "");
     (void)printf("Configuration data as of %s\n", now);
-    const char *const pairs[][2] = {
-        { "AccountingStorageType", "accounting_storage/slurmdbd" },
-        { "ClusterName", "mgpu" },
-        { "GresTypes", "gpu" },
-        { "JobFileAppend", "0" },
-        { "JobRequeue", "0" },
-        { "KillWait", "30 sec" },
-        { "MaxArraySize", "100000" },
-        { "MaxJobCount", "100000" },
-        { "MinJobAge", "300 sec" },
-        { "MpiDefault", "none" },
-        { "SchedulerType", "sched/backfill" },
-        { "SelectType", "select/cons_tres" },
-        { "SLURM_CONF", "/dev/null" },
-        { "SLURM_VERSION", SLURM_VERSION },
-        { "SlurmctldHost[0]", host },
-    };
-    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
-        (void)printf("%-23s = %s\n", pairs[i][0], pairs[i][1]);
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+        (void)printf("%-23s = %s\n", settings[i].key, settings[i].value != NULL ? settings[i].value : host);
     (void)printf("\nSlurmctld(primary) at %s is UP\n", host);
+    return 0;
+}
+
+/* --- the rest --- */
+
+/* The daemons of this machine, by the names that Slurm gives them: mgpud has its socket here, a node an
+ * agent. */
+static int show_daemons(struct client *client, struct error *err)
+{
+    char host[256] = "";
+    (void)gethostname(host, sizeof(host) - 1);
+    _cleanup_json_ json_t *nodes = NULL;
+    size_t index = 0;
+    json_t *node = NULL;
+    bool is_node = false;
+    int r = slurm_nodes_get(client, &nodes, err);
+    if (r < 0)
+        return r;
+    json_array_foreach(nodes, index, node)
+    {
+        const char *name = field_text(node, "name"), *machine = field_text(node, "host");
+        is_node |= name != NULL && strcmp(name, host) == 0;
+        is_node |= machine != NULL && strcmp(machine, host) == 0;
+    }
+    (void)printf("%s%s\n", client->host == NULL ? "slurmctld " : "", is_node ? "slurmd" : "");
     return 0;
 }
 
@@ -174,6 +389,8 @@ int scontrol_show(struct client *client, const char *word, const char *name, con
         return scontrol_show_partitions(client, name, form, err);
     if (is_word(entity, "configuration", 3))
         return show_config();
+    if (is_word(entity, "daemons", 2))
+        return show_daemons(client, err);
     if (is_word(entity, "hostnames", 5))
         return show_hostnames(name, err);
     if (is_word(entity, "hostlistsorted", 5))

@@ -100,7 +100,7 @@ const struct slurm_option slurm_sinfo_options[] = {
     SLURM_ROW(SLURM_SINFO, "nodes", 'n', "list", set_text, NULL, "these nodes"),
     SLURM_NO_EFFECT(SLURM_SINFO, "noconvert", 0, NULL, NULL, "sizes as they are kept"),
     SLURM_ROW(SLURM_SINFO, "noheader", 'h', NULL, set_flag, NULL, "no header"),
-    SLURM_ROW(SLURM_SINFO, "partition", 'p', "list", set_text, "PARTITION", "these partitions"),
+    SLURM_ROW(SLURM_SINFO, "partition", 'p', "partition", set_text, "PARTITION", "these partitions"),
     SLURM_ROW(SLURM_SINFO, "responding", 'r', NULL, set_flag, NULL, "nodes that answer"),
     SLURM_ROW(
         SLURM_SINFO, "sort", 'S', "letters", set_text, "SORT", "order: by letters of -o, '-' for descending"),

@@ -31,6 +31,8 @@
 
 #define EXIT_NOT_FOUND 127
 #define EXIT_NO_EXEC   2
+#define STEP_VERBOSE                                                                                         \
+    "MGPU_STEP_VERBOSE" // set for the srun in a job that srun submitted: the options are printed
 
 static const struct command srun_command = { .name = "srun", .is_job_status = true };
 
@@ -143,6 +145,8 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof(step_variables) / sizeof(step_variables[0]); i++)
         r = slurm_option_from_variable(&reading, step_variables[i].variable, step_variables[i].option, err);
+    if (r == 0 && !is_inside)
+        r = slurm_option_from_variable(&reading, "SLURM_NPROCS", "ntasks", err);
     if (r == 0)
         r = slurm_options_from_environment(&reading, is_inside ? "SRUN" : "SLURM", err);
     if (is_inside && job->mpi == NULL)
@@ -153,8 +157,10 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
         r = slurm_option_from_variable(&reading, "SLURM_GPUS_PER_TASK", "gpus-per-task", err);
     if (r == 0)
         r = slurm_job_check_single(argc, argv, *ret_first, true, err);
-    if (r == 0)
+    if (r == 0 && getenv(STEP_VERBOSE) == NULL)
         slurm_job_tell(job, program->name);
+    job->is_verbose |= getenv(STEP_VERBOSE) != NULL;
+    (void)unsetenv(STEP_VERBOSE);
     if (r == 0 && *ret_first >= argc && !is_mpi_listed(job))
         r = error_mark(err, SLURM_FATAL, error_set(err, -EINVAL, "No command given to execute."));
     return r == 0 && !is_mpi_listed(job) ? check_mpi(job, err) : r;
@@ -405,13 +411,21 @@ static void show_state(const json_t *job)
         (void)fprintf(stderr, "task 0: running\n");
 }
 
+/* Another Ctrl-C, or with -X the first one. */
+static void show_end(const json_t *job)
+{
+    (void)fprintf(stderr, "srun: sending Ctrl-C to StepId=%" PRId64 ".0\n", field_integer(job, "id", 0));
+}
+
 static int run_alone(
     const struct slurm_program *program, struct slurm_job *job, int argc, char **argv, struct error *err)
 {
     struct terminal_options terminal = { .leaver = job->is_on_terminal  ? LEAVER_SRUN_TERMINAL
                                                    : job->is_status_off ? LEAVER_SRUN_QUICK
                                                                         : LEAVER_SRUN,
-        .show_state = show_state };
+        .show_state = show_state,
+        .show_end = job->is_quiet ? NULL : show_end,
+        .passes_signals = !job->is_on_terminal };
     _cleanup_json_ json_t *made = NULL;
     json_t *command = NULL;
     const char *slash = strrchr(argv[0], '/');
@@ -429,6 +443,8 @@ static int run_alone(
         return err->kind == SLURM_FATAL ? r : error_wrap(err, "Unable to allocate resources");
     if (job->is_tested)
         return slurm_job_test(job, command, NULL, err);
+    if (job->is_verbose)
+        strings_set_env(&job->submit.env, STEP_VERBOSE, "1");
     terminal.is_input_sent = settle_streams(job);
     job->submit.is_tty = job->is_on_terminal;
     job->call.is_followed = job->call.is_shown = true;

@@ -45,6 +45,7 @@ struct step {
     struct step_gathers *gathers;
     bool has_ended_first;   // one of its tasks has ended
     bool is_ending;         // its tasks have been told to end
+    bool is_told;           // and so has the user, of the end of the job
     int64_t late_ms;        // boot time at which --wait ends the others; 0: never
     int64_t kill_ms;        // boot time at which they are killed; 0: never
     int64_t limit_ms;       // boot time at which --time is over; 0: never, or it is told
@@ -77,6 +78,9 @@ void step_environment(const struct step *step, const struct step_task *task, str
 
 /* "out_%t.log" for one task. The caller frees it. */
 char *step_path(const struct step *step, const struct step_task *task, const char *pattern);
+
+/* With --verbose, prints the job, and where which tasks start, on standard error. */
+void step_tell(const struct step *step);
 
 /* Runs all tasks; returns the highest exit status. */
 int step_run(struct step *step, struct error *err);

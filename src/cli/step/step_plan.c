@@ -43,6 +43,10 @@ static int choose_nodes(struct step *step, const struct strings *all, struct err
         return err->code;
     if (job->exclude != NULL && hostlist_expand(job->exclude, &unwanted, err) < 0)
         return err->code;
+    for (size_t i = 0; job->nodelist != NULL && i < wanted.count; i++)
+        if (find_node(&unwanted, wanted.items[i]) >= 0)
+            return error_set(
+                err, -EINVAL, "Requested node %.60s is also in the excluded list.", wanted.items[i]);
     for (size_t i = first; job->nodelist == NULL && i < all->count; i++)
         if (find_node(&unwanted, all->items[i]) < 0)
             strings_add(&wanted, all->items[i]);
@@ -52,6 +56,12 @@ static int choose_nodes(struct step *step, const struct strings *all, struct err
         count = wanted.count;
     if (is_fewer)
         count = (size_t)job->tasks;
+    if (job->nodes > 0 && count > all->count)
+        (void)fprintf(stderr, "srun: error: Only allocated %zu nodes asked for %zu\n", all->count, count);
+    else if (job->relative > 0 && first + count > all->count)
+        return error_set(err, -EINVAL,
+            "--relative and --nodes option incompatible with count of allocated nodes (%zu+%zu>%zu)", first,
+            count, all->count);
     if (count > wanted.count || count > all->count)
         return error_set(err, -EINVAL,
             "Unable to create step for job %" PRIu64 ": Requested node configuration is not available",
@@ -218,7 +228,6 @@ void step_environment(const struct step *step, const struct step_task *task, str
         set_number(ret, "SLURM_NPROCS", step->count);
         set_number(ret, "SLURM_NNODES", step->nodes.count);
     }
-    strings_set_env(ret, "SLURM_NODELIST", nodes);
     strings_set_env(ret, "SLURM_STEP_NODELIST", nodes);
     strings_set_env(ret, "SLURM_TASKS_PER_NODE", per_node);
     strings_set_env(ret, "SLURM_STEP_TASKS_PER_NODE", per_node);
@@ -227,6 +236,8 @@ void step_environment(const struct step *step, const struct step_task *task, str
     address = address != NULL ? address : "127.0.0.1";
     strings_set_env(ret, "SLURM_LAUNCH_NODE_IPADDR", address);
     strings_set_env(ret, "SLURM_SRUN_COMM_HOST", address);
+    set_number(ret, "SLURM_SRUN_COMM_PORT", 0); // tasks do not connect to srun
+    set_number(ret, "SLURM_STEP_LAUNCHER_PORT", 0);
     set_number(ret, "SRUN_DEBUG", step->job->is_quiet ? 2 : 3);
     strings_set_env(ret, "SLURMD_NODENAME", step->nodes.items[task->node]);
     if (step->job->cpus_per_task > 0)

@@ -295,6 +295,22 @@ void step_record_report(struct step_record *record, const struct step *step)
     record->client.timeout_ms = patient_ms;
 }
 
+bool step_record_is_late(struct step_record *record, const struct step *step)
+{
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRIu64, step->job_id);
+    int64_t patient_ms = record->client.timeout_ms;
+    if (record->step == NULL)
+        return false;
+    record->client.timeout_ms = 0; // the tasks end whether mgpud answers or not
+    int r = client_get(&record->client, path, &job, NULL);
+    record->client.timeout_ms = patient_ms;
+    const char *started = r == 0 ? field_text(job, "started_at") : NULL;
+    double limit_s = r == 0 ? field_number(job, "time_limit", 0) : 0;
+    return started != NULL && limit_s > 0 &&
+           clock_wall_ms() >= time_parse(started) + (int64_t)(limit_s * 1000);
+}
+
 void step_record_end(struct step_record *record, const struct step *step, int status)
 {
     struct error err = { 0 };

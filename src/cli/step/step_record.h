@@ -35,6 +35,9 @@ int step_record_signal(struct step_record *record);
 /* Reports what the tasks have used so far. */
 void step_record_report(struct step_record *record, const struct step *step);
 
+/* Whether the job has reached its time limit, as mgpud knows it now; false when mgpud does not answer. */
+bool step_record_is_late(struct step_record *record, const struct step *step);
+
 /* The highest exit status of its tasks; above 128 a task was ended by a signal. */
 void step_record_end(struct step_record *record, const struct step *step, int status);
 void step_record_clear(struct step_record *record);

@@ -142,37 +142,7 @@ static void reap(struct step *step)
     }
 }
 
-/* Of --time, in Slurm's words. */
-static void end_at_limit(struct step *step)
-{
-    if (step->limit_ms == 0 || clock_boot_ms() < step->limit_ms || !is_running(step))
-        return;
-    step->limit_ms = 0;
-    _cleanup_free_ char *when = slurm_time_text(clock_wall_ms(), "now");
-    (void)fprintf(stderr,
-        "slurmstepd: error: *** STEP %" PRIu64 ".%" PRId64 " ON %s CANCELLED AT %s DUE TO TIME LIMIT ***\n",
-        step->job_id, step_id(step), step->nodes.items[0], when);
-    step_terminate(step);
-}
-
-/* With --wait, the other tasks may outlive the first for so long; and those told to end, for KILL_MS. */
-static void end_late(struct step *step)
-{
-    int64_t now_ms = clock_boot_ms();
-    if (step->late_ms != 0 && now_ms >= step->late_ms && is_running(step)) {
-        (void)fprintf(stderr, "srun: First task exited %" PRId64 "s ago\n", step->job->wait_s);
-        (void)fprintf(
-            stderr, "srun: Terminating StepId=%" PRIu64 ".%" PRId64 "\n", step->job_id, step_id(step));
-        step_signal(step, SIGKILL);
-        step->late_ms = 0;
-    }
-    if (step->kill_ms == 0 || now_ms < step->kill_ms)
-        return;
-    step_signal(step, SIGKILL);
-    step->kill_ms = 0;
-}
-
-/* --- Ctrl-C --- */
+/* --- the state of the tasks, for people --- */
 
 enum task_state { TASK_RUNNING, TASK_EXITED, TASK_FAILED, TASK_STATES };
 
@@ -203,6 +173,58 @@ static void print_state(const struct step *step, enum task_state state)
         (void)fprintf(stderr, "srun: StepId=%" PRIu64 ".%" PRId64 " %s %s: %s\n", step->job_id, step_id(step),
             count > 1 ? "tasks" : "task", buffer_text(&list), names[state]);
 }
+
+/* --- ends --- */
+
+/* In Slurm's words, which people look for in the output of a job. */
+static void print_cancelled(const struct step *step, bool is_late)
+{
+    _cleanup_free_ char *when = slurm_time_text(clock_wall_ms(), "now");
+    (void)fprintf(stderr, "slurmstepd: error: *** STEP %" PRIu64 ".%" PRId64 " ON %s CANCELLED AT %s%s ***\n",
+        step->job_id, step_id(step), step->nodes.items[0], when, is_late ? " DUE TO TIME LIMIT" : "");
+}
+
+/* Of --time. */
+static void end_at_limit(struct step *step)
+{
+    if (step->limit_ms == 0 || clock_boot_ms() < step->limit_ms || !is_running(step))
+        return;
+    step->limit_ms = 0;
+    print_cancelled(step, true);
+    step_terminate(step);
+}
+
+/* The job or the step is cancelled, or the job has reached its limit. */
+static void tell_of_end(struct step *step, struct step_record *record)
+{
+    if (step->is_ending || step->is_told || step->job->is_quiet || !is_running(step))
+        return;
+    step->is_told = true;
+    (void)fprintf(stderr, "srun: Job step aborted: Waiting up to %d seconds for job step to finish.\n",
+        KILL_MS / 1000 + 2);
+    print_cancelled(step, step_record_is_late(record, step));
+}
+
+/* With --wait, the other tasks may outlive the first for so long; and those told to end, for KILL_MS. */
+static void end_late(struct step *step)
+{
+    int64_t now_ms = clock_boot_ms();
+    if (step->late_ms != 0 && now_ms >= step->late_ms && is_running(step)) {
+        (void)fprintf(stderr, "srun: First task exited %" PRId64 "s ago\n", step->job->wait_s);
+        for (int state = TASK_RUNNING; state < TASK_STATES; state++)
+            print_state(step, (enum task_state)state);
+        (void)fprintf(
+            stderr, "srun: Terminating StepId=%" PRIu64 ".%" PRId64 "\n", step->job_id, step_id(step));
+        step_signal(step, SIGKILL);
+        step->late_ms = 0;
+    }
+    if (step->kill_ms == 0 || now_ms < step->kill_ms)
+        return;
+    step_signal(step, SIGKILL);
+    step->kill_ms = 0;
+}
+
+/* --- Ctrl-C --- */
 
 /* The first Ctrl-C shows the state of the tasks, another within a second ends the step. */
 static void interrupt(struct step *step)
@@ -281,7 +303,7 @@ static bool is_for_task(const struct step *step, const struct signalfd_siginfo *
     return step->job->is_on_terminal && is_key && info->ssi_code == SI_KERNEL;
 }
 
-static void take_signals(struct step *step, int fd)
+static void take_signals(struct step *step, struct step_record *record, int fd)
 {
     struct signalfd_siginfo info;
     while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
@@ -294,6 +316,8 @@ static void take_signals(struct step *step, int fd)
             interrupt(step);
         else if (is_ours || info.ssi_code == SI_KERNEL)
             step_signal(step, number);
+        else if (number == SIGTERM)
+            tell_of_end(step, record); // mgpu signals the tasks as well
     }
 }
 
@@ -332,9 +356,12 @@ static bool turn(struct loop *loop)
     for (uint32_t i = 0; i < step->nodes.count; i++)
         step_peer_serve(step, &step->peers[i], peers[i].revents, &loop->labels);
     step_record_keep(loop->record, loop->sources[SOURCE_RECORD].revents != 0);
-    for (int signal = 0; (signal = step_record_signal(loop->record)) != 0;)
+    for (int signal = 0; (signal = step_record_signal(loop->record)) != 0;) {
+        if (signal == SIGTERM && loop->record->is_cancelled)
+            tell_of_end(step, loop->record);
         step_signal(step, signal);
-    take_signals(step, loop->signal_fd);
+    }
+    take_signals(step, loop->record, loop->signal_fd);
     reap(step);
     end_at_limit(step);
     end_late(step);
@@ -431,6 +458,7 @@ int step_run(struct step *step, struct error *err)
     if (r < 0)
         return r;
     step->record = record.step;
+    step_tell(step);
     r = run_tasks(step, &record, err);
     print_out_of_memory(step);
     step_record_end(&record, step, r < 0 ? 1 : r);

@@ -232,6 +232,8 @@ static void print_usage(const struct slurm_program *program)
         column += printf(" %s", text);
     }
     const char *operands = program->usage + (strncmp(program->usage, "[OPTIONS] ", 10) == 0 ? 10 : 0);
+    (void)printf(column + 10 > USAGE_COLUMNS ? "\n%*s [--usage]" : "%*s [--usage]",
+        column + 10 > USAGE_COLUMNS ? indent : 0, "");
     bool has_operands = operands[0] != '\0' && strcmp(operands, "[OPTIONS]") != 0;
     if (has_operands)
         (void)printf("\n%*s %s", indent, "", operands);
@@ -253,11 +255,32 @@ static bool has_help_letter(const struct slurm_program *program)
     return true;
 }
 
-static void print_help(const struct slurm_program *program)
+/* The headings of the commands that submit, and their options; those in none come first. */
+static const struct heading {
+    const char *title, *names; // names: between blanks
+} headings[] = {
+    { NULL, NULL },
+    { "Constraint options",
+        " cluster-constraint constraint contiguous exclude mem mincpus nodefile nodelist reservation tmp " },
+    { "Consumable resources related options", " exclusive mem-per-cpu " },
+    { "GPU scheduling options", " cpus-per-gpu gpus gpu-bind gpu-freq gpus-per-node gpus-per-socket "
+                                "gpus-per-task mem-per-gpu " },
+};
+#define HEADINGS (sizeof(headings) / sizeof(headings[0]))
+
+static size_t heading_of(const struct slurm_program *program, const struct slurm_option *row)
 {
-    (void)printf("Usage: %s %s\n\n%s.\n\nOptions:\n", program->name, program->usage, program->help);
+    _cleanup_free_ char *word = xasprintf(" %s ", row->name);
+    for (size_t i = 1; (program->bit & SLURM_SUBMITS) != 0 && i < HEADINGS; i++)
+        if (strstr(headings[i].names, word) != NULL)
+            return i;
+    return 0;
+}
+
+static void print_rows(const struct slurm_program *program, size_t heading)
+{
     for (const struct slurm_option *row = program->options; row != NULL && row->name != NULL; row++) {
-        if (!has(program, row) || row->effect == SLURM_REFUSED)
+        if (!has(program, row) || row->effect == SLURM_REFUSED || heading_of(program, row) != heading)
             continue;
         const char *argument = row->argument != NULL ? row->argument : "";
         _cleanup_free_ char *name =
@@ -268,6 +291,26 @@ static void print_help(const struct slurm_program *program)
             row->effect == SLURM_DONE       ? ""
             : row->effect == SLURM_RECORDED ? " (recorded)"
                                             : " (no effect)");
+    }
+}
+
+static void print_help(const struct slurm_program *program)
+{
+    static const struct {
+        unsigned programs;
+        const char *heading; // Slurm's, which scripts and people know
+    } titles[] = { { SLURM_SACCT | SLURM_SCONTROL | SLURM_SSTAT | SLURM_SREPORT,
+                       "Valid <OPTION> values are" },
+        { SLURM_SRUN | SLURM_SALLOC, "Parallel run options" }, { SLURM_SSHARE, "Valid OPTIONs are" } };
+    const char *heading = "Options";
+    for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
+        if ((titles[i].programs & program->bit) != 0)
+            heading = titles[i].heading;
+    (void)printf("Usage: %s %s\n\n%s.\n\n%s:\n", program->name, program->usage, program->help, heading);
+    print_rows(program, 0);
+    for (size_t i = 1; (program->bit & SLURM_SUBMITS) != 0 && i < HEADINGS; i++) {
+        (void)printf("\n%s:\n", headings[i].title);
+        print_rows(program, i);
     }
     (void)puts("\nHelp options:");
     print_row(has_help_letter(program) ? 'h' : 0, "--help", "show this help message", "");

@@ -87,14 +87,29 @@ SETTER(number)
     return -EINVAL;
 }
 
+/* "2k" and "1m", which Slurm takes for counts of nodes: more than can be. */
+static bool is_huge_count(const char *text)
+{
+    size_t digits = strspn(text, "0123456789");
+    return digits > 0 && (strcasecmp(text + digits, "k") == 0 || strcasecmp(text + digits, "m") == 0 ||
+                             (text[digits] == '\0' && strtoull(text, NULL, 10) > ASK_NODES_MAX));
+}
+
 /* "2", or "2-4": as many as are there of the least. */
 SETTER(nodes)
 {
+    static const char too_many[] = "More processors requested than permitted";
     struct slurm_job *job = target;
     const char *dash = strchr(value, '-');
     _cleanup_free_ char *least = xstrndup(value, dash != NULL ? (size_t)(dash - value) : strlen(value));
     int64_t most = 0;
     (void)option;
+    if (job->refusal == too_many)
+        job->refusal = NULL; // of a value that this one is in place of
+    if (is_huge_count(least)) {
+        job->refusal = too_many;
+        return 0;
+    }
     bool is_zero = least[0] != '\0' && strspn(least, "0") == strlen(least);
     int r = is_zero ? -ERANGE : parse_integer(least, "--nodes", 1, ASK_NODES_MAX, &job->nodes, NULL);
     if (r == 0 && dash != NULL)
@@ -357,7 +372,7 @@ SETTER(mounts)
 SETTER(flag)
 {
     struct slurm_job *job = target;
-    (void)value, (void)err;
+    (void)err;
     const struct {
         const char *name;
         bool *flag;
@@ -370,7 +385,7 @@ SETTER(flag)
         { "multi-prog", &job->has_multiple_programs } };
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         if (strcmp(option->name, flags[i].name) == 0)
-            *flags[i].flag = true;
+            *flags[i].flag = value == NULL || strcmp(value, "0") != 0; // of a variable
     return 0;
 }
 
@@ -387,11 +402,10 @@ SETTER(constraint)
 {
     struct slurm_job *job = target;
     const char *bad = strpbrk(value, "&*[](),:");
-    (void)option;
+    (void)option, (void)err;
     if (bad != NULL || value[0] == '\0')
-        return error_set(err, -EINVAL,
-            "--constraint=%.60s is not supported: features are GPU models, one or several, as in a100|h100",
-            value);
+        job->refusal =
+            "Invalid feature specification: features are GPU models, one or several, as in a100|h100";
     job->constraint = keep(job, value);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Variables by which a job can read the options that it was submitted with: those of sbatch(1) and srun(1)
  * that have the text of the option. Others are numbers of the job, which its node knows (slurm_env.c). */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,19 +56,51 @@ static void settle_memory(struct slurm_job *job, const char *option)
             *kinds[i].bytes = 0;
 }
 
-/* Kept for --verbose, which counts. */
+/* Kept for --verbose, which counts; SLURM_DEBUG has the number. */
 static void define(struct slurm_job *job, const char *option, const char *value)
 {
     const char *before = strings_get_env(&job->defined, option);
     bool is_verbose = strcmp(option, "verbose") == 0;
-    _cleanup_free_ char *count =
-        is_verbose ? xasprintf("%ld", 1 + (before != NULL ? strtol(before, NULL, 10) : 0)) : NULL;
+    _cleanup_free_ char *count = NULL;
+    if (is_verbose && value != NULL)
+        count = xstrdup(value);
+    else if (is_verbose)
+        count = xasprintf("%ld", 1 + (before != NULL ? strtol(before, NULL, 10) : 0));
     strings_set_env(&job->defined, option, is_verbose ? count : value != NULL ? value : "set");
 }
 
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* A value as Slurm shows it: times in full, sizes in their unit. The caller frees it. */
+static char *defined_text(const struct slurm_job *job, const char *option, const char *value)
+{
+    const struct {
+        const char *option;
+        int64_t seconds;
+    } times[] = { { "time", job->time_s }, { "time-min", job->least_s } };
+    const struct {
+        const char *option;
+        uint64_t bytes;
+    } sizes[] = { { "mem", job->memory }, { "mem-per-cpu", job->memory_per_cpu },
+        { "mem-per-gpu", job->memory_per_gpu } };
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        int64_t s = strcmp(times[i].option, option) == 0 ? times[i].seconds : 0, days = s / 86400;
+        if (s > 0 && days > 0)
+            return xasprintf(
+                "%" PRId64 "-%02d:%02d:%02d", days, (int)(s / 3600 % 24), (int)(s / 60 % 60), (int)(s % 60));
+        if (s > 0)
+            return xasprintf("%02d:%02d:%02d", (int)(s / 3600), (int)(s / 60 % 60), (int)(s % 60));
+    }
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        uint64_t mib = strcmp(sizes[i].option, option) == 0 ? sizes[i].bytes >> 20 : 0;
+        if (mib > 0)
+            return xasprintf(
+                "%" PRIu64 "%c", mib % 1024 == 0 ? mib / 1024 : mib, mib % 1024 == 0 ? 'G' : 'M');
+    }
+    return text_escape(value, SHOWN_MAX);
 }
 
 void slurm_job_tell(const struct slurm_job *job, const char *program)
@@ -82,8 +115,9 @@ void slurm_job_tell(const struct slurm_job *job, const char *program)
     (void)fprintf(stderr, "%s: defined options\n%s: %s\n", program, program, rule);
     for (size_t i = 0; i < job->defined.count; i++) {
         int length = (int)strcspn(sorted[i], "=");
-        _cleanup_free_ char *value = text_escape(sorted[i] + length + 1, SHOWN_MAX);
-        (void)fprintf(stderr, "%s: %-20.*s: %s\n", program, length, sorted[i], value);
+        _cleanup_free_ char *option = xstrndup(sorted[i], (size_t)length);
+        _cleanup_free_ char *value = defined_text(job, option, sorted[i] + length + 1);
+        (void)fprintf(stderr, "%s: %-20s: %s\n", program, option, value);
     }
     (void)fprintf(stderr, "%s: %s\n%s: end of defined options\n", program, rule, program);
 }
@@ -91,13 +125,13 @@ void slurm_job_tell(const struct slurm_job *job, const char *program)
 void slurm_job_show(const struct slurm_reading *reading, const struct slurm_option *option, const char *value)
 {
     struct slurm_job *job = reading->target;
-    if (reading->where == NULL) {
+    if (reading->where == NULL)
         settle_memory(job, option->name);
-        define(job, option->name, value);
-    }
+    define(job, option->name, value);
     bool is_batch = reading->program->bit == SLURM_SBATCH;
     for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
-        if (strcmp(shown[i].option, option->name) == 0)
+        if (strcmp(shown[i].option, option->name) == 0 &&
+            (is_batch || strcmp(option->name, "export") != 0)) // of srun it is for its own tasks
             strings_set_env(&job->submit.env, shown[i].variable, value != NULL ? value : "1");
     if (is_batch && strcmp(option->name, "mem-bind") == 0 && value != NULL)
         strings_set_env(&job->submit.env, "SBATCH_MEM_BIND", value);
