@@ -144,7 +144,7 @@ def test_tasks_do_not_outlive_the_first_by_more_than_wait(cluster, gate):
     done = cluster.finish(job)
     said = cluster.read('out')
     assert done['exit_code'] == 137 and 'srun: First task exited 1s ago\n' in said, said
-    assert f'srun: Terminating StepId={job}.0\n' in said
+    assert f'srun: launch/slurm: _step_signal: Terminating StepId={job}.0\n' in said
 
 
 def test_steps_end_with_their_job(cluster, bell):
@@ -382,7 +382,7 @@ def test_a_failed_task_ends_the_others_with_kill_on_bad_exit(cluster):
     job = cluster.wrap(f'srun -K bash -c {shlex.quote(program)}', '-n', 3, '-o', 'out')
     ended = cluster.finish(job)
     said = cluster.read('out')
-    assert ended['exit_code'] == 143 and f'srun: Terminating StepId={job}.0' in said, said
+    assert ended['exit_code'] == 143 and f'srun: launch/slurm: _step_signal: Terminating StepId={job}.0' in said, said
     assert 'task 0: Exited with exit code 3' in said and 'task 1: Terminated' in said, said
 
 

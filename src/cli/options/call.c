@@ -77,7 +77,7 @@ static int set_utc(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
     (void)value, (void)err;
-    call->times = TIME_UTC;
+    call->times = TIME_ZULU;
     return 0;
 }
 

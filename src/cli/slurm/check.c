@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
@@ -19,7 +20,10 @@ struct check {
 
 static void print_problem(struct check *check, const char *where, const struct error *problem)
 {
-    _cleanup_free_ char *message = text_escape(problem->message, sizeof(problem->message));
+    _cleanup_free_ char *line = xstrdup(problem->message);
+    for (char *p = strchr(line, '\n'); p != NULL; p = strchr(p, '\n'))
+        *p = ' ';
+    _cleanup_free_ char *message = text_escape(line, sizeof(problem->message));
     (void)printf("%s: refused: %s\n", where, message);
     check->refused++;
 }

@@ -19,6 +19,7 @@
 #include "cli/slurm/state.h"
 #include "cli/slurm/steps.h"
 #include "cli/term/field.h"
+#include "job/array.h"
 #include "job/slurm.h"
 
 #define SUBMIT_LINE_SHOWN 512 // bytes
@@ -68,17 +69,61 @@ static bool is_waiting(const json_t *job)
 
 /* --- identity --- */
 
+#define ARRAY_STEP_SPAN 10 // a step is shown as one if the list spans more
+#define ARRAY_LIST_BYTES                                                                                     \
+    64 // of a list in Slurm, with its NUL, unless SLURM_BITSTR_LEN says otherwise; 0: all
+
+static void cut_list(struct buffer *list)
+{
+    const char *text = getenv("SLURM_BITSTR_LEN");
+    int64_t most = ARRAY_LIST_BYTES;
+    if (text != NULL)
+        (void)parse_integer(text, "SLURM_BITSTR_LEN", 0, INT32_MAX, &most, NULL);
+    if (most < 4 || list->length < (size_t)most)
+        return;
+    list->length = (size_t)most - 4;
+    buffer_append_text(list, "...");
+}
+
+/* "0-4:2" as "0,2,4", without the limit of tasks: Slurm lists what has a step, unless that is all of a long
+ * list, and cuts a list that is too long. */
+static char *plain_list(const char *text)
+{
+    struct array all = { 0 };
+    struct buffer out = { 0 };
+    _cleanup_free_ char *list = text != NULL ? xstrndup(text, strcspn(text, "%")) : NULL;
+    if (text == NULL || parse_array(list, &all, NULL) < 0)
+        return take_ptr(list);
+    bool is_whole = all.count == 1 && all.ranges[0].last - all.ranges[0].first > ARRAY_STEP_SPAN;
+    for (size_t i = 0; !is_whole && i < all.count; i++) {
+        const char *comma = i > 0 ? "," : "";
+        uint64_t first = all.ranges[i].first, last = all.ranges[i].last, step = all.ranges[i].step;
+        if (step <= 1 && last > first)
+            buffer_printf(&out, "%s%" PRIu64 "-%" PRIu64, comma, first, last);
+        for (uint64_t k = first; (step > 1 || last == first) && k <= last; k += step > 0 ? step : 1)
+            buffer_printf(&out, "%s%" PRIu64, k > first ? "," : comma, k);
+    }
+    array_clear(&all);
+    if (is_whole)
+        return take_ptr(list);
+    cut_list(&out);
+    return buffer_take(&out);
+}
+
 static char *job_id_text(const json_t *job)
 {
-    const char *left = field_text(job, "array_left"), *array = field_text(job, "array");
+    _cleanup_free_ char *plain = plain_list(field_text(job, "array_left"));
+    const char *left = plain, *array = field_text(job, "array");
     if (field_is_known(job, "array_job"))
         return xasprintf(
             "%" PRId64 "_%" PRId64, field_integer(job, "array_job", 0), field_integer(job, "array_index", 0));
     if (left == NULL)
         return number(field_integer(job, "id", 0));
-    if (left[0] == '\0' && array != NULL) // cancelled before it began
-        return xasprintf("%" PRId64 "_[%.*s]", field_integer(job, "id", 0), (int)strcspn(array, "%"), array);
-    const char *limit = array != NULL && strchr(left, '%') == NULL ? strchr(array, '%') : NULL;
+    if (left[0] == '\0' && array != NULL) { // cancelled before it began
+        _cleanup_free_ char *whole = plain_list(array);
+        return xasprintf("%" PRId64 "_[%s]", field_integer(job, "id", 0), whole);
+    }
+    const char *limit = array != NULL ? strchr(array, '%') : NULL;
     return xasprintf("%" PRId64 "_[%s%s]", field_integer(job, "id", 0), left, limit != NULL ? limit : "");
 }
 
@@ -113,12 +158,11 @@ TEXT(array_task_id)
     (void)now_ms;
     if (field_is_known(job, "array_job"))
         return number(field_integer(job, "array_index", 0));
-    char *left = shown(job, "array_left", "N/A");
+    if (!field_is_known(job, "array_left"))
+        return xstrdup("N/A");
+    _cleanup_free_ char *left = plain_list(field_text(job, "array_left"));
     const char *all = field_text(job, "array"), *percent = all != NULL ? strchr(all, '%') : NULL;
-    if (percent == NULL || strchr(left, '%') != NULL || !field_is_known(job, "array_left"))
-        return left;
-    _cleanup_free_ char *bare = left;
-    return xasprintf("%s%s", bare, percent);
+    return xasprintf("%s%s", left, percent != NULL ? percent : "");
 }
 
 TEXT(name)

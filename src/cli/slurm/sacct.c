@@ -3,6 +3,7 @@
  * sacct: jobs of the store, which contains them from their submit on. A job that has started also has a line
  * for its batch script.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/json_form.h"
 #include "cli/slurm/programs.h"
+#include "cli/slurm/sacct_choice.h"
 #include "cli/slurm/sacct_columns.h"
 #include "cli/slurm/slurm.h"
 #include "cli/slurm/state.h"
@@ -44,10 +46,9 @@
     "tresusageoutmaxnode,tresusageoutmaxtask,tresusageoutave,tresusageouttot"
 
 struct sacct {
-    const char *format, *states, *users, *name, *start, *end, *delimiter, *partitions, *accounts, *qos,
-        *nodes, *groups, *reasons, *keys, *constraints, *cpu_range, *node_range, *least_limit, *most_limit;
+    const char *format, *users, *name, *start, *end, *delimiter;
+    struct sacct_choice choice;
     struct slurm_ids ids;
-    int64_t start_ms, end_ms;
     char unit; // of sizes; 0: as they are
     bool is_headless, is_parsable, has_last_delimiter, is_job_alone, is_all_users, is_brief, is_long, is_json;
     bool is_help_format, is_script, is_environment, has_attempts;
@@ -69,14 +70,17 @@ static int set_text(void *target, const struct slurm_option *option, const char 
     const struct {
         const char *name;
         const char **text;
-    } texts[] = { { "format", &sacct->format }, { "fields", &sacct->format }, { "state", &sacct->states },
-        { "user", &sacct->users }, { "uid", &sacct->users }, { "name", &sacct->name },
-        { "starttime", &sacct->start }, { "endtime", &sacct->end }, { "delimiter", &sacct->delimiter },
-        { "partition", &sacct->partitions }, { "accounts", &sacct->accounts }, { "qos", &sacct->qos },
-        { "nodelist", &sacct->nodes }, { "gid", &sacct->groups }, { "group", &sacct->groups },
-        { "reason", &sacct->reasons }, { "wckeys", &sacct->keys }, { "constraints", &sacct->constraints },
-        { "ncpus", &sacct->cpu_range }, { "nnodes", &sacct->node_range },
-        { "timelimit-min", &sacct->least_limit }, { "timelimit-max", &sacct->most_limit } };
+    } texts[] = { { "format", &sacct->format }, { "fields", &sacct->format },
+        { "state", &sacct->choice.states }, { "user", &sacct->users }, { "uid", &sacct->users },
+        { "name", &sacct->name }, { "starttime", &sacct->start }, { "endtime", &sacct->end },
+        { "delimiter", &sacct->delimiter }, { "partition", &sacct->choice.partitions },
+        { "accounts", &sacct->choice.accounts }, { "qos", &sacct->choice.qos },
+        { "nodelist", &sacct->choice.nodes }, { "gid", &sacct->choice.groups },
+        { "group", &sacct->choice.groups }, { "reason", &sacct->choice.reasons },
+        { "wckeys", &sacct->choice.keys }, { "constraints", &sacct->choice.constraints },
+        { "ncpus", &sacct->choice.cpu_range }, { "nnodes", &sacct->choice.node_range },
+        { "timelimit-min", &sacct->choice.least_limit }, { "timelimit-max", &sacct->choice.most_limit },
+        { "clusters", &sacct->choice.clusters } };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(texts[i].name, option->name) == 0)
             *texts[i].text = value;
@@ -106,12 +110,12 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
 static int set_unit(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     (void)option;
-    if (strlen(value) != 1 || strchr("KMGTP", value[0]) == NULL) {
-        _cleanup_free_ char *shown = text_escape(value, 20);
+    if (value[0] == '\0' || strchr("KMGTP", toupper((unsigned char)value[0])) == NULL) {
+        _cleanup_free_ char *first = xstrndup(value, 1), *shown = text_escape(first, 1);
         (void)fprintf(stderr, "sacct: error: Invalid unit type '%s'. Possible options are 'KMGTP'\n", shown);
         return error_mark(err, SLURM_FATAL, error_set(err, -EINVAL, "Invalid unit type"));
     }
-    ((struct sacct *)target)->unit = value[0];
+    ((struct sacct *)target)->unit = (char)toupper((unsigned char)value[0]);
     return 0;
 }
 
@@ -124,7 +128,7 @@ const struct slurm_option slurm_sacct_options[] = {
     SLURM_REFUSE(SLURM_SACCT, "associations", 'x', "list", "there are no associations"),
     SLURM_ROW(SLURM_SACCT, "batch-script", 'B', NULL, set_flag, NULL, "print the script of each job"),
     SLURM_ROW(SLURM_SACCT, "brief", 'b', NULL, set_flag, NULL, "JobID, State and ExitCode"),
-    SLURM_ROW(SLURM_SACCT, "clusters", 'M', "list", slurm_set_clusters, NULL, "clusters: mgpu or all"),
+    SLURM_ROW(SLURM_SACCT, "clusters", 'M', "list", set_text, NULL, "clusters: mgpu or all"),
     SLURM_REFUSE(SLURM_SACCT, "completion", 'c', NULL, "there is no log of completions beside the jobs"),
     SLURM_ROW(SLURM_SACCT, "constraints", 'C', "list", set_text, NULL, "jobs with these constraints"),
     SLURM_ROW(SLURM_SACCT, "delimiter", 0, "text", set_text, NULL, "what stands between fields of -p and -P"),
@@ -178,80 +182,6 @@ const struct slurm_option slurm_sacct_options[] = {
 
 /* --- which --- */
 
-/* True if the text of this field is one of the list, or no list is given. */
-static bool is_among(const char *list, slurm_text_fn *field, const json_t *job)
-{
-    _cleanup_free_ char *text = field(job, 0);
-    return list == NULL || slurm_lists_meet(list, text);
-}
-
-/* True if the number in this field is in the range "2", "2-4". */
-static bool is_within(const char *range, slurm_text_fn *field, const json_t *job)
-{
-    if (range == NULL)
-        return true;
-    _cleanup_free_ char *text = field(job, 0);
-    const char *dash = strchr(range, '-');
-    int64_t value = strtoll(text, NULL, 10), least = strtoll(range, NULL, 10);
-    return value >= least && value <= (dash != NULL ? strtoll(dash + 1, NULL, 10) : least);
-}
-
-static bool has_limit(const struct sacct *sacct, const json_t *job)
-{
-    int64_t limit = (int64_t)field_number(job, "time_limit", 0), least = 0, most = 0;
-    if (sacct->least_limit == NULL && sacct->most_limit == NULL)
-        return true;
-    if (sacct->least_limit != NULL &&
-        slurm_parse_time("--timelimit-min", sacct->least_limit, &least, NULL) < 0)
-        return false;
-    if (sacct->most_limit == NULL)
-        return limit == least;
-    return slurm_parse_time("--timelimit-max", sacct->most_limit, &most, NULL) == 0 && limit >= least &&
-           limit <= most;
-}
-
-static bool is_of_group(const char *list, const json_t *job)
-{
-    return list == NULL || is_among(list, slurm_text_group, job) || is_among(list, slurm_text_gid, job);
-}
-
-static bool is_wanted(const struct sacct *sacct, const json_t *job)
-{
-    const char *ended = field_text(job, "ended_at"), *submitted = field_text(job, "submitted_at");
-    int64_t ended_ms = ended != NULL ? time_parse(ended) : INT64_MAX;
-    int64_t submitted_ms = submitted != NULL ? time_parse(submitted) : 0;
-    if (ended_ms < sacct->start_ms || (sacct->end_ms > 0 && submitted_ms > sacct->end_ms))
-        return false;
-    if (!is_among(sacct->partitions, slurm_text_partition, job) ||
-        !is_among(sacct->accounts, slurm_text_account, job) || !is_among(sacct->qos, slurm_text_qos, job) ||
-        (sacct->nodes != NULL && !slurm_job_is_on(job, sacct->nodes)))
-        return false;
-    if (!is_among(sacct->reasons, slurm_text_reason, job) || !is_among(sacct->keys, slurm_text_wckey, job) ||
-        !is_among(sacct->constraints, slurm_text_constraints, job) || !is_of_group(sacct->groups, job) ||
-        !is_within(sacct->cpu_range, slurm_text_cpus, job) ||
-        !is_within(sacct->node_range, slurm_text_node_count, job) || !has_limit(sacct, job))
-        return false;
-    if (sacct->states == NULL)
-        return true;
-    _cleanup_free_ char *copy = xstrdup(sacct->states);
-    char *rest = copy;
-    for (char *word = NULL; (word = strsep(&rest, ", ")) != NULL;)
-        if (word[0] != '\0' && slurm_state_find(word) == slurm_state_of(job))
-            return true;
-    return false;
-}
-
-static int check_states(const struct sacct *sacct, struct error *err)
-{
-    _cleanup_free_ char *copy = sacct->states != NULL ? xstrdup(sacct->states) : NULL;
-    char *rest = copy;
-    for (char *word = NULL; rest != NULL && (word = strsep(&rest, ", ")) != NULL;)
-        if (word[0] != '\0' && slurm_state_find(word) == NULL)
-            return error_mark(
-                err, SLURM_FATAL, error_set(err, -EINVAL, "unrecognized job state value '%.60s'", word));
-    return 0;
-}
-
 /* In the accounts of Slurm a job runs from the time at which it got its resources until it has ended:
  * programs that poll sacct take CONFIGURING for an end that they do not know. */
 static void settle_state(json_t *job)
@@ -263,10 +193,10 @@ static void settle_state(json_t *job)
 /* A window that ends before it begins would be an empty list without a word. */
 static int check_window(const struct sacct *sacct, struct error *err)
 {
-    if (sacct->end == NULL || sacct->start_ms <= sacct->end_ms)
+    if (sacct->end == NULL || sacct->choice.start_ms <= sacct->choice.end_ms)
         return 0;
-    _cleanup_free_ char *start = slurm_time_text(sacct->start_ms, ""),
-                        *end = slurm_time_text(sacct->end_ms, "");
+    _cleanup_free_ char *start = slurm_time_text(sacct->choice.start_ms, ""),
+                        *end = slurm_time_text(sacct->choice.end_ms, "");
     return error_set(err, -EINVAL, "Start time (%s) requested is after end time (%s).", start, end);
 }
 
@@ -285,18 +215,19 @@ static int load(struct sacct *sacct, json_t **ret, struct error *err)
         .name = sacct->name,
         .is_quick = true,
         .has_ended = true };
-    int r = check_states(sacct, err);
+    int r = sacct_choice_check(&sacct->choice, err);
     if (r == 0)
         r = slurm_users_check(sacct->users, "Invalid user id", err);
     if (r < 0)
         return r;
     if (sacct->start != NULL)
         r = slurm_parse_moment(
-            "--starttime", sacct->start, SLURM_PAST, now_ms, &when_local, &sacct->start_ms, err);
+            "--starttime", sacct->start, SLURM_PAST, now_ms, &when_local, &sacct->choice.start_ms, err);
     else if (sacct->ids.count == 0)
-        sacct->start_ms = slurm_midnight_ms();
+        sacct->choice.start_ms = slurm_midnight_ms();
     if (r == 0 && sacct->end != NULL)
-        r = slurm_parse_moment("--endtime", sacct->end, SLURM_PAST, now_ms, &when_local, &sacct->end_ms, err);
+        r = slurm_parse_moment(
+            "--endtime", sacct->end, SLURM_PAST, now_ms, &when_local, &sacct->choice.end_ms, err);
     if (r == 0)
         r = check_window(sacct, err);
     if (r < 0)
@@ -309,7 +240,7 @@ static int load(struct sacct *sacct, json_t **ret, struct error *err)
     json_array_foreach(found, index, job)
     {
         settle_state(job);
-        if (is_wanted(sacct, job))
+        if (sacct_choice_has(&sacct->choice, job))
             (void)json_array_append(jobs, job);
     }
     *ret = take_ptr(jobs);
@@ -569,11 +500,18 @@ static int print(struct sacct *sacct, struct error *err)
     return r;
 }
 
+/* Names that other versions have, and that are taken here, too. */
+static bool is_of_another(const char *name)
+{
+    return strcmp(name, "FailedNode") == 0 || strncmp(name, "Planned", 7) == 0;
+}
+
 static int print_fields(void)
 {
     size_t count = 0;
-    for (const struct slurm_column *column = slurm_sacct_columns; column->name != NULL; column++, count++)
-        (void)printf("%-18s%s", column->name, count % 4 == 3 ? "\n" : " ");
+    for (const struct slurm_column *column = slurm_sacct_columns; column->name != NULL; column++)
+        if (!is_of_another(column->name))
+            (void)printf("%-19s%s", column->name, count++ % 4 == 3 ? "\n" : " ");
     if (count % 4 != 0)
         (void)putchar('\n');
     return 0;

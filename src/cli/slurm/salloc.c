@@ -254,13 +254,13 @@ static int allocate(
     int r = slurm_job_settle(job, program, err);
     if (r < 0) {
         json_decref(words);
-        return err->kind == SLURM_FATAL ? r : error_wrap(err, "Job submit/allocate failed");
+        return slurm_wrap(err, "Job submit/allocate failed");
     }
     job->submit.output = "/dev/null";
     job->call.is_followed = true;
     r = slurm_job_send(job, words, NULL, &made, err);
     if (r < 0)
-        return error_wrap(err, "Job submit/allocate failed");
+        return slurm_wrap(err, "Job submit/allocate failed");
     int64_t id = field_integer(made, "id", 0);
     r = slurm_job_await_immediate(job, made, err);
     if (r < 0)

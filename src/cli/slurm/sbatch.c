@@ -92,14 +92,14 @@ static int submit(const struct slurm_program *program, struct slurm_job *job, st
     }
     int r = slurm_job_settle(job, program, err);
     if (r < 0)
-        return err->kind == SLURM_FATAL ? r : error_wrap(err, "Batch job submission failed");
+        return slurm_wrap(err, "Batch job submission failed");
     forget_job_around();
     json_t *command = make_command(script, argc, argv, job->wrap != NULL ? argc : first);
     if (job->is_tested)
         return slurm_job_test(job, command, script->text, err);
     r = slurm_job_send(job, command, script->text, &made, err);
     if (r < 0)
-        return error_wrap(err, "Batch job submission failed");
+        return slurm_wrap(err, "Batch job submission failed");
     int64_t id = field_integer(made, "id", 0);
     if (job->is_parsable)
         (void)printf("%" PRId64 "\n", id);

@@ -354,6 +354,7 @@ static const struct scontrol_pair job_pairs[] = {
     { true, "StdOut", text_output, NULL },
     { true, "Power", NULL, "" },
     { true, "TresPerNode", text_gres_per_node, NULL },
+    { true, "", NULL, "" }, // a line of blanks
     { 0 },
 };
 

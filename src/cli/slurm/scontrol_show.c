@@ -40,7 +40,7 @@ void scontrol_pairs_print(
             *p = *p == '\n' ? ' ' : *p;
         if (pair != pairs)
             (void)fputs(is_due && !form->is_one_line ? "\n   " : " ", stdout);
-        (void)printf("%s=%s", pair->key, text);
+        (void)printf("%s%s%s", pair->key, pair->key[0] != '\0' ? "=" : "", text);
         is_due = false;
     }
     (void)fputs(form->is_one_line ? "\n" : "\n\n", stdout);

@@ -66,7 +66,8 @@ static int check(const struct buffer *text, const char *words, struct error *err
         return error_set(err, -EINVAL, "Batch script contains only whitespace!");
     if (strncmp(words, "#!", 2) != 0) {
         (void)error_set(err, -EINVAL,
-            "This does not look like a batch script.  The first line must start with #! followed by the path "
+            "This does not look like a batch script.  The first\nline must start with #! followed by the "
+            "path "
             "to an interpreter.");
         (void)error_hint(err, "For instance: #!/bin/sh");
         return error_mark(err, SLURM_BOTH, -EINVAL);

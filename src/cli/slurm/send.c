@@ -133,6 +133,19 @@ static const struct {
     { lacks_all, NULL, "Requested node configuration is not available" },
 };
 
+/* mgpud takes the name of any node that a job must not run on; slurmctld does not. */
+static int check_excluded(struct slurm_job *job, const json_t *request, struct error *err)
+{
+    _cleanup_json_ json_t *nodes = NULL;
+    if (job->exclude == NULL)
+        return 0;
+    int r = slurm_nodes_get(&job->call.client, &nodes, err);
+    const struct capacity capacity = { .nodes = nodes };
+    if (r == 0 && names_no_node(job, request, &capacity))
+        return error_set(err, -EINVAL, "Invalid node name specified");
+    return r;
+}
+
 /* Whether the node is in a partition that the request may use: the named ones, or the default one. */
 static bool is_in(const json_t *partitions, const char *names, const char *node)
 {
@@ -199,6 +212,8 @@ int slurm_job_send(
             job->program, left_out, left_out == 1 ? " is" : "s are");
     if (r == 0 && script != NULL && json_object_set_new(request, "script", json_string(script)) < 0)
         r = error_set(err, -EINVAL, "the script is not UTF-8 text");
+    if (r == 0)
+        r = check_excluded(job, request, err);
     if (r == 0)
         r = submit_send(&job->call, request, ret, err);
     if (r < 0 && request != NULL && slurm_away_words(err) == NULL)

@@ -13,7 +13,14 @@
 
 #define USAGE_STATUS 255
 
-static const char *const severities[SLURM_WORDS] = { "error: ", "fatal: ", "", "", "error: ", "error: ", "" };
+static const char *const severities[SLURM_WORDS] = { [SLURM_ERROR] = "error: ",
+    [SLURM_FATAL] = "fatal: ",
+    [SLURM_NAMED] = "",
+    [SLURM_BARE] = "",
+    [SLURM_BOTH] = "error: ",
+    [SLURM_LED] = "error: ",
+    [SLURM_DOOMED] = "error: ",
+    [SLURM_SAID] = "" };
 
 const struct slurm_program *slurm_program_find(const char *name)
 {
@@ -61,6 +68,28 @@ static const char *what_failed(const struct slurm_program *program, const struct
                                                 : "Unable to allocate resources: ";
 }
 
+/* Each line of the message by itself. */
+static void print_lines(const struct slurm_program *program, const char *severity, const char *message)
+{
+    _cleanup_free_ char *copy = xstrdup(message);
+    char *rest = copy;
+    for (char *line = NULL; (line = strsep(&rest, "\n")) != NULL;) {
+        _cleanup_free_ char *shown = text_escape(line, strlen(line));
+        (void)fprintf(stderr, "%s: %s%s\n", program->name, severity, shown);
+    }
+}
+
+static const char *hint_words(unsigned kind)
+{
+    return kind == SLURM_BOTH ? "error: " : kind == SLURM_DOOMED ? "fatal: " : "note: ";
+}
+
+int slurm_wrap(struct error *err, const char *what)
+{
+    bool is_whole = err->kind == SLURM_FATAL || err->kind == SLURM_BOTH || err->kind == SLURM_SAID;
+    return is_whole ? err->code : error_wrap(err, "%s", what);
+}
+
 int slurm_fail(const struct slurm_program *program, const struct error *err)
 {
     _cleanup_free_ char *message = text_escape(err->message, sizeof(err->message));
@@ -80,14 +109,12 @@ int slurm_fail(const struct slurm_program *program, const struct error *err)
     else if (err->kind == SLURM_BARE)
         (void)fprintf(stderr, "%s\n", message);
     else if (err->kind != SLURM_SAID)
-        (void)fprintf(stderr, "%s: %s%s\n", program->name,
-            severities[err->kind < SLURM_WORDS ? err->kind : SLURM_ERROR], message);
+        print_lines(program, severities[err->kind < SLURM_WORDS ? err->kind : SLURM_ERROR], err->message);
     if (is_late)
         (void)fprintf(
             stderr, "%s: error: the job may have been accepted all the same: see squeue\n", program->name);
     else if (hint[0] != '\0' && err->kind != SLURM_LED && slurm_away_words(err) == NULL)
-        (void)fprintf(
-            stderr, "%s: %s: %s\n", program->name, err->kind == SLURM_BOTH ? "error" : "note", hint);
+        (void)fprintf(stderr, "%s: %s%s\n", program->name, hint_words(err->kind), hint);
     return exit_status(program, is_unknown || slurm_is_bad_value(err));
 }
 

@@ -26,6 +26,10 @@ const struct slurm_program *slurm_program_find(const char *name);
  * returns 1, or for commands that start something SLURM_EXIT_ERROR, if that is set. */
 int slurm_fail(const struct slurm_program *program, const struct error *err);
 
+/* Puts what failed ("Batch job submission failed") before the sentence, unless that stands by itself; returns
+ * the error's code. */
+int slurm_wrap(struct error *err, const char *what);
+
 /* Refuses operands of sacct, which has none: prints them, and returns -EINVAL. */
 int slurm_check_operands(int argc, char **argv, int first, struct error *err);
 

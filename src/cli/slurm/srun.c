@@ -271,23 +271,37 @@ static void apply_environment(const struct slurm_job *job)
     }
 }
 
-/* --prolog and --epilog. Their failure is not that of the step. */
-static void run_program(const char *program)
+/* --prolog and --epilog, with the arguments of the command. Their failure is not that of the step. */
+static void run_program(const char *which, const char *program, char *const *command)
 {
     if (program == NULL || strcmp(program, "none") == 0)
         return;
+    if (access(program, R_OK | X_OK) < 0) {
+        _cleanup_free_ char *shown = text_escape(program, PATH_MAX);
+        (void)fprintf(stderr, "srun: Access denied for %s: %s\n", shown, strerror(errno));
+        return;
+    }
     (void)fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
-        (void)execlp(program, program, (char *)NULL);
+        size_t count = 1;
+        while (command[count - 1] != NULL)
+            count++;
+        char **words = xcalloc(count + 1, sizeof(*words));
+        words[0] = xstrdup(program);
+        memcpy(words + 1, command, count * sizeof(*words));
+        (void)execv(program, words);
         (void)fprintf(stderr, "srun: error: %s: %s\n", program, strerror(errno));
         _exit(EXIT_NO_EXEC);
     }
     int status = 0;
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    if (pid < 0 || status != 0)
-        (void)fprintf(stderr, "srun: error: %s failed\n", program);
+    if (pid < 0)
+        (void)fprintf(stderr, "srun: error: cannot start the %s %s: %s\n", which, program, strerror(errno));
+    else if (status != 0)
+        (void)fprintf(stderr, "srun: error: srun %s failed status=%d\n", which,
+            WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
 static int run_step(const struct slurm_job *job, char **command, struct error *err)
@@ -303,9 +317,9 @@ static int run_step(const struct slurm_job *job, char **command, struct error *e
         r = multi_prog_read(command[0], &step, &programs, err);
     if (r == 0) {
         apply_environment(job);
-        run_program(job->prolog);
+        run_program("prolog", job->prolog, command);
         r = step_run(&step, err);
-        run_program(job->epilog);
+        run_program("epilog", job->epilog, command);
     }
     multi_prog_clear(&programs);
     step_clear(&step);
@@ -440,7 +454,7 @@ static int run_alone(
     if (r == 0)
         r = make_command(job, argc, argv, &command, err);
     if (r < 0)
-        return err->kind == SLURM_FATAL ? r : error_wrap(err, "Unable to allocate resources");
+        return slurm_wrap(err, "Unable to allocate resources");
     if (job->is_tested)
         return slurm_job_test(job, command, NULL, err);
     if (job->is_verbose)
@@ -450,7 +464,7 @@ static int run_alone(
     job->call.is_followed = job->call.is_shown = true;
     r = slurm_job_send(job, command, NULL, &made, err);
     if (r < 0)
-        return error_wrap(err, "Unable to allocate resources");
+        return slurm_wrap(err, "Unable to allocate resources");
     r = slurm_job_await_immediate(job, made, err);
     if (r < 0)
         return r;

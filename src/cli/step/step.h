@@ -46,6 +46,7 @@ struct step {
     bool has_ended_first;   // one of its tasks has ended
     bool is_ending;         // its tasks have been told to end
     bool is_told;           // and so has the user, of the end of the job
+    bool is_late;           // --wait has ended those that were left
     int64_t late_ms;        // boot time at which --wait ends the others; 0: never
     int64_t kill_ms;        // boot time at which they are killed; 0: never
     int64_t limit_ms;       // boot time at which --time is over; 0: never, or it is told

@@ -69,6 +69,16 @@ static int prepare(struct step_record *record, const struct step *step, struct e
     return 0;
 }
 
+/* A step that wants GPUs of a job that has none is refused for that, in two lines. */
+static bool lacks_all_gpus(const struct step *step)
+{
+    static const char *const lists[] = { "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_GPUS" };
+    bool has_some = step_gpus_on(step, 0) <= 0;
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        has_some |= getenv(lists[i]) != NULL;
+    return !has_some;
+}
+
 /* In Slurm's words, which clients look for. */
 static int refuse(const struct step *step, struct error *err)
 {
@@ -82,6 +92,12 @@ static int refuse(const struct step *step, struct error *err)
         { -EACCES, "Access/permission denied" },
         { -ENOENT, "Invalid job id specified" },
     };
+    if (err->code == -EOVERFLOW && lacks_all_gpus(step)) {
+        (void)fputs("srun: error: Step requested GRES but job doesn't have GRES\n", stderr);
+        return error_set(err, -EINVAL,
+            "Unable to create step for job %" PRIu64 ": Invalid generic resource (gres) specification",
+            step->job_id);
+    }
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
         if (err->code == reasons[i].code)
             return error_set(err, err->code, "Unable to create step for job %" PRIu64 ": %s", step->job_id,

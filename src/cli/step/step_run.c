@@ -73,13 +73,39 @@ static void step_signal(const struct step *step, int number)
         signal_task(step, &step->tasks[i], number);
 }
 
+static bool is_running(const struct step *step)
+{
+    for (uint32_t i = 0; i < step->count; i++)
+        if (step->tasks[i].is_running)
+            return true;
+    return false;
+}
+
+/* In Slurm's words, which people look for in the output of a job. */
+static void print_cancelled(const struct step *step, bool is_late)
+{
+    _cleanup_free_ char *when = slurm_time_text(clock_wall_ms(), "now");
+    if (is_running(step))
+        (void)fprintf(stderr,
+            "slurmstepd: error: *** STEP %" PRIu64 ".%" PRId64 " ON %s CANCELLED AT %s%s ***\n", step->job_id,
+            step_id(step), step->nodes.items[0], when, is_late ? " DUE TO TIME LIMIT" : "");
+}
+
+static void print_terminating(const struct step *step)
+{
+    if (!step->job->is_quiet)
+        (void)fprintf(stderr,
+            "srun: launch/slurm: _step_signal: Terminating StepId=%" PRIu64 ".%" PRId64 "\n", step->job_id,
+            step_id(step));
+}
+
 void step_terminate(struct step *step)
 {
     if (step->is_ending)
         return;
     step->is_ending = true;
     step->kill_ms = clock_boot_ms() + KILL_MS;
-    (void)fprintf(stderr, "srun: Terminating StepId=%" PRIu64 ".%" PRId64 "\n", step->job_id, step_id(step));
+    print_terminating(step);
     step_signal(step, SIGCONT);
     step_signal(step, SIGTERM);
 }
@@ -105,10 +131,11 @@ void step_task_end(struct step *step, struct step_task *task, int status)
     if (step->late_ms == 0 && step->job->wait_s > 0 && !step->has_ended_first)
         step->late_ms = clock_boot_ms() + step->job->wait_s * INT64_C(1000);
     step->has_ended_first = true;
-    if (!step->job->is_quiet)
-        print_end(step, task);
-    if (status != 0 && step->job->is_killed_on_exit)
+    print_end(step, task);
+    if (status != 0 && step->job->is_killed_on_exit && !step->is_ending) {
         step_terminate(step);
+        print_cancelled(step, false);
+    }
 }
 
 uint32_t step_count_out_of_memory(const struct step *step)
@@ -117,14 +144,6 @@ uint32_t step_count_out_of_memory(const struct step *step)
     for (uint32_t i = 0; i < step->count; i++)
         count += step->tasks[i].is_out_of_memory;
     return count;
-}
-
-static bool is_running(const struct step *step)
-{
-    for (uint32_t i = 0; i < step->count; i++)
-        if (step->tasks[i].is_running)
-            return true;
-    return false;
 }
 
 /* Takes the ends of tasks that are children of srun. */
@@ -174,15 +193,13 @@ static void print_state(const struct step *step, enum task_state state)
             count > 1 ? "tasks" : "task", buffer_text(&list), names[state]);
 }
 
-/* --- ends --- */
-
-/* In Slurm's words, which people look for in the output of a job. */
-static void print_cancelled(const struct step *step, bool is_late)
+static void print_states(const struct step *step)
 {
-    _cleanup_free_ char *when = slurm_time_text(clock_wall_ms(), "now");
-    (void)fprintf(stderr, "slurmstepd: error: *** STEP %" PRIu64 ".%" PRId64 " ON %s CANCELLED AT %s%s ***\n",
-        step->job_id, step_id(step), step->nodes.items[0], when, is_late ? " DUE TO TIME LIMIT" : "");
+    for (int state = TASK_RUNNING; state < TASK_STATES; state++)
+        print_state(step, (enum task_state)state);
 }
+
+/* --- ends --- */
 
 /* Of --time. */
 static void end_at_limit(struct step *step)
@@ -211,12 +228,14 @@ static void end_late(struct step *step)
     int64_t now_ms = clock_boot_ms();
     if (step->late_ms != 0 && now_ms >= step->late_ms && is_running(step)) {
         (void)fprintf(stderr, "srun: First task exited %" PRId64 "s ago\n", step->job->wait_s);
-        for (int state = TASK_RUNNING; state < TASK_STATES; state++)
-            print_state(step, (enum task_state)state);
-        (void)fprintf(
-            stderr, "srun: Terminating StepId=%" PRIu64 ".%" PRId64 "\n", step->job_id, step_id(step));
+        print_states(step);
+        print_terminating(step);
+        (void)fprintf(stderr, "srun: Job step aborted: Waiting up to %d seconds for job step to finish.\n",
+            KILL_MS / 1000 + 2);
+        print_cancelled(step, false);
         step_signal(step, SIGKILL);
         step->late_ms = 0;
+        step->is_late = true;
     }
     if (step->kill_ms == 0 || now_ms < step->kill_ms)
         return;
@@ -232,8 +251,7 @@ static void interrupt(struct step *step)
     bool is_again = going_is_again(&step->interrupted_ms, clock_boot_ms());
     if (!is_again && !step->job->is_status_off) {
         (void)fprintf(stderr, "srun: interrupt (one more within 1 sec to abort)\n");
-        for (int state = TASK_RUNNING; state < TASK_STATES; state++)
-            print_state(step, (enum task_state)state);
+        print_states(step);
         return;
     }
     if (step->is_ending) {
@@ -440,6 +458,19 @@ static int run_tasks(struct step *step, struct step_record *record, struct error
     return r < 0 ? r : worst(step);
 }
 
+/* Of tasks that were ended by others than their user or --wait. */
+static void print_signalled(const struct step *step)
+{
+    bool is_signalled = false;
+    for (uint32_t i = 0; i < step->count; i++) {
+        int status = step->tasks[i].status;
+        is_signalled |= WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM);
+    }
+    if (is_signalled && step->interrupted_ms == 0 && !step->is_late && !step->job->is_quiet)
+        (void)fprintf(
+            stderr, "srun: Force Terminated StepId=%" PRIu64 ".%" PRId64 "\n", step->job_id, step_id(step));
+}
+
 /* In Slurm's words, which tell a user why a program was killed. */
 static void print_out_of_memory(const struct step *step)
 {
@@ -461,6 +492,7 @@ int step_run(struct step *step, struct error *err)
     step_tell(step);
     r = run_tasks(step, &record, err);
     print_out_of_memory(step);
+    print_signalled(step);
     step_record_end(&record, step, r < 0 ? 1 : r);
     step->record = NULL;
     return r;

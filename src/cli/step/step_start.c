@@ -14,6 +14,7 @@
 #include "cli/follow/session.h"
 #include "cli/step/labels.h"
 #include "cli/step/step_input.h"
+#include "cli/stepd/program.h"
 
 #define NOT_FOUND 2 // as slurmstepd ends a task whose program does not exist
 
@@ -91,8 +92,7 @@ static _Noreturn void run_here(
     (void)setenv("SLURM_TASK_PID", pid, 1);
     if (step->job->submit.directory != NULL && chdir(step->job->submit.directory) < 0)
         give_up("couldn't chdir to", step->job->submit.directory);
-    (void)execvp(task->command[0], task->command);
-    give_up("execve():", task->command[0]);
+    _exit(program_execute(task->command));
 }
 
 /* With --pty: a process of the job on another node, for as long as this one lives. */

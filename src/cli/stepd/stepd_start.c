@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "cli/stepd/gpu_places.h"
 #include "cli/stepd/oom.h"
+#include "cli/stepd/program.h"
 #include "cli/stepd/stepd_private.h"
 
 #define NOT_FOUND 2 // as slurmstepd ends a task whose program does not exist
@@ -87,8 +88,7 @@ static _Noreturn void run(
         give_up("couldn't chdir to", stepd->directory);
     if (task->input_path != NULL)
         open_input(task->input_path);
-    (void)execvp(task->command.items[0], task->command.items);
-    give_up("execve():", task->command.items[0]);
+    _exit(program_execute(task->command.items));
 }
 
 static int open_pipes(int pipes[3][2])

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Two tables: options whose values are numbers, times or sizes, and those whose values are words. */
+/* Three tables: options whose values are numbers, times or sizes, those whose values are words, and those
+ * with rules and sentences of their own. */
 #include "cli/submit/slurm_check.h"
 
 #include <errno.h>
@@ -7,9 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/memory.h"
+#include "base/parse.h"
 #include "cli/submit/slurm_values.h"
+
+#define SLURM_NICE_MAX     2147483645
+#define SLURM_PRIORITY_MAX 4294967294U // no number of a priority, but a mark
 
 static bool is_number(const char *value)
 {
@@ -42,25 +48,6 @@ static bool is_login_time(const char *value)
 {
     size_t digits = strspn(value, "0123456789");
     return strspn(value + digits, "SL") == strlen(value + digits);
-}
-
-/* "30", "task=30,energy=10". */
-static bool is_frequency(const char *value)
-{
-    static const char *const kinds[] = { "energy", "filesystem", "network", "task" };
-    _cleanup_free_ char *copy = xstrdup(value);
-    char *rest = copy;
-    for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;) {
-        char *equals = strchr(word, '=');
-        bool is_kind = equals == NULL;
-        if (equals != NULL)
-            *equals = '\0';
-        for (size_t i = 0; equals != NULL && i < sizeof(kinds) / sizeof(kinds[0]); i++)
-            is_kind |= strcasecmp(word, kinds[i]) == 0;
-        if (!is_kind || !is_number(equals != NULL ? equals + 1 : word))
-            return false;
-    }
-    return true;
 }
 
 static const struct {
@@ -104,6 +91,7 @@ static const struct words {
     { "gres-flags", " disable-binding enforce-binding ", -EDOM, NULL, NULL, NULL, NULL },
     { "hint", " compute_bound help memory_bound multithread nomultithread ", -EINVAL,
         "unrecognized --hint argument \"", "\", see --hint=help", NULL, NULL },
+    { "no-kill", " no off set ", -EDOM, NULL, NULL, NULL, NULL },
     { "mem-bind", " help local map_mem mask_mem no none prefer q quiet rank sort v verbose ", -EDOM,
         "unrecognized --mem-bind argument \"", "\"", NULL, NULL },
     { "profile", " all energy filesystem lustre network none task ", -EDOM, "invalid --profile=", " option",
@@ -146,6 +134,154 @@ static int refuse(
     return error_mark(err, SLURM_BOTH, row->code);
 }
 
+/* --- rules of their own --- */
+
+/* "30", "task=30,energy=10". */
+static int check_frequency(const struct slurm_option *option, const char *value, struct error *err)
+{
+    static const char *const kinds[] = { "energy", "filesystem", "network", "task" };
+    _cleanup_free_ char *copy = xstrdup(value);
+    char *rest = copy;
+    (void)option;
+    for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;) {
+        char *equals = strchr(word, '=');
+        bool is_kind = equals == NULL;
+        if (equals != NULL)
+            *equals = '\0';
+        for (size_t i = 0; equals != NULL && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+            is_kind |= strcasecmp(word, kinds[i]) == 0;
+        if (!is_kind || !is_number(equals != NULL ? equals + 1 : word))
+            return error_set(err, -EDOM, "Invalid --acctg-freq specification: %.60s", value);
+    }
+    return 0;
+}
+
+/* "2:4-8:*": sockets, cores and threads, each a number, a range or a star. */
+static int check_topology(const struct slurm_option *option, const char *value, struct error *err)
+{
+    static const char *const places[] = { "first", "second", "third" };
+    _cleanup_free_ char *copy = xstrdup(value);
+    char *rest = copy, *part = NULL;
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && (part = strsep(&rest, ":")) != NULL; i++) {
+        _cleanup_free_ char *least = xstrndup(part, strcspn(part, "-"));
+        const char *most = strchr(part, '-');
+        bool is_any = part[0] == '\0' || strcmp(part, "*") == 0;
+        if (!is_any && (!is_number(least) || (most != NULL && !is_number(most + 1))))
+            return error_set(err, -EINVAL, "Invalid numeric value \"%.60s\" for %s arg of -%c.", part,
+                places[i], option->letter);
+    }
+    return 0;
+}
+
+/* "plane=4": what has_words() leaves open. */
+static int check_plane(const struct slurm_option *option, const char *value, struct error *err)
+{
+    const char *size = strchr(value, '=');
+    if (strncasecmp(value, "plane", 5) != 0)
+        return 0;
+    if (size != NULL && is_number(size + 1) && strspn(size + 1, "0") < strlen(size + 1))
+        return 0;
+    (void)error_set(err, -EDOM, "Invalid plane size or size not specified");
+    (void)error_hint(err, "Invalid --%s specification", option->name);
+    return error_mark(err, SLURM_BOTH, -EDOM);
+}
+
+/* A value that is no number is refused where it is used. */
+static int check_nice(const struct slurm_option *option, const char *value, struct error *err)
+{
+    int64_t number = 0;
+    int r = parse_integer(value, option->name, -SLURM_NICE_MAX, SLURM_NICE_MAX, &number, NULL);
+    if (r != -ERANGE)
+        return 0;
+    return error_set(err, -EDOM, "Invalid --nice value, out of range (+/- %d)", SLURM_NICE_MAX);
+}
+
+static int check_priority(const struct slurm_option *option, const char *value, struct error *err)
+{
+    int64_t number = 0;
+    int r = parse_integer(value, option->name, 0, SLURM_PRIORITY_MAX - 1, &number, NULL);
+    if (r != -ERANGE)
+        return 0;
+    return value[0] == '-' ? error_set(err, -EDOM, "Priority must be >= 0")
+                           : error_set(err, -EDOM, "Priority must be < %u", SLURM_PRIORITY_MAX);
+}
+
+/* What root may ask for is refused for other reasons. */
+static int check_root(const struct slurm_option *option, const char *value, struct error *err)
+{
+    (void)value;
+    return geteuid() == 0 ? 0 : error_set(err, -EDOM, "--%s only permitted by root user", option->name);
+}
+
+static int refuse_binding(struct error *err, int code)
+{
+    (void)error_hint(err, "Failed to parse --cpu-bind= values.");
+    return error_mark(err, SLURM_DOOMED, code);
+}
+
+/* A number of "map_cpu:0,1" or, in hexadecimal, of "mask_cpu:0x3,c". */
+static int check_bound(const char *number, bool is_mask, struct error *err)
+{
+    const char *digits = is_mask && strncasecmp(number, "0x", 2) == 0 ? number + 2 : number;
+    size_t good = strspn(digits, is_mask ? "0123456789abcdefABCDEF" : "0123456789");
+    if (digits[good] == '\0')
+        return 0;
+    return refuse_binding(
+        err, error_set(err, -EINVAL, "Failed to validate number: %.60s, the offending character is %c",
+                 number, digits[good]));
+}
+
+/* "verbose,map_cpu:0,1": words, some of which have a list of numbers behind them. */
+static int check_binding(const struct slurm_option *option, const char *value, struct error *err)
+{
+    static const char known[] =
+        " boards cores help ldoms mask_ldom map_ldom mask_cpu map_cpu no none q quiet "
+        "rank rank_ldom sockets threads v verbose ";
+    static const char *const digits[] = { "0123456789", "0123456789abcdefABCDEF" };
+    _cleanup_free_ char *copy = xstrdup(value);
+    char *rest = copy;
+    bool is_in_list = false, is_mask = false;
+    int r = 0;
+    (void)option;
+    for (char *word = NULL; r == 0 && (word = strsep(&rest, ",;")) != NULL;) {
+        if (is_in_list && word[0] != '\0' && strchr(digits[is_mask], word[0]) != NULL) {
+            r = check_bound(word, is_mask, err);
+            continue;
+        }
+        char *list = strpbrk(word, ":=");
+        if (list != NULL)
+            *list++ = '\0';
+        _cleanup_free_ char *key = xasprintf(" %s ", word);
+        is_mask = strncasecmp(word, "mask_", 5) == 0;
+        is_in_list = is_mask || strncasecmp(word, "map_", 4) == 0;
+        if (word[0] == '\0' || strcasestr(known, key) == NULL)
+            r = error_set(
+                err, -EINVAL, "unrecognized --cpu-bind argument \"%.60s\"", word[0] != '\0' ? word : value);
+        else if (is_in_list && (list == NULL || list[0] == '\0'))
+            r = error_set(err, -EINVAL, "missing list for \"--cpu-bind=%.60s:<list>\"", word);
+        else if (is_in_list)
+            r = check_bound(list, is_mask, err);
+        if (r < 0)
+            return refuse_binding(err, r);
+    }
+    return r;
+}
+
+static const struct {
+    const char *name;
+    int (*check)(const struct slurm_option *option, const char *value, struct error *err);
+} rules[] = {
+    { "acctg-freq", check_frequency },
+    { "cpu-bind", check_binding },
+    { "cpu_bind", check_binding },
+    { "distribution", check_plane },
+    { "extra-node-info", check_topology },
+    { "gid", check_root },
+    { "nice", check_nice },
+    { "priority", check_priority },
+    { "uid", check_root },
+};
+
 int slurm_check_value(const struct slurm_option *option, const char *value, struct error *err)
 {
     if (value == NULL || (option->programs & SLURM_SUBMITS) == 0)
@@ -157,7 +293,9 @@ int slurm_check_value(const struct slurm_option *option, const char *value, stru
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (strcmp(words[i].name, option->name) == 0 && !has_words(&words[i], value))
             return refuse(&words[i], option, value, err);
-    if (strcmp(option->name, "acctg-freq") == 0 && !is_frequency(value))
-        return error_set(err, -EDOM, "Invalid --acctg-freq specification: %.60s", value);
-    return 0;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < sizeof(rules) / sizeof(rules[0]); i++)
+        if (strcmp(rules[i].name, option->name) == 0)
+            r = rules[i].check(option, value, err);
+    return r;
 }

@@ -135,14 +135,31 @@ static int check_gpus(const struct slurm_job *job, struct error *err)
                      job->gpus_per_task);
 }
 
+/* Options that say nothing without others, or that exclude each other. `has_count`: of tasks or nodes. */
+static int check_companions(const struct slurm_job *job, bool has_count, struct error *err)
+{
+    if (job->gpus_per_task > 0 && job->tasks_per_gpu > 0)
+        return error_mark(err, SLURM_FATAL,
+            error_set(err, -EINVAL,
+                "--gpus-per-task is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU"));
+    if (job->gpus_per_task > 0 && !has_count && job->gpus <= 0)
+        (void)error_set(err, -EINVAL,
+            "Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not "
+            "allowed.");
+    else if (job->gpus_per_socket > 0 && job->sockets <= 0)
+        (void)error_set(err, -EINVAL, "--gpus-per-socket option requires --sockets-per-node specification");
+    else
+        return 0;
+    (void)error_hint(err, "Invalid generic resource (gres) specification");
+    return error_mark(err, SLURM_BOTH, -EINVAL);
+}
+
 static int settle_gpus(struct slurm_job *job, struct error *err)
 {
     int wrong = check_gpus(job, err);
     if (wrong < 0)
         return wrong;
     json_t *ask = job->submit.ask;
-    if (job->gpus_per_socket > 0 && job->sockets <= 0)
-        return error_set(err, -EINVAL, "--gpus-per-socket requires --sockets-per-node");
     if (job->gpus_per_socket > 0 && job->gpus_per_node <= 0)
         job->gpus_per_node = job->gpus_per_socket * job->sockets;
     int64_t gpus = job->gpus > 0            ? job->gpus
@@ -309,6 +326,8 @@ int slurm_job_settle_request(struct slurm_job *job, struct error *err)
     if (job->refusal != NULL)
         return error_set(err, -EINVAL, "%s", job->refusal);
     int r = check_least_time(job, err);
+    if (r == 0)
+        r = check_companions(job, job->tasks > 0 || job->nodes > 0 || job->tasks_per_node > 0, err);
     if (r == 0)
         r = settle_nodes(job, err);
     settle_tasks(job);

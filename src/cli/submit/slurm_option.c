@@ -330,6 +330,8 @@ bool slurm_options_answer(const struct slurm_program *program, int argc, char **
             print_help(program);
         else if (strcmp(argv[i], "--usage") == 0)
             print_usage(program);
+        else if ((program->bit & SLURM_SUBMITS) != 0 && strcmp(argv[i], "--gres=help") == 0)
+            (void)puts("Valid gres options are:\ngpu[[:type]:count]");
         else
             continue;
         return true;

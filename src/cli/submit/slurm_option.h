@@ -90,13 +90,14 @@ struct slurm_option {
 
 /* How the commands print the sentence of an error: `kind` of struct error. */
 enum slurm_words {
-    SLURM_ERROR, // "sbatch: error: SENTENCE"
-    SLURM_FATAL, // "sbatch: fatal: SENTENCE"
-    SLURM_NAMED, // "sbatch: SENTENCE"
-    SLURM_BARE,  // "SENTENCE"
-    SLURM_BOTH,  // "sbatch: error: SENTENCE", and the hint in the same way
-    SLURM_LED,   // the hint alone, and then "sbatch: error: SENTENCE"
-    SLURM_SAID,  // nothing: it has been printed
+    SLURM_ERROR,  // "sbatch: error: SENTENCE"
+    SLURM_FATAL,  // "sbatch: fatal: SENTENCE"
+    SLURM_NAMED,  // "sbatch: SENTENCE"
+    SLURM_BARE,   // "SENTENCE"
+    SLURM_BOTH,   // "sbatch: error: SENTENCE", and the hint in the same way
+    SLURM_LED,    // the hint alone, and then "sbatch: error: SENTENCE"
+    SLURM_DOOMED, // "sbatch: error: SENTENCE", and "sbatch: fatal: HINT"
+    SLURM_SAID,   // nothing: it has been printed
     SLURM_WORDS,
 };
 

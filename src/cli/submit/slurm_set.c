@@ -203,6 +203,10 @@ SETTER(moment)
         (void)slurm_bad_value(option, err);
         return error_mark(err, SLURM_LED, error_hint(err, "%s", why.message));
     }
+    if (strcmp(option->name, "deadline") == 0 && ms <= clock_wall_ms()) {
+        job->refusal = "Requested time limit is invalid (missing or exceeds some limit)";
+        return 0;
+    }
     return ask_set(ask_of(job), NULL, option->name, name, utc, err);
 }
 
@@ -250,7 +254,7 @@ SETTER(text)
         { "prolog", &job->prolog }, { "epilog", &job->epilog } };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(option->name, texts[i].name) == 0)
-            *texts[i].text = keep(job, value);
+            *texts[i].text = value[0] != '\0' || strcmp(option->name, "wrap") == 0 ? keep(job, value) : NULL;
     return 0;
 }
 
@@ -269,6 +273,8 @@ SETTER(array)
     struct slurm_job *job = target;
     (void)option;
     _cleanup_free_ char *indexes = slurm_array_indexes(value);
+    if (indexes[0] == '\0') // a job that is no array
+        return 0;
     int r = ask_set(ask_of(job), NULL, "array", "--array", indexes, err);
     if (r < 0)
         return error_set(err, r, "Batch job submission failed: Invalid job array specification");

@@ -178,12 +178,34 @@ static char *join_indexes(const uint32_t *indexes, size_t count, const char *lim
     return buffer_take(&out);
 }
 
+/* "%4" of what is behind the list, as Slurm reads it: a number and what follows it; none or 0: no limit. */
+static char *read_limit(const char *text)
+{
+    size_t digits = text[0] == '%' ? strspn(text + 1, "0123456789") : 0;
+    bool is_none = digits == 0 || strspn(text + 1, "0") == digits;
+    return is_none ? xstrdup("") : xstrndup(text, digits + 1);
+}
+
+/* The parts of "1, 3,,5" without blanks and empty ones, or of "[1-3]". */
+static char *read_list(const char *text, size_t length)
+{
+    _cleanup_buffer_ struct buffer out = { 0 };
+    bool is_bracketed = length > 1 && text[0] == '[' && text[length - 1] == ']';
+    _cleanup_free_ char *copy = is_bracketed ? xstrndup(text + 1, length - 2) : xstrndup(text, length);
+    char *rest = copy;
+    for (char *part = NULL; (part = strsep(&rest, ", ")) != NULL;)
+        if (part[0] != '\0')
+            buffer_printf(&out, "%s%s", out.length > 0 ? "," : "", part);
+    return out.length > 0 ? buffer_take(&out) : xstrdup("");
+}
+
 char *slurm_array_indexes(const char *value)
 {
     size_t length = strcspn(value, "%");
-    bool is_bracketed = value[0] == '[' && length > 1 && value[length - 1] == ']';
-    _cleanup_free_ char *list = is_bracketed ? xstrndup(value + 1, length - 2) : xstrndup(value, length);
-    _cleanup_free_ char *plain = xasprintf("%s%s", list, value + length);
+    _cleanup_free_ char *list = read_list(value, length), *limit = read_limit(value + length);
+    _cleanup_free_ char *plain = xasprintf("%s%s", list, list[0] != '\0' ? limit : value + length);
+    if (plain[0] == '\0')
+        return take_ptr(plain);
     struct array whole = { 0 };
     int r = parse_array(list, &whole, NULL);
     array_clear(&whole);
@@ -196,7 +218,7 @@ char *slurm_array_indexes(const char *value)
         if (!add_indexes(part, indexes, &count))
             return xstrdup(value);
     qsort(indexes, count, sizeof(*indexes), by_value);
-    return join_indexes(indexes, count, value + length);
+    return join_indexes(indexes, count, limit);
 }
 
 char *slurm_path(const char *value)

@@ -23,8 +23,9 @@ int slurm_parse_gres(const char *value, int64_t *ret_count, char **ret_model, st
 /* Parses "4G", "500", "500M", "1T" or "64K" into bytes: a bare number is MiB. 0 is all memory of a node. */
 int slurm_parse_memory(const char *what, const char *value, uint64_t *ret_bytes, struct error *err);
 
-/* The indexes of an array as mgpu takes them, in order and each once: of "[1-3]", "1,1,2" and "1-3,2-4". A
- * text that is no list is returned as it is. The caller frees it. */
+/* The indexes of an array as mgpu takes them, in order and each once: of "[1-3]", "1,1,2", "1,,3%0" and
+ * "1-3,2-4". Empty if the value has no index and no limit; a text that is no list is returned as it is. The
+ * caller frees it. */
 char *slurm_array_indexes(const char *value);
 
 /* Converts Slurm's codes in a file name to mgpu's. The caller frees it. */

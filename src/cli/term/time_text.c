@@ -27,7 +27,7 @@ int64_t time_parse(const char *text)
 static void split(int64_t wall_ms, enum time_style style, struct tm *ret)
 {
     time_t when = (time_t)(wall_ms / 1000);
-    if (style == TIME_UTC)
+    if (style == TIME_ZULU)
         (void)gmtime_r(&when, ret);
     else
         (void)localtime_r(&when, ret);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum time_style { TIME_LOCAL, TIME_UTC, TIME_ISO };
+enum time_style { TIME_LOCAL, TIME_ZULU, TIME_ISO };
 
 /* Milliseconds since 1970 of an RFC 3339 time in UTC, 0 if invalid. */
 int64_t time_parse(const char *text);

@@ -129,7 +129,7 @@ static void arrays_and_held_jobs_have_their_own_look(void **state)
         "\"command\":\"./x\"},"
         "{\"id\":46,\"name\":\"b\",\"state\":\"queued\",\"position\":1,\"gpus\":1,"
         "\"eta\":\"2020-01-02T14:05:00.000Z\",\"reason_text\":\"no GPU is free\"}]}";
-    const struct call call = { .times = TIME_UTC, .list = { .output = "id,name,state,gpus,left,why" } };
+    const struct call call = { .times = TIME_ZULU, .list = { .output = "id,name,state,gpus,left,why" } };
     const struct screen screen = { 0 };
     _cleanup_json_ json_t *answer = json_loads(text, 0, NULL);
     _cleanup_free_ char *shown = NULL;

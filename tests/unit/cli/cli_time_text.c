@@ -35,15 +35,15 @@ static void junk_is_no_time(void **state)
 static void nearer_times_are_shorter(void **state)
 {
     (void)state;
-    check("2026-11-21T14:20:05Z", "2026-11-21T20:00:00Z", TIME_UTC, "14:20:05");
-    check("2026-11-20T14:20:05Z", "2026-11-21T20:00:00Z", TIME_UTC, "Fri 14:20");
-    check("2026-10-20T14:20:05Z", "2026-11-21T20:00:00Z", TIME_UTC, "2026-10-20 14:20");
+    check("2026-11-21T14:20:05Z", "2026-11-21T20:00:00Z", TIME_ZULU, "14:20:05");
+    check("2026-11-20T14:20:05Z", "2026-11-21T20:00:00Z", TIME_ZULU, "Fri 14:20");
+    check("2026-10-20T14:20:05Z", "2026-11-21T20:00:00Z", TIME_ZULU, "2026-10-20 14:20");
 }
 
 static void check_short(const char *when, const char *now, const char *expected)
 {
     char text[64];
-    time_format_short(time_parse(when), time_parse(now), TIME_UTC, text, sizeof(text));
+    time_format_short(time_parse(when), time_parse(now), TIME_ZULU, text, sizeof(text));
     assert_string_equal(text, expected);
 }
 
@@ -68,7 +68,7 @@ static void dates_are_whole_even_today(void **state)
 {
     char text[64];
     (void)state;
-    time_format_date(time_parse("2026-11-21T14:20:05Z"), TIME_UTC, text, sizeof(text));
+    time_format_date(time_parse("2026-11-21T14:20:05Z"), TIME_ZULU, text, sizeof(text));
     assert_string_equal(text, "2026-11-21 14:20");
     time_format_date(time_parse("2026-11-21T14:20:05Z"), TIME_ISO, text, sizeof(text));
     assert_memory_equal(text, "2026-11-2", 9);

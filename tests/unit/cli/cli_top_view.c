@@ -49,7 +49,7 @@ static int setup(void **state)
     (void)snprintf(fixture->home, sizeof(fixture->home), "/tmp/mgpu-top-XXXXXX");
     assert_non_null(mkdtemp(fixture->home));
     (void)setenv("XDG_STATE_HOME", fixture->home, 1);
-    fixture->call.times = TIME_UTC;
+    fixture->call.times = TIME_ZULU;
     fixture->call.socket = "/nowhere";
     top_init(top, &fixture->call);
     top->screen = (struct screen){ .is_tty = true, .is_utf8 = true };

@@ -33,7 +33,7 @@ static const char why_text[] =
 static void check(const char *job, const char *why, const char *expected)
 {
     const struct screen screen = { 0 };
-    const struct view view = { .screen = &screen, .times = TIME_UTC, .now_ms = NOW_MS };
+    const struct view view = { .screen = &screen, .times = TIME_ZULU, .now_ms = NOW_MS };
     _cleanup_json_ json_t *job_object = job == NULL ? NULL : json_loads(job, 0, NULL);
     _cleanup_json_ json_t *why_object = json_loads(why, 0, NULL);
     _cleanup_free_ char *text = NULL;
@@ -61,7 +61,7 @@ static void every_blocker_is_told_with_its_end(void **state)
 static void a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu(void **state)
 {
     const struct screen screen = { .width = 40 };
-    const struct view view = { .screen = &screen, .times = TIME_UTC, .now_ms = NOW_MS };
+    const struct view view = { .screen = &screen, .times = TIME_ZULU, .now_ms = NOW_MS };
     _cleanup_free_ char *text = NULL;
     size_t size = 0;
     _cleanup_json_ json_t *why = json_loads(
@@ -103,7 +103,7 @@ static void the_interval_comes_first_and_the_promise_last(void **state)
 static void with_verbose_the_promise_comes_with_its_numbers(void **state)
 {
     const struct screen screen = { 0 };
-    const struct view view = { &screen, TIME_UTC, NOW_MS, .is_verbose = true };
+    const struct view view = { &screen, TIME_ZULU, NOW_MS, .is_verbose = true };
     _cleanup_json_ json_t *why =
         json_loads("{\"reasons\":[],\"eta\":\"2026-11-21T14:05:00.000Z\",\"overtaken_until\":"
                    "\"2026-11-21T15:00:00.000Z\",\"promised_until\":\"2026-11-21T18:30:00.000Z\","
