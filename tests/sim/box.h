@@ -56,6 +56,7 @@ struct place {
 
 struct box_config { // what is in the configuration file
     struct sched_settings settings;
+    struct early_settings early;
     struct core_account accounts[BOX_ACCOUNTS];
     size_t n_accounts;
     struct core_partition partitions[BOX_PARTITIONS];

@@ -135,6 +135,8 @@ static struct job_spec *make_spec(const struct ask *ask)
             spec->ask.idle_timeout_ms = 0;
         }
     }
+    spec->ask.early = spec->ask.gpus > 0 && kind % 5 < 2;
+    spec->ask.no_early = !spec->ask.early && kind % 5 == 2;
     if (ask->box->are_plain)
         make_plain(&spec->ask, ask->who->uid, kind);
     if (spec->ask.nodes == 0 && kind % 12 < 2)

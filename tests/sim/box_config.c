@@ -39,6 +39,14 @@ static void vary_parking(struct box *box)
     settings->preempt_grace_ms = GRACE_MS;
 }
 
+static void vary_early(struct box *box)
+{
+    box->config.early = (struct early_settings){
+        .mode = world_one_in(&box->world, 6) ? EARLY_NEVER : EARLY_ASKED,
+        .within_ms = world_between(&box->world, 50, 4000),
+    };
+}
+
 static void vary_settings(struct box *box)
 {
     struct sched_settings *settings = &box->config.settings;
@@ -103,10 +111,12 @@ void box_vary_config(struct box *box)
     config->partitions[1].set = (struct cluster_partition){ .name = all };
     config->partitions[1].is_default = true;
     config->n_accounts = 0;
+    config->early = (struct early_settings){ .mode = EARLY_ASKED, .within_ms = 1000 };
     if (!box->is_storm)
         return;
     vary_settings(box);
     vary_accounts(box);
+    vary_early(box);
     if (box->are_plain)
         vary_parking(box);
     vary_partitions(box);
@@ -127,6 +137,7 @@ struct core_options box_options(const struct box *box)
     options.n_accounts = config->n_accounts;
     options.partitions = config->partitions;
     options.n_partitions = BOX_PARTITIONS;
+    options.early = config->early;
     options.external = (struct external_settings){ .policy = EXTERNAL_AVOID,
         .external_memory = 512ULL << 20,
         .external_load = 5,

@@ -163,6 +163,17 @@ static void count_parks(struct box *box)
     }
 }
 
+static void count_early(struct box *box, struct job **jobs, size_t count)
+{
+    for (size_t i = 0; i < box->n_events; i++)
+        box->tally.counts[TALLY_EARLY] += box->events[i].event.is_early != 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct job_park *park = jobs[i] != NULL ? job_park(jobs[i]) : NULL;
+        box->tally.counts[TALLY_EARLY_GRANTS] += park != NULL && park->granted_ms != 0;
+        box->tally.counts[TALLY_EARLY_ENDS] += park != NULL && park->is_early != 0;
+    }
+}
+
 static void count_change(struct box *box, const struct cluster_change *change)
 {
     box->tally.counts[TALLY_NODE_DRAINS] += change->kind == CHANGE_NODE_DRAIN;
@@ -224,6 +235,7 @@ void box_judge(struct box *box)
     _cleanup_free_ char *difference = box_replay(box->events, box->n_events, jobs, &box->tally);
     count_events(box);
     count_parks(box);
+    count_early(box, jobs, count);
     if (difference != NULL) {
         box_break(box, "its journal does not replay to the same decisions", 0);
         (void)fprintf(stderr, "%s\n", difference);

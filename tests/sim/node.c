@@ -115,12 +115,16 @@ static void hint(struct node *node, struct spooled *entry)
         world_later(node->world, world_between(node->world, 0, 3), look, node, node->life, entry, NULL);
 }
 
+static bool is_on_gpus(const struct spooled *entry)
+{
+    return entry->is_running && !entry->is_saved && !entry->is_early;
+}
+
 /* Another attempt that runs on a GPU of this one, or NULL. */
 static const struct spooled *find_gpu_user(const struct node *node, const struct spooled *starting)
 {
     for (const struct spooled *other = node->spool; other != NULL; other = other->next)
-        for (size_t i = 0; other != starting && other->is_running && !other->is_saved && i < other->n_gpus;
-             i++)
+        for (size_t i = 0; other != starting && is_on_gpus(other) && i < other->n_gpus; i++)
             for (size_t k = 0; k < starting->n_gpus; k++)
                 if (other->gpus[i] == starting->gpus[k] && !(other->is_sharing && starting->is_sharing))
                     return other;
@@ -129,7 +133,7 @@ static const struct spooled *find_gpu_user(const struct node *node, const struct
 
 static void check_gpus(struct node *node, const struct spooled *starting)
 {
-    if (find_gpu_user(node, starting) != NULL)
+    if (!starting->is_early && find_gpu_user(node, starting) != NULL)
         break_rule(node, "runs on a GPU that another job is using", starting->id.job);
 }
 
@@ -137,7 +141,8 @@ static void check_gpus(struct node *node, const struct spooled *starting)
  * that, except for a job that is parked in a restored store: its orders have high numbers. */
 static bool must_wait(const struct node *node, const struct spooled *starting)
 {
-    const struct spooled *user = starting == NULL ? NULL : find_gpu_user(node, starting);
+    const struct spooled *user =
+        starting == NULL || starting->is_early ? NULL : find_gpu_user(node, starting);
     return user != NULL && user->park.number > 1000;
 }
 
@@ -177,6 +182,10 @@ static void on_command_end(void *arg, uint64_t number, void *object)
         return;
     if ((entry->is_suspended || entry->is_saved) && !entry->is_stopped) {
         entry->is_overdue = true;
+        return;
+    }
+    if (entry->is_early && !entry->is_stopped && !world_one_in(node->world, 4)) {
+        entry->is_waiting = true; // others end before they open a GPU
         return;
     }
     entry->is_running = false;
@@ -454,6 +463,7 @@ static int stage(void *arg, const struct message_launch *launch, struct error *e
         entry->is_long = node->has_long_jobs && launch->uid == NODE_LONG_UID;
         entry->lease_ms = launch->lease_ms;
         entry->lease_until_ms = launch->lease_until_ms;
+        node_begin_early(entry, launch->is_early != 0);
     }
     entry->has_spec = true;
     return 0;
@@ -480,7 +490,8 @@ static int take(void *arg, const struct message_launch *launch, struct error *er
     if (r < 0)
         return r;
     bool is_same = entry != NULL && entry->token == launch->token && entry->n_gpus == launch->gpus.count &&
-                   entry->lease_ms == launch->lease_ms && !world_one_in(node->world, 10);
+                   entry->lease_ms == launch->lease_ms && launch->is_early == 0 &&
+                   !world_one_in(node->world, 10);
     for (size_t i = 0; is_same && i < entry->n_gpus; i++)
         is_same = entry->gpus[i] == grants[i].index && entry->is_sharing == (grants[i].slot > 0);
     if (!is_same)
@@ -568,6 +579,16 @@ static int update(void *arg, const struct spool_id *id, const struct spool_terms
     if (entry->is_overdue && !entry->is_suspended)
         world_later(node->world, world_between(node->world, 0, 20), on_command_end, node, 0, entry, NULL);
     return 0;
+}
+
+void node_grant(struct node *node, struct spooled *entry)
+{
+    entry->is_early = false;
+    if (!entry->is_running)
+        return;
+    check_gpus(node, entry);
+    if (entry->is_waiting)
+        world_later(node->world, world_between(node->world, 0, 20), on_command_end, node, 0, entry, NULL);
 }
 
 /* No entry of a living agent is removed here. */
@@ -856,13 +877,13 @@ void node_hello(struct node *node)
     describe(node, gpus);
     char boot[64];
     (void)snprintf(boot, sizeof(boot), "boot-%" PRIu64 BOOT_SPOOL_MARK "%" PRIu64, node->boot, node->wipes);
-    char feature[] = "park", driver[] = NODE_DRIVER;
-    struct node_feature features[] = { { .name = feature, .is_on = 1 } };
+    char parks[] = "park", starts_early[] = "early", driver[] = NODE_DRIVER;
+    struct node_feature features[] = { { .name = parks, .is_on = 1 }, { .name = starts_early, .is_on = 1 } };
     struct message_hello hello = { .protocol = LINK_PROTOCOL,
         .node = node->name,
         .boot_id = boot,
         .cpus = 2,
-        .features = { features, 1 },
+        .features = { features, 2 },
         .driver = driver,
         .parks_ranks = 1 };
     hello.gpus = (struct record_list){ gpus, NODE_GPUS };

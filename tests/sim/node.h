@@ -49,6 +49,8 @@ struct spooled {
     bool is_stopped;                  // a stop was asked for
     bool has_terms;                   // it was told other settings than its LAUNCH
     bool is_suspended;                // its command stands still
+    bool is_early;                    // it runs without its GPUs, which it has not had
+    bool is_waiting;                  // and has tried to open one
     bool is_saved;                    // its processes are stopped, and nothing of it is on its GPUs
     bool is_overdue;                  // suspended or saved, it would have ended by now
     bool is_lost;                     // it was ended because its lease was over
@@ -136,6 +138,8 @@ void node_undo(struct node *node, const uint64_t *tokens, size_t count);
 /* The spool entry, NULL: none, or it was removed. */
 struct spooled *node_find(const struct node *node, const struct spool_id *id);
 void node_restore(struct node *node, struct spooled *entry); // a saved attempt, on its GPUs; others: nothing
+
+void node_grant(struct node *node, struct spooled *entry); // one that began early, its GPUs
 
 /* Where its GPU `index` is, in words that no other GPU has. */
 void node_gpu_uuid(const struct node *node, uint32_t index, char uuid[16]);

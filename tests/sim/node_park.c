@@ -81,9 +81,18 @@ static void begin(struct node *node, struct spooled *entry)
         start_helper(node, entry);
 }
 
+void node_begin_early(struct spooled *entry, bool is_early)
+{
+    entry->is_early = is_early;
+    if (is_early)
+        entry->park.outcome = PARK_DONE; // of a save that is none
+}
+
 static enum park_outcome save(struct node *node, struct spooled *entry)
 {
     struct node_parking *park = &entry->park;
+    if (entry->is_early)
+        return PARK_REFUSED;
     if (park->was_away)
         return PARK_DONE;
     if (park->is_begun && park->is_given_up)
@@ -102,6 +111,12 @@ static enum park_outcome save(struct node *node, struct spooled *entry)
 
 static enum park_outcome bring_back(struct node *node, struct spooled *entry)
 {
+    if (entry->is_early) { // its device filter cannot be changed, or is
+        if (world_one_in(node->world, 6))
+            return PARK_REFUSED;
+        node_grant(node, entry);
+        return PARK_DONE;
+    }
     if (entry->is_saved && world_one_in(node->world, 3))
         return PARK_REFUSED;
     if (entry->is_saved && world_one_in(node->world, 40))
@@ -204,7 +219,7 @@ void node_recall_park(const struct node *node, const struct spooled *entry, stru
 {
     const struct node_parking *park = &entry->park;
     bool is_waiting = park->waiting_life == node->life && park->waiting_number > park->number;
-    bool is_at_rest = park->number == 0 || is_back(entry);
+    bool is_at_rest = !entry->is_early && (park->number == 0 || is_back(entry));
     known->park_number = is_waiting ? park->waiting_number : park->number;
     known->park_seen = is_waiting       ? PARK_SEEN_CHANGING
                        : is_at_rest     ? PARK_SEEN_RUNNING

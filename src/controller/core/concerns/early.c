@@ -19,7 +19,6 @@
 #include "controller/core/node_table.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
-#include "sched/from_record.h"
 
 #define EARLY_FEATURE "early" // of nodes, see agent/confine/node_features.c
 
@@ -71,6 +70,21 @@ static bool is_ending(void *arg, uint64_t job)
     return entry != NULL && entry->job->state == JOB_STOPPING;
 }
 
+/* Adds the job's GPUs that the scheduler knows. It must not learn of others from a query: their order decides
+ * between equal places. */
+static void add_gpus(struct cluster *cluster, const struct job *job, struct alloc_gpu *list, size_t *count)
+{
+    const struct gpu_grant *grants = job->grants.items;
+    for (size_t i = 0; i < job->grants.count; i++) {
+        const struct cluster_node *node =
+            cluster_find(cluster, grants[i].node != NULL ? grants[i].node : job->node);
+        const struct cluster_gpu *gpu = node != NULL ? cluster_find_gpu(node, grants[i].uuid) : NULL;
+        if (gpu != NULL)
+            list[(*count)++] =
+                (struct alloc_gpu){ .node = node->position, .gpu = (uint32_t)(gpu - node->gpus) };
+    }
+}
+
 /* The GPUs that jobs wait for which run without them, or are parked. The caller frees the list. */
 static struct alloc_gpu *list_awaited(const struct core *core, size_t *ret_count)
 {
@@ -78,14 +92,11 @@ static struct alloc_gpu *list_awaited(const struct core *core, size_t *ret_count
     *ret_count = 0;
     for (const struct core_entry *entry = core->active_first; entry != NULL;
          entry = core_extra(entry)->active_after) {
-        struct allocation place;
-        if (job_park(entry->job)->phase != PARK_WAITING)
+        const struct job *job = entry->job;
+        if (job_park(job)->phase != PARK_WAITING)
             continue;
-        allocation_of_job(sched_cluster(core->sched), entry->job, &place);
-        awaited = xreallocarray(awaited, *ret_count + place.n_gpus + 1, sizeof(*awaited));
-        for (size_t i = 0; i < place.n_gpus; i++)
-            awaited[(*ret_count)++] = place.gpus[i];
-        allocation_clear(&place);
+        awaited = xreallocarray(awaited, *ret_count + job->grants.count + 1, sizeof(*awaited));
+        add_gpus(sched_cluster(core->sched), job, awaited, ret_count);
     }
     return awaited;
 }
