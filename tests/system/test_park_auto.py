@@ -12,12 +12,15 @@ import subprocess
 import pytest
 
 import harness
+import test_park
 from proof import prove
 from test_park import Cuda, await_phase, goes_on, phase, start_work
 
 TIMES = ('--park-after', '1s', '--park-cost', '100ms', '--grace', '100ms')
 LONG = ('-t', '2h')
 SHORT = ('-g', '1', '-t', '4s')
+RUNS = 5
+SHORTER, DUE = 4, 5  # causes of parks in the journal
 LONG_ENOUGH = 150  # steps of a job's work, of at least 20 ms each: with `auto` it would be parked long before
 
 
@@ -195,3 +198,68 @@ def test_daemons_that_die_lose_nothing(make_instance, cuda, moment, victim):
     await_phase(instance, long, None)
     goes_on(cuda)
     assert instance.job(long)['attempt'] == 1
+
+
+class Guest:
+    """A program that uses CUDA, was over at once each time that it ran, and runs on and on this time."""
+
+    def __init__(self, instance, cuda):
+        self.instance, self.cuda, self.quick = instance, cuda, f'{cuda.folder}/quick'
+        self.script = f'{cuda.folder}/guest.py'
+        with open(self.script, 'w', encoding='ascii') as out:
+            out.write(f'import os\nif os.path.exists({self.quick!r}):\n    raise SystemExit\n{test_park.WORK}')
+        os.chmod(self.script, 0o644)
+        self.finish()
+        for _ in range(RUNS):  # more than the weight of what is known without them (sched/history)
+            instance.wait(self.submit(), 'done')
+        os.unlink(self.quick)
+
+    def submit(self):
+        return self.instance.submit('-q', '-g', '1', *LONG, '--', '/usr/bin/python3', self.script, self.cuda.folder)
+
+    def finish(self):
+        """Lets those that begin be over at once."""
+        with open(self.quick, 'w', encoding='ascii'):
+            pass
+
+
+def returned_in_time(instance, host):
+    """Waits until the host is parked, and back: by the moment by which it had to be."""
+    await_phase(instance, host, 'waiting')
+    until = seconds(instance.job(host)['latest_return'])
+    back = harness.until(lambda: [event for event in instance.job(host)['events'] if event['type'] == 'unparked'], 'its return')
+    assert seconds(back[0]['at']) <= until + 0.5, (back, until)
+
+
+def test_a_guest_that_outlasts_the_bound_of_its_host_is_parked_in_turn(make_instance, cuda, place):
+    instance = start(make_instance, cuda)
+    program = Guest(instance, cuda)
+    host = start_work(instance, cuda, *LONG)
+    guest = program.submit()
+    returned_in_time(instance, host)
+    parked = harness.until(lambda: (job := instance.job(guest))['park'] == 'waiting' and job, 'the guest is parked')
+    assert (parked['park_cause'], parked['park_guest']) == ('due', None), parked
+    assert parked['attempt'] == 1 and seconds(parked['latest_return']) > seconds(parked['parked_at'])
+    shown = instance.mgpu('show', guest, check=True).out
+    assert 'because its GPUs were due to a job parked before' in shown and 'back by' in shown, shown
+    assert 'Its GPUs were due to a job that had been parked for it.' in instance.mgpu('why', guest, check=True).out
+    instance.mgpu('cancel', host, check=True)
+    await_phase(instance, guest, None)
+    assert instance.job(guest)['attempt'] == 1
+    causes = [(event['job'], event['park_cause']) for event in journal_events(instance, place, 'park')]
+    assert causes[:2] == [(int(host), SHORTER), (int(guest), DUE)], causes
+
+
+def test_a_guest_that_refuses_to_be_parked_in_turn_is_requeued(make_instance, cuda, place):
+    instance = start(make_instance, cuda)
+    program = Guest(instance, cuda)
+    host = start_work(instance, cuda, *LONG)
+    guest = program.submit()
+    harness.until(lambda: len(cuda.states()) == 2, 'the guest works on the GPU')
+    cuda.rule('fail save 801')
+    returned_in_time(instance, host)
+    cuda.rule()
+    requeued = harness.until(lambda: [event for event in instance.job(guest)['events'] if event['type'] == 'requeued'], 'its guest is requeued')
+    assert requeued[0]['cause'] == 'preempted', requeued
+    assert instance.job(host)['attempt'] == 1
+    assert [event['park_cause'] for event in journal_events(instance, place, 'park')][:2] == [SHORTER, DUE]
