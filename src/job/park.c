@@ -195,6 +195,12 @@ bool job_park_was_refused(const struct job *job, const struct job_event *event)
     return event->type == EVENT_UNPARKED && job_park(job)->back_ms != event->wall_ms;
 }
 
+bool job_park_was_lost(const struct job *job, const struct job_event *event)
+{
+    return event->type == EVENT_STOP && event->reason == END_GPU_FAULT &&
+           job_park(job)->back_ms == event->wall_ms;
+}
+
 uint64_t job_park_node_bytes(const struct job *job)
 {
     const struct job_park *park = job_park(job);

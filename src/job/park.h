@@ -142,6 +142,10 @@ bool job_park_is_over(const struct job *job, const struct job_event *event);
 /* True if `event`, the last that was applied to the job, says that it was not parked and runs on. */
 bool job_park_was_refused(const struct job *job, const struct job_event *event);
 
+/* True if `event`, the last that was applied to the job, stops it because it was parked and could not return.
+ */
+bool job_park_was_lost(const struct job *job, const struct job_event *event);
+
 /* True if the job is active and its GPUs are booked for it. */
 bool job_holds_gpus(const struct job *job);
 

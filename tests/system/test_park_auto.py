@@ -263,3 +263,28 @@ def test_a_guest_that_refuses_to_be_parked_in_turn_is_requeued(make_instance, cu
     assert requeued[0]['cause'] == 'preempted', requeued
     assert instance.job(host)['attempt'] == 1
     assert [event['park_cause'] for event in journal_events(instance, place, 'park')][:2] == [SHORTER, DUE]
+
+
+def test_a_return_that_fails_for_good_ends_the_job_with_a_sentence_and_its_command_is_not_parked_again(make_instance, cuda):
+    instance = start(make_instance, cuda)
+    told = f'{cuda.folder}/told'
+    cuda.rule('fail restore 2')
+    host = start_work(instance, cuda, *LONG, '--notify', f'cat > {told}.part; mv {told}.part {told}', '--notify-on', 'fail')
+    short = instance.submit(*SHORT, '--', 'true')
+    done = instance.wait(host)
+    sentence = f'the driver could not continue it after it was parked: {done["park_text"]}'
+    assert (done['ended_by'], done['message']) == ('gpu_fault', sentence), done
+    assert instance.wait(short)['state'] == 'done'
+    harness.until(lambda: os.path.exists(told), 'its user is told')
+    with open(told, encoding='utf-8') as source:
+        assert json.load(source)['message'] == sentence
+    cuda.rule()
+    for name in cuda.states():
+        os.unlink(f'{cuda.folder}/{name}')
+    instance.kill()
+    instance.start()
+    again = start_work(instance, cuda, *LONG)
+    waits = instance.submit(*SHORT, '--', 'true')
+    harness.until(lambda: instance.job(again)['run_seconds'] > 4, 'it would have been parked')
+    assert phase(instance, again) is None and instance.job(waits)['state'] == 'queued'
+    assert instance.job(again)['park_bar'].startswith('a job with this command could not be parked: '), instance.job(again)['park_bar']

@@ -464,9 +464,10 @@ static void set_refusing(struct replay *replay, uint64_t stem, bool is_refusing)
 
 static void note_park(struct replay *replay, struct replay_job *entry, const struct job_event *event)
 {
-    if (job_park_was_refused(entry->job, event) && park_cause_is_rule(job_park(entry->job)->cause))
+    if ((job_park_was_refused(entry->job, event) && park_cause_is_rule(job_park(entry->job)->cause)) ||
+        job_park_was_lost(entry->job, event))
         set_refusing(replay, entry->stem, true);
-    else if (job_park_has_begun(entry->job, event))
+    else if (job_park_is_over(entry->job, event))
         set_refusing(replay, entry->stem, false);
 }
 

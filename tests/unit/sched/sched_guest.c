@@ -201,6 +201,32 @@ static void a_guest_that_refuses_is_stopped_when_its_host_is_due(void **state)
     scene_free(scene);
 }
 
+/* As long as its return fails it is parked for longer than it may be, and nobody else begins on its GPU. */
+static void while_a_return_fails_nobody_begins_on_its_gpus(void **state)
+{
+    uint64_t host, guest;
+    struct scene *scene = open_pair(&host, &guest);
+    (void)state;
+    scene_wait(scene, 2000 - SLOT_S);
+    let_park(scene);
+    for (int i = 0; i < 3; i++) {
+        assert_true(scene_runs(scene, host));
+        sched_parked(scene->sched, scene->now_ms, host, 1);
+        sched_block(scene->sched, scene->now_ms, host, BLOCK_BACKOFF, 0, scene->now_ms + 30000);
+        struct sched_job_spec spec = scene_job(scene, 1, 1);
+        spec.key.limit_ms = 1000;
+        uint64_t late = scene_submit(scene, &spec);
+        assert_false(scene_runs(scene, host) || scene_runs(scene, late) || scene_runs(scene, guest));
+        scene_wait(scene, 29);
+        assert_false(scene_runs(scene, host) || scene_runs(scene, late) || scene_runs(scene, guest));
+        scene_wait(scene, 1);
+    }
+    assert_true(scene_runs(scene, host));
+    sched_started(scene->sched, scene->now_ms, host);
+    assert_int_equal(scene->n_preempted, 0);
+    scene_free(scene);
+}
+
 static void a_guest_that_refuses_at_once_is_stopped_at_once(void **state)
 {
     uint64_t host, guest;
@@ -549,6 +575,7 @@ int main(void)
         cmocka_unit_test(the_host_continues_when_the_guest_has_ended),
         cmocka_unit_test(a_guest_that_takes_longer_is_parked_when_its_host_is_due),
         cmocka_unit_test(a_guest_that_refuses_is_stopped_when_its_host_is_due),
+        cmocka_unit_test(while_a_return_fails_nobody_begins_on_its_gpus),
         cmocka_unit_test(a_guest_that_refuses_at_once_is_stopped_at_once),
         cmocka_unit_test(a_job_is_not_parked_for_one_that_its_owner_wants_later),
         cmocka_unit_test(a_host_that_refuses_runs_on_and_is_not_asked_again),

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What keeps the scheduler from parking a job by its own rule, beyond what the job's record says
- * (sched/from_record.h): that a job with the same command was asked and refused, which is a row of the store
- * until one with this command is parked, by whomever; that it runs on a terminal; and that its contents
+ * (sched/from_record.h): that a job with the same command was asked and refused, or could not return from
+ * whomever's park, which is a row of the store until one with this command is parked and returns; that it
+ * runs on a terminal; and that its contents
  * would not fit what its node may keep for parked jobs. The first follows from events. The others follow
  * from what its node reports, and each change of them is a change of the cluster, so that a replay of the
  * journal decides the same.
@@ -143,9 +144,10 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
 {
     const struct job *job = entry->job;
     bool is_over = job_state_is_active(news->before) && !job_state_is_active(job->state);
-    if (job_park_was_refused(job, news->event) && park_cause_is_rule(job_park(job)->cause))
-        remember(core, core_stem(job), news->event->text != NULL ? news->event->text : "no reason");
-    else if (job_park_has_begun(job, news->event))
+    if ((job_park_was_refused(job, news->event) && park_cause_is_rule(job_park(job)->cause)) ||
+        job_park_was_lost(job, news->event))
+        remember(core, core_stem(job), job_park(job)->text != NULL ? job_park(job)->text : "no reason");
+    else if (job_park_is_over(job, news->event))
         forget(core, core_stem(job));
     if (is_over && core_extra(entry)->park_bar != NULL)
         free(take_ptr(core_make_extra(entry)->park_bar));
