@@ -20,6 +20,7 @@
 #include "job/array.h"
 #include "job/state.h"
 
+#define NARROW_TIME 100U // columns; below, the state alone says that the time is one of waiting
 #define TEXT_MAX    1024
 #define SHARE_WHOLE 1000.0 // the API's shares are in thousandths
 
@@ -163,11 +164,12 @@ static char *seconds_text(const json_t *job, const char *name)
 
 static char *render_time(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)view, (void)color;
+    bool is_narrow = view->screen->width > 0 && view->screen->width < NARROW_TIME;
+    (void)color;
     if (field_is_known(job, "run_seconds"))
         return seconds_text(job, "run_seconds");
     _cleanup_free_ char *wait = seconds_text(job, "wait_seconds");
-    return job_is_done(job) ? xstrdup("-") : xasprintf("wait %s", wait);
+    return job_is_done(job) ? xstrdup("-") : is_narrow ? take_ptr(wait) : xasprintf("wait %s", wait);
 }
 
 static char *render_run(const struct view *view, const json_t *job, enum color *color)
@@ -242,10 +244,10 @@ static char *elements_why(const json_t *job)
 /* A narrow terminal has the fact first (why_brief.h). */
 static char *render_why(const struct view *view, const json_t *job, enum color *color)
 {
+    if (field_is_known(job, "brief"))
+        return with_fault(job, field_shown(job, "brief"));
     if (elements_ended(job) > 0)
         return elements_why(job);
-    if (field_is_known(job, "brief"))
-        return field_shown(job, "brief");
     char *outcome = job_outcome(job);
     if (outcome != NULL)
         return with_fault(job, outcome);

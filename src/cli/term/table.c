@@ -2,8 +2,9 @@
 /*
  * All rows are kept until the widths are known. On a terminal, a table that is too wide is reduced in the
  * columns that may shrink, in their order, to SHRUNK_MIN at least; but columns of higher ranks are first
- * reduced to SHRUNK_FAIR. A table that may drop columns keeps SHRUNK_FAIR of each text, and drops the last
- * columns instead. In a pipe nothing is cut.
+ * reduced to SHRUNK_FAIR, and to SHRUNK_SHORT before the first rank has less than SHRUNK_FACT. A table that
+ * may drop columns keeps SHRUNK_FAIR of each text, and drops the last columns instead. In a pipe nothing is
+ * cut.
  */
 #include "cli/term/table.h"
 
@@ -14,7 +15,10 @@
 
 #define SHRUNK_MIN  8
 #define SHRUNK_FAIR 16 // long texts of the higher ranks, such as names, before the first rank loses any
-#define GAP         2
+#define SHRUNK_FACT                                                                                          \
+    18 // of the first rank: the beginning of a reason says what it is in so many (why_brief.c)
+#define SHRUNK_SHORT 10
+#define GAP          2
 
 struct cell {
     char *text;
@@ -89,6 +93,9 @@ static void fit(const struct table *table, size_t limit, bool has_header, size_t
 {
     for (unsigned rank = 2; rank <= table->n_columns; rank++)
         shrink(table, table->n_columns, limit, has_header, rank, SHRUNK_FAIR, widths);
+    shrink(table, table->n_columns, limit, has_header, 1, SHRUNK_FACT, widths);
+    for (unsigned rank = 2; rank <= table->n_columns; rank++)
+        shrink(table, table->n_columns, limit, has_header, rank, SHRUNK_SHORT, widths);
     for (unsigned rank = 1; rank <= table->n_columns; rank++)
         shrink(table, table->n_columns, limit, has_header, rank, SHRUNK_MIN, widths);
     /* The head of the last column, often a long one, is cut as well before lines wrap. */
