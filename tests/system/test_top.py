@@ -107,7 +107,7 @@ def test_it_shows_gpus_jobs_and_output_and_q_leaves_the_terminal_as_it_was(box, 
 @pytest.mark.smoke
 def test_what_changes_is_shown_without_a_key(box, top, gate):
     one = top()
-    one.wait('no jobs now|^│[✓✗⊘]')
+    one.wait('no jobs|^│[✓✗⊘]')
     job = gated(box, gate, 'fresh', '-g', 1)
     one.wait(rf'^│●\s+{job} you +fresh +running')
     gate.open()
