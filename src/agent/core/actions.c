@@ -24,6 +24,7 @@
 #define UNWATCHED_MS      1000 // interval of checks of a shepherd whose end is not announced
 #define UNHEARD_MS        1000 // interval of checks of one that was started and has not reported yet
 #define RELEASED_MS       100  // interval at which GO is sent to a shepherd that has not reacted
+#define START_REPORT_MS   10   // by which the report that an element has started may be put off
 #define EXIT_CODE_UNKNOWN 125
 #define CHECKING_MS       50 // and an attempt that waits for a look at its GPUs
 
@@ -442,6 +443,18 @@ void agent_actions_run(
     }
     if (next == LOOK_AGAIN)
         (void)retry_later(&look);
+}
+
+/* Arrays have many elements, many of them short. The start of one is reported with its end, if that comes in
+ * time: both are one look at its spool entry, and one turn and one commit of the controller. */
+void agent_actions_follow(struct agent_core *core, struct attempt *attempt, int64_t boot_ms, bool is_start)
+{
+    if (is_start && attempt->is_element && attempt->want == WANT_RUN) {
+        agent_core_look_by(core, attempt, boot_ms + START_REPORT_MS);
+        return;
+    }
+    attempt->look_at = 0;
+    agent_actions_run(core, attempt, boot_ms, NULL); // plans its own next look
 }
 
 void agent_core_remove_soon(struct agent_core *core, struct attempt *attempt, int64_t boot_ms)

@@ -56,6 +56,9 @@ struct agent_core {
 void agent_actions_run(
     struct agent_core *core, struct attempt *attempt, int64_t boot_ms, const struct message_launch *launch);
 
+/* After a hint: likewise, or a moment later if the start of an element is all that it tells. */
+void agent_actions_follow(struct agent_core *core, struct attempt *attempt, int64_t boot_ms, bool is_start);
+
 /* Observes it, including the state kept in memory. Like agent_effects.observe. */
 void agent_actions_inspect(struct agent_core *core, struct attempt *attempt, struct attempt_sight *sight);
 

@@ -21,11 +21,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-/* Arrays have many elements, many of them short: the start of one is reported with its end if that comes
- * within this time. So both are one look at its spool entry, one message for the controller's loop, and one
- * commit. */
-#define START_REPORT_MS 10
-
 #define ID_OF(m) ((struct spool_id){ (m)->id.job, (m)->id.attempt, (m)->id.step, (m)->id.rank })
 
 static const struct spool_id *id_at(const void *list, size_t index)
@@ -573,12 +568,8 @@ void agent_core_look(struct agent_core *core, int64_t boot_ms, const struct spoo
 void agent_core_hint(struct agent_core *core, int64_t boot_ms, const struct spool_id *id, bool is_start)
 {
     struct attempt *attempt = find(core, id);
-    if (attempt == NULL || (attempt->want == WANT_PREPARED && !attempt->is_launched))
-        return;
-    if (is_start && attempt->is_element && attempt->want == WANT_RUN)
-        agent_core_look_by(core, attempt, boot_ms + START_REPORT_MS);
-    else
-        agent_actions_run(core, attempt, boot_ms, NULL);
+    if (attempt != NULL && (attempt->want != WANT_PREPARED || attempt->is_launched))
+        agent_actions_follow(core, attempt, boot_ms, is_start);
 }
 
 void agent_core_timer(struct agent_core *core, int64_t boot_ms)

@@ -551,7 +551,9 @@ static void a_short_element_is_reported_once_with_its_end(void **state)
     node->spool.exit.id.job = 5;
     agent_core_hint(node->core, 5, &id, false);
     assert_sent(node, MESSAGE_EXITED);
+    int looks = node->looks;
     agent_core_timer(node->core, 10);
+    assert_int_equal(node->looks, looks); // nothing is left to look for
     assert_int_equal(node->sent_count, 0);
     node_free(node);
 }
