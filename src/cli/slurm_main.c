@@ -10,7 +10,6 @@
 
 #include "cli/api/exit_code.h"
 #include "cli/slurm/check.h"
-#include "cli/slurm/document.h"
 #include "cli/slurm/slurm.h"
 #include "cli/stepd/stepd.h"
 #include "cli/term/standard.h"

@@ -70,7 +70,7 @@ def test_sreport_has_the_tables_of_slurm(cluster):
                          '--------- --------- --------------- --------------- -------- -------- '], lines
     lines = cluster.out('sreport', '-t', 'percent', 'cluster', 'utilization').splitlines()
     assert lines[4] == '  Cluster Allocate     Down PLND Dow     Idle  Planned Reported ' and lines[6].split()[-1] == '100.00%', lines
-    for words, said in ((['user'], 'a report is required'), (['user', 'nosuch'], 'Not valid report'), (['user', 'top', 'format=nosuch'], 'Invalid field requested'),
+    for words, said in ((['user'], 'too few arguments for keyword:user'), ([], 'a report is required'), (['nosuch'], 'invalid keyword: nosuch'), (['user', 'nosuch'], 'Not valid report'), (['user', 'top', 'format=nosuch'], 'Invalid field requested'),
                         (['-t', 'days', 'user', 'top'], 'is not Seconds'), (['-T', 'energy', 'user', 'top'], 'energy is not recorded'),
                         (['user', 'top', 'start=now', 'end=yesterday'], 'ends before it begins'), (['user', 'top', 'top=0'], 'TopCount'),
                         (['user', 'top', 'colour=red'], 'Unknown condition')):

@@ -92,6 +92,8 @@ static int parse_one(const char *text, struct slurm_ids *ids, struct error *err)
         rest += strcspn(rest, ".");
     if (rest[0] != '\0' && rest[0] != '.')
         return refuse(ids, text, err);
+    if (ids->has_numbers && rest[0] == '.' && rest[1 + strspn(rest + 1, "0123456789")] != '\0')
+        return refuse(ids, text, err);
     add(ids, (uint64_t)job, index, rest[0] == '.' ? rest + 1 : NULL);
     return 0;
 }

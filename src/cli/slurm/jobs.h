@@ -25,6 +25,7 @@ struct slurm_ids {
     size_t count;
     const char *refusal; // what precedes a word that is none; NULL: "Invalid job id specified: "
     unsigned words;      // how the refusal is printed: enum slurm_words
+    bool has_numbers;    // a step is a number, and no word such as "batch"
 };
 
 /* Appends the ids of a list "12,13_[1-3],14.batch". -EINVAL: "Invalid job id: x"; earlier ones have been

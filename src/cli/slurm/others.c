@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands for which mgpu has little information: sacctmgr and sshare (there is one account), sprio, sdiag,
+ * Commands for which mgpu has little information: sshare (there is one account), sprio, sdiag,
  * sstat; sattach follows the output, and sbcast copies a file to the nodes. Their output is correct but
  * short.
  */
@@ -29,8 +29,7 @@
 #include "cli/submit/slurm_moment.h"
 #include "cli/term/field.h"
 
-#define ACCOUNT      "default"
-#define FIELDS_WIDTH (-10)
+#define ACCOUNT "default"
 
 struct others {
     const char *format, *jobs, *users, *accounts, *partitions, *sort;
@@ -73,18 +72,6 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
     others->has_last_delimiter |= strcmp(option->name, "parsable") == 0;
     return 0;
 }
-
-const struct slurm_option slurm_sacctmgr_options[] = {
-    SLURM_NO_EFFECT(SLURM_SACCTMGR, "associations", 's', NULL, NULL, "with associations"),
-    SLURM_NO_EFFECT(SLURM_SACCTMGR, "immediate", 'i', NULL, NULL, "do not ask"),
-    SLURM_ROW(SLURM_SACCTMGR, "noheader", 'n', NULL, set_flag, NULL, "no header"),
-    SLURM_ROW(SLURM_SACCTMGR, "parsable", 'p', NULL, set_flag, NULL, "fields with a | behind each"),
-    SLURM_ROW(SLURM_SACCTMGR, "parsable2", 'P', NULL, set_flag, NULL, "fields with a | between them"),
-    SLURM_NO_EFFECT(SLURM_SACCTMGR, "quiet", 'Q', NULL, NULL, "print errors only"),
-    SLURM_NO_EFFECT(SLURM_SACCTMGR, "readonly", 'r', NULL, NULL, "change nothing, as always here"),
-    SLURM_NO_EFFECT(SLURM_SACCTMGR, "verbose", 'v', NULL, NULL, "increase verbosity"),
-    { 0 },
-};
 
 const struct slurm_option slurm_sshare_options[] = {
     SLURM_ROW(SLURM_SSHARE, "accounts", 'A', "list", set_text, NULL, "of these accounts"),
@@ -177,72 +164,7 @@ const struct slurm_option slurm_sbcast_options[] = {
     { 0 },
 };
 
-/* --- fields of a line --- */
-
-struct value {
-    const char *name, *text;
-};
-
-static const char *find_value(const struct value *values, const char *name)
-{
-    for (; values->name != NULL; values++)
-        if (strcasecmp(values->name, name) == 0)
-            return values->text;
-    return NULL;
-}
-
-/* One line of the fields in `format`, "account%20,user"; `values` NULL: the header. An unknown field is
- * empty. */
-static void print_line(const struct others *others, const char *format, const struct value *values)
-{
-    _cleanup_free_ char *copy = xstrdup(format);
-    char *rest = copy;
-    for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;) {
-        char *percent = strchr(word, '%');
-        if (percent != NULL)
-            *percent++ = '\0';
-        const char *text = values != NULL ? find_value(values, word) : word;
-        long width = percent != NULL ? strtol(percent, NULL, 10) : -FIELDS_WIDTH;
-        text = text != NULL ? text : "";
-        if (others->is_parsable)
-            (void)printf("%s%s", text, rest != NULL || others->has_last_delimiter ? "|" : "");
-        else
-            (void)printf("%*.*s ", (int)width, (int)(width < 0 ? -width : width), text);
-    }
-    (void)putchar('\n');
-}
-
 /* --- the commands --- */
-
-static int run_sacctmgr(
-    struct client *client, const struct others *others, int argc, char **argv, struct error *err)
-{
-    const struct passwd *self = getpwuid(geteuid());
-    const char *user = self != NULL ? self->pw_name : "", *format = NULL;
-    (void)client;
-    if (argc < 1 || (strcasecmp(argv[0], "show") != 0 && strcasecmp(argv[0], "list") != 0))
-        return error_set(
-            err, -ENOTSUP, "mgpu has one account, " ACCOUNT "; it can be listed and not changed");
-    bool is_of_user =
-        argc > 1 && (strncasecmp(argv[1], "user", 4) == 0 || strncasecmp(argv[1], "assoc", 5) == 0);
-    for (int i = 2; i < argc; i++) {
-        const char *equals = strchr(argv[i], '=');
-        if (strncasecmp(argv[i], "format=", 7) == 0)
-            format = equals + 1;
-        else if (is_of_user && (equals == NULL || strncasecmp(argv[i], "user", 4) == 0 ||
-                                   strncasecmp(argv[i], "name", 4) == 0))
-            user = equals != NULL ? equals + 1 : argv[i];
-    }
-    if (format == NULL)
-        format = is_of_user ? "User,Account,Cluster,QOS" : "Account,Descr,Org";
-    const struct value values[] = { { "user", user }, { "account", ACCOUNT }, { "defaultaccount", ACCOUNT },
-        { "cluster", "mgpu" }, { "qos", "normal" }, { "name", is_of_user ? user : "normal" },
-        { "descr", ACCOUNT }, { "org", ACCOUNT }, { "adminlevel", "None" }, { "share", "1" }, { 0 } };
-    if (!others->is_headless)
-        print_line(others, format, NULL);
-    print_line(others, format, values);
-    return 0;
-}
 
 static bool is_user_wanted(const struct others *others, const char *user)
 {
@@ -400,13 +322,13 @@ enum { FIELDS = sizeof(stat_fields) / sizeof(stat_fields[0]) };
 /* A step that runs. */
 static void print_stat(const struct others *others, const char *format, const json_t *step)
 {
-    struct value values[FIELDS + 1] = { 0 };
+    struct report_value values[FIELDS + 1] = { 0 };
     char *texts[FIELDS];
     for (size_t i = 0; i < FIELDS; i++) {
         texts[i] = stat_fields[i].text(step, 0);
-        values[i] = (struct value){ stat_fields[i].name, texts[i] };
+        values[i] = (struct report_value){ stat_fields[i].name, texts[i] };
     }
-    print_line(others, format, values);
+    report_print_values(format, values, others->is_parsable, others->has_last_delimiter);
     for (size_t i = 0; i < FIELDS; i++)
         free(texts[i]);
 }
@@ -453,7 +375,7 @@ static int run_sstat(
                 ? error_set(err, -EINVAL, "You didn't give me any jobs to stat.")
                 : slurm_ids_parse(others->jobs != NULL ? others->jobs : argv[0], &ids, err);
     if (r == 0 && !others->is_headless)
-        print_line(others, format, NULL);
+        report_print_values(format, NULL, others->is_parsable, others->has_last_delimiter);
     for (size_t i = 0; r == 0 && i < ids.count; i++) {
         r = stat_job(client, others, format, &ids.items[i], err);
         if (r == -ENOENT) { // Slurm goes on, and its status is 0
@@ -554,7 +476,6 @@ static const struct {
     const char *name;
     int (*run)(struct client *client, const struct others *others, int argc, char **argv, struct error *err);
 } commands[] = {
-    { "sacctmgr", run_sacctmgr },
     { "sshare", run_sshare },
     { "sprio", run_sprio },
     { "sdiag", run_sdiag },

@@ -9,7 +9,8 @@
 
 #include "base/memory.h"
 
-#define WIDTH_MAX 4096
+#define WIDTH_MAX   4096
+#define VALUE_WIDTH 10 // unless the format says otherwise
 
 /* The field of that name, or the first one that begins with it; -1: none. */
 static int find(const struct report_field *fields, const char *word)
@@ -95,5 +96,33 @@ void report_print_names(const struct report_field *fields)
 {
     for (size_t i = 0; fields[i].name != NULL; i++)
         (void)printf("%s%-17s", i == 0 ? "" : i % 4 == 0 ? "\n" : "  ", fields[i].name);
+    (void)putchar('\n');
+}
+
+static const char *find_value(const struct report_value *values, const char *name)
+{
+    for (; values->name != NULL; values++)
+        if (strcasecmp(values->name, name) == 0)
+            return values->text;
+    return NULL;
+}
+
+void report_print_values(
+    const char *format, const struct report_value *values, bool is_parsable, bool has_last_delimiter)
+{
+    _cleanup_free_ char *copy = xstrdup(format);
+    char *rest = copy;
+    for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;) {
+        char *percent = strchr(word, '%');
+        if (percent != NULL)
+            *percent++ = '\0';
+        const char *text = values != NULL ? find_value(values, word) : word;
+        long width = percent != NULL ? strtol(percent, NULL, 10) : VALUE_WIDTH;
+        text = text != NULL ? text : "";
+        if (is_parsable)
+            (void)printf("%s%s", text, rest != NULL || has_last_delimiter ? "|" : "");
+        else
+            (void)printf("%*.*s ", (int)width, (int)(width < 0 ? -width : width), text);
+    }
     (void)putchar('\n');
 }

@@ -36,3 +36,13 @@ void report_print_row(const struct report *report, const char *const *texts);
 
 /* The names of all fields, four on a line. */
 void report_print_names(const struct report_field *fields);
+
+/* Of a line whose fields have names of its own; terminated by a NULL name. */
+struct report_value {
+    const char *name, *text;
+};
+
+/* One line of the fields in `format`, "account%20,user"; `values` NULL: the header. An unknown field is
+ * empty. */
+void report_print_values(
+    const char *format, const struct report_value *values, bool is_parsable, bool has_last_delimiter);

@@ -125,7 +125,7 @@ static int end_one(struct client *client, const struct scancel *scancel, const c
     return is_over || (is_signal && r == -ESRCH) ? 0 : r;
 }
 
-/* "42.0": the step alone. "42.batch" is the job here. */
+/* "42.0": the step alone. */
 static int end_step(struct client *client, const struct scancel *scancel, const struct slurm_id *id,
     const char *path, struct error *err)
 {
@@ -136,17 +136,23 @@ static int end_step(struct client *client, const struct scancel *scancel, const 
         (void)json_object_set_new(body, "signal",
             json_string(strncmp(scancel->signal, "SIG", 3) == 0 ? scancel->signal + 3 : scancel->signal));
     int r = client_call(client, "POST", request, body, NULL, err);
-    return r == -ENOENT || r == -EALREADY ? 0 : r;
+    if (r == -ENOENT)
+        return error_set(err, -ESRCH, "Invalid job id specified");
+    return r == -EALREADY ? 0 : r;
 }
 
 /* Slurm's words for what a client may look for. */
 static int complain(const struct slurm_program *program, const struct scancel *scancel, const char *path,
-    const struct error *err)
+    const char *step, const struct error *err)
 {
+    const char *elements = strchr(path, '.'); // "12.3" of the API
+    int length = elements != NULL ? (int)(elements - path) : (int)strlen(path);
     if (slurm_away_words(err) != NULL)
         return slurm_fail_load("slurm_kill_job2", err);
     bool is_denied = err->code == -EPERM || err->code == -EACCES;
-    (void)fprintf(stderr, "%s: error: Kill job error on job id %s: %s\n", program->name, path,
+    (void)fprintf(stderr, "%s: error: Kill job error on job %sid %.*s%s%s%s%s: %s\n", program->name,
+        step != NULL ? "step " : "", length, path, elements != NULL ? "_" : "",
+        elements != NULL ? elements + 1 : "", step != NULL ? "." : "", step != NULL ? step : "",
         is_denied ? "Access/permission denied" : err->message);
     return err->code == -ENOENT && scancel->signal == NULL && !scancel->is_batch ? 0 : 1;
 }
@@ -185,14 +191,14 @@ static int end_listed(
         const char *step = scancel->ids.items[i].step;
         if (!is_confirmed(client, scancel, path, NULL, &err)) {
             if (err.code != 0)
-                status = complain(program, scancel, path, &err);
+                status = complain(program, scancel, path, NULL, &err);
             continue;
         }
-        bool is_step = step != NULL && step[0] >= '0' && step[0] <= '9';
+        bool is_step = step != NULL;
         int r = is_step ? end_step(client, scancel, &scancel->ids.items[i], path, &err)
                         : end_one(client, scancel, path, &err);
         if (r < 0)
-            status = complain(program, scancel, path, &err);
+            status = complain(program, scancel, path, is_step && step[0] == '\0' ? "0" : step, &err);
     }
     return status;
 }
@@ -261,7 +267,7 @@ static int end_found(
         found += is_one;
         if (is_one && is_confirmed(client, scancel, path, job, &err) &&
             end_one(client, scancel, path, &err) < 0)
-            status = complain(program, scancel, path, &err);
+            status = complain(program, scancel, path, NULL, &err);
     }
     if (found == 0 && scancel->is_verbose)
         print_filters(scancel);
@@ -270,7 +276,7 @@ static int end_found(
 
 int slurm_run_scancel(const struct slurm_program *program, int argc, char **argv)
 {
-    struct scancel scancel = { .ids.refusal = "Invalid job id " };
+    struct scancel scancel = { .ids = { .refusal = "Invalid job id ", .has_numbers = true } };
     const struct slurm_reading reading = { .program = program, .target = &scancel };
     struct error err = { 0 };
     struct client client;

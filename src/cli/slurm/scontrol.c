@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/parse.h"
 #include "base/strings.h"
 #include "cli/slurm/programs.h"
 #include "cli/slurm/scontrol_jobs.h"
@@ -22,7 +23,6 @@
 struct scontrol {
     struct client client;
     struct scontrol_form form;
-    bool is_quiet;
 };
 
 static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
@@ -31,7 +31,7 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
     (void)value, (void)err;
     scontrol->form.is_one_line |= option->letter == 'o';
     scontrol->form.has_details |= option->letter == 'd';
-    scontrol->is_quiet |= option->letter == 'Q';
+    scontrol->form.is_quiet |= option->letter == 'Q';
     return 0;
 }
 
@@ -111,6 +111,8 @@ static int run_show(struct scontrol *scontrol, int argc, char **argv, struct err
 {
     if (argc < 1)
         return scontrol_misuse(err, "too few arguments for keyword:show");
+    if (argc > 2)
+        return scontrol_misuse(err, "too many arguments for keyword:show");
     return scontrol_show(&scontrol->client, argv[0], argc > 1 ? argv[1] : NULL, &scontrol->form, err);
 }
 
@@ -156,14 +158,59 @@ static int run_write(struct scontrol *scontrol, int argc, char **argv, struct er
 
 static int run_ping(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
-    (void)argc, (void)argv, (void)err;
-    return ping(&scontrol->client);
+    (void)argv;
+    return argc > 0 ? scontrol_misuse(err, "too many arguments for keyword:ping") : ping(&scontrol->client);
 }
 
 static int run_version(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
-    (void)scontrol, (void)argc, (void)argv, (void)err;
-    return puts("slurm " SLURM_VERSION) < 0;
+    (void)scontrol, (void)argv;
+    (void)puts("slurm " SLURM_VERSION);
+    return argc > 0 ? scontrol_misuse(err, "too many arguments for version keyword") : 0;
+}
+
+/* Slurm's numbers of the sentences that are said here; others are errors of the system. */
+static int run_errnumstr(struct scontrol *scontrol, int argc, char **argv, struct error *err)
+{
+    static const struct {
+        int number;
+        const char *sentence;
+    } sentences[] = {
+        { 2000, "Invalid partition name specified" },
+        { 2002, "Access/permission denied" },
+        { 2003, "User's group not permitted to use this partition" },
+        { 2005, "More processors requested than permitted" },
+        { 2006, "Node count specification invalid" },
+        { 2010, "Invalid user id" },
+        { 2014, "Requested node configuration is not available" },
+        { 2016, "Requested nodes are busy" },
+        { 2017, "Invalid job id specified" },
+        { 2018, "Invalid node name specified" },
+        { 2021, "Job/step already completing or completed" },
+        { 2028, "Invalid node state specified" },
+        { 2029, "Invalid feature specification" },
+        { 2038, "Job dependency problem" },
+        { 2048, "Invalid license specification" },
+        { 2051, "Requested time limit is invalid (missing or exceeds some limit)" },
+        { 2072, "Invalid generic resource (gres) specification" },
+        { 2073, "Job is no longer pending execution" },
+        { 2081, "Invalid job array specification" },
+        { 2084, "Job has already finished" },
+        { 2113, "Invalid group id" },
+        { 2123, "Invalid --nice value" },
+        { 2124, "Invalid time-min specification (exceeds job's time or other limits)" },
+        { 5004, "Socket timed out on send/recv operation" },
+    };
+    int64_t number = 0;
+    (void)scontrol;
+    if (argc != 1)
+        return scontrol_misuse(err, "one arguments required for keyword:errnumstr");
+    if (parse_integer(argv[0], "number", 0, INT32_MAX, &number, NULL) < 0)
+        return scontrol_misuse(err, "numeric arguments required for keyword:errnumstr");
+    for (size_t i = 0; i < sizeof(sentences) / sizeof(sentences[0]); i++)
+        if (sentences[i].number == number)
+            return puts(sentences[i].sentence) < 0;
+    return puts(strerror((int)number)) < 0;
 }
 
 static int run_help(struct scontrol *scontrol, int argc, char **argv, struct error *err)
@@ -200,7 +247,7 @@ static int run_details(struct scontrol *scontrol, int argc, char **argv, struct 
 static int run_quiet(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
     (void)argc, (void)argv, (void)err;
-    scontrol->is_quiet = true;
+    scontrol->form.is_quiet = true;
     return 0;
 }
 
@@ -216,6 +263,7 @@ static const struct scontrol_command commands[] = {
     { "all", 3, NULL, run_nothing, "", "show all partitions, as always" },
     { "completing", 2, NULL, run_completing, "", "jobs that are ending, and their nodes" },
     { "details", 3, NULL, run_details, "", "show the GPUs of jobs and nodes by their numbers" },
+    { "errnumstr", 4, NULL, run_errnumstr, "NUMBER", "the sentence with this number of Slurm's" },
     { "help", 2, NULL, run_help, "", "this list" },
     { "hide", 2, NULL, run_nothing, "", "hide nothing: no partition is hidden" },
     { "hold", 4, "hold", NULL, JOBS, "do not start these jobs" },
@@ -266,6 +314,8 @@ static int run(struct scontrol *scontrol, int argc, char **argv, struct error *e
         row++;
     if (row->name == NULL)
         return scontrol_misuse(err, "invalid keyword: %.60s", argv[0]);
+    if (scontrol->form.is_quiet && freopen("/dev/null", "w", stderr) == NULL)
+        return error_set_errno(err, -errno, "cannot open /dev/null");
     if (row->action != NULL && argc < 2)
         return scontrol_misuse(err, "too few arguments for keyword:%s", argv[0]);
     if (row->action != NULL)
@@ -281,8 +331,6 @@ static int tell(
     bool is_load = err->code == -ENOENT || slurm_away_words(err) != NULL;
     if (r >= 0)
         return r;
-    if (scontrol->is_quiet)
-        return 1;
     return is_load ? slurm_fail_load("slurm_load_jobs", err) : slurm_fail(program, err);
 }
 

@@ -191,7 +191,7 @@ int scontrol_show_nodes(
         found += is_wanted;
     }
     if (found == 0 && name != NULL)
-        (void)printf("Node %s not found\n", name);
+        (void)(form->is_quiet ? 0 : printf("Node %s not found\n", name));
     return found == 0 && name != NULL ? 1 : 0;
 }
 
@@ -263,6 +263,7 @@ int scontrol_show_partitions(
     }
     if (found > 0 || name == NULL)
         return 0;
-    (void)printf("Partition %s not found\n", name);
+    if (!form->is_quiet)
+        (void)printf("Partition %s not found\n", name);
     return 1;
 }

@@ -17,6 +17,7 @@ struct scontrol_pair {
 /* How things are shown: -o and -d. */
 struct scontrol_form {
     bool is_one_line, has_details;
+    bool is_quiet; // what is not found is not said
 };
 
 /* Prints the pairs up to one with a NULL key. */

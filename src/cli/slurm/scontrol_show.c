@@ -345,9 +345,9 @@ static int show_hostnames(const char *list, struct error *err)
 {
     const char *text = list != NULL ? list : getenv("SLURM_JOB_NODELIST");
     _cleanup_strings_ struct strings names = { 0 };
-    if (text == NULL)
-        text = "";
-    if (text[0] == '\0') {
+    if (list != NULL && list[0] == '\0')
+        return 0;
+    if (text == NULL || text[0] == '\0') {
         (void)fprintf(stderr, "scontrol: error: host list is empty\n");
         return 0; // Slurm's status
     }

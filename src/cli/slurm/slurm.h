@@ -51,7 +51,11 @@ int slurm_run_sacct(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_sinfo(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_scancel(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_scontrol(const struct slurm_program *program, int argc, char **argv);
+int slurm_run_sacctmgr(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_seff(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_sreport(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_restd(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_other(const struct slurm_program *program, int argc, char **argv);
+
+/* `mgpu-slurm tables`: prints the tables of docs/slurm.md, which are those that the commands use. */
+void slurm_document(void);

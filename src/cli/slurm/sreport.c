@@ -314,8 +314,11 @@ static int settle(struct sreport *sreport, struct error *err)
     sreport->start_ms = midnight_ms - DAY_MS;
     sreport->is_of_gpus =
         sreport->tres != NULL && strncasecmp(sreport->tres, GPU_TRES, strlen(GPU_TRES)) == 0;
-    if (sreport->tres != NULL && !sreport->is_of_gpus && strcasecmp(sreport->tres, "cpu") != 0)
-        return error_set(err, -EINVAL, "--tres: %.60s is not recorded; cpu and gres/gpu are", sreport->tres);
+    if (sreport->tres != NULL && !sreport->is_of_gpus && strcasecmp(sreport->tres, "cpu") != 0) {
+        (void)error_set(err, -EINVAL, "No valid TRES given");
+        return error_mark(err, SLURM_FATAL,
+            error_hint(err, "--tres: %.60s is not recorded; cpu and gres/gpu are", sreport->tres));
+    }
     if (sreport->start != NULL)
         r = slurm_parse_moment(
             "start", sreport->start, SLURM_PAST, now_ms, &when_local, &sreport->start_ms, err);
@@ -334,6 +337,23 @@ static int settle(struct sreport *sreport, struct error *err)
     return r;
 }
 
+/* "cluster utilization" as the place in `reports`, or -EINVAL in Slurm's words. */
+static int choose_report(int argc, char **argv, struct error *err)
+{
+    static const char *const kinds[] = { "cluster", "job", "reservation", "user" };
+    bool is_kind = false;
+    for (size_t i = 0; argc > 0 && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        is_kind |= argv[0][0] != '\0' && strncasecmp(argv[0], kinds[i], strlen(argv[0])) == 0;
+    if (argc >= 1 && !is_kind)
+        return error_mark(err, SLURM_BARE, error_set(err, -EINVAL, "invalid keyword: %.60s", argv[0]));
+    if (argc == 1)
+        return error_mark(
+            err, SLURM_BARE, error_set(err, -EINVAL, "too few arguments for keyword:%.60s", argv[0]));
+    if (argc == 0)
+        return error_set(err, -EINVAL, "a report is required, such as: cluster utilization, user top");
+    return find_report(argv[0], argv[1], err);
+}
+
 int slurm_run_sreport(const struct slurm_program *program, int argc, char **argv)
 {
     struct sreport sreport = { .top = TOP_USUAL };
@@ -346,10 +366,10 @@ int slurm_run_sreport(const struct slurm_program *program, int argc, char **argv
     if (slurm_options_answer(program, argc, argv))
         return 0;
     int r = slurm_options_read(&reading, argc, argv, false, &first, &err);
+    if (r == 0 && argc == first + 1 && strcasecmp(argv[first], "version") == 0)
+        return puts("slurm " SLURM_VERSION) < 0;
     if (r == 0)
-        r = which = argc - first < 2 ? error_set(&err, -EINVAL,
-                                           "a report is required, such as: cluster utilization, user top")
-                                     : find_report(argv[first], argv[first + 1], &err);
+        r = which = choose_report(argc - first, argv + first, &err);
     for (int i = first + 2; r >= 0 && i < argc; i++)
         r = read_condition(&sreport, argv[i], &err);
     if (r >= 0)

@@ -466,7 +466,7 @@ static void print_signalled(const struct step *step)
         int status = step->tasks[i].status;
         is_signalled |= WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM);
     }
-    if (is_signalled && step->interrupted_ms == 0 && !step->is_late && !step->job->is_quiet)
+    if (is_signalled && step->interrupted_ms == 0 && !step->is_late && !step->is_told && !step->job->is_quiet)
         (void)fprintf(
             stderr, "srun: Force Terminated StepId=%" PRIu64 ".%" PRId64 "\n", step->job_id, step_id(step));
 }
