@@ -793,6 +793,20 @@ def test_ended_jobs_do_not_push_others_off_the_screen(make_instance, gate):
     gate.open()
 
 
+def test_jobs_that_wait_do_not_push_running_ones_off_the_screen(make_instance, gate):
+    box = make_instance()
+    for _ in range(30):
+        box.submit('--hold', '-J', 'waits', '--', 'true')
+    running = box.submit('-J', 'runs', '--', *gate.command())
+    box.wait(running, 'running')
+    for command, most in (('mgpu ps', 21), ('mgpu', 10)):
+        shown = shown_on_terminal(box, f'stty rows 24; {command}')
+        assert f' {running}  runs ' in shown and 0 < shown.count(' waits ') <= most, shown
+        assert f'{30 - shown.count(" waits ")} more held' in shown, shown
+    assert shown_on_terminal(box, 'mgpu ps --limit 0').count(' waits ') == 30
+    gate.open()
+
+
 def test_an_empty_ps_says_whose_jobs_it_shows(make_instance, someone):
     box = make_instance()
     assert f'no jobs of {someone.name}; mgpu ps -a shows all users' in shown_on_terminal(box, 'mgpu ps')

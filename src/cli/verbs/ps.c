@@ -195,19 +195,40 @@ static void count_omitted(json_t *answer, const json_t *job)
     (void)json_object_set_new(omitted, state, json_integer(field_integer(omitted, state, 0) + 1));
 }
 
+static bool is_waiting(const json_t *job)
+{
+    return field_is(job, "state", "queued") || field_is(job, "state", "held");
+}
+
+/* Chooses jobs that wait, or the others that have not ended, until `most` are chosen. */
+static void choose(const json_t *jobs, bool are_waiting, size_t most, bool *is_chosen, size_t *count)
+{
+    size_t index = 0;
+    json_t *job = NULL;
+    json_array_foreach(jobs, index, job)
+    {
+        if (job_is_done(job) || is_waiting(job) != are_waiting || *count >= most)
+            continue;
+        is_chosen[index] = true;
+        ++*count;
+    }
+}
+
 /* For eyes: jobs that have not ended, then the newest ended ones, newest first; no more than the screen has
  * lines. Returns how many ended ones were left out. */
 static size_t arrange(json_t *answer, const struct ps_choice *choice)
 {
     json_t *jobs = json_object_get(answer, "jobs"), *shown = json_array(), *job = NULL;
-    size_t lines = count_lines(choice), index = 0, dropped = 0, ended = 0;
+    size_t lines = count_lines(choice), index = 0, dropped = 0, ended = 0, count = 0;
+    _cleanup_free_ bool *is_chosen = xcalloc(json_array_size(jobs) + 1, sizeof(bool));
+    size_t most = choice->keeps_active ? SIZE_MAX : lines;
+    choose(jobs, false, most, is_chosen, &count);
+    choose(jobs, true, most, is_chosen, &count);
     json_array_foreach(jobs, index, job)
     {
-        if (job_is_done(job))
-            continue;
-        if (choice->keeps_active || json_array_size(shown) < lines)
+        if (is_chosen[index])
             (void)json_array_append(shown, job);
-        else
+        else if (!job_is_done(job))
             count_omitted(answer, job);
     }
     for (size_t i = json_array_size(jobs); i-- > 0;) {
