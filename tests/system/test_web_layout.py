@@ -101,3 +101,24 @@ def test_all_lists_have_the_same_columns(web, box, gate):
         found = {(left, right) for left, _, right, _ in edges(web, f'th.col-{name}')}
         assert len(found) == 1, (name, found)
     gate.open(count)
+
+
+# The widest moment in the cell of a start, which is then as long as the text is.
+OTHER_DAY = '''const [cell] = [...document.querySelectorAll('[aria-label=Queue] tbody td')].filter((one) => one.textContent.includes('≈'));
+  const before = cell.textContent;
+  cell.textContent = '≈ Wed, Nov 29 22:05';
+  const is_whole = cell.scrollWidth <= cell.clientWidth;
+  cell.textContent = before;
+  return is_whole'''
+
+
+@pytest.mark.parametrize('width', [1280, 3840])
+def test_a_start_on_another_day_is_whole(web, box, gate, width):
+    web.resize(width)
+    runs = box.submit('-q', '-J', 'runs', '-g', '1', '-t', '1h', '--', *gate.command())
+    waits = box.submit('-q', '-J', 'starts-then', '-g', '8', '--', 'true')
+    web.until_text('≈', '[aria-label=Queue]')
+    assert web.page.execute_script(OTHER_DAY)
+    box.mgpu('cancel', '-y', waits, check=True)
+    gate.open()
+    box.wait(runs)
