@@ -11,12 +11,14 @@
 #include "kit/child.h"
 #include "kit/instance.h"
 #include "kit/kit.h"
+#include "kit/parking.h"
 #include "kit/probe.h"
 
 #define JOB_MS       60000
 #define TORCH_MS     90000
 #define ASK_MS       20000
 #define NUMBER       32
+#define EXEC_FAILED  127
 #define LESS_PERCENT 25U // of the free memory
 #define GIB_MIB      1024
 #define GIB          (1LL << 30)
@@ -143,38 +145,68 @@ static void check_mig(struct kit *kit, struct result *result)
     json_decref(record);
 }
 
-/* A share of 1 GiB under MPS: what is beyond it must be refused to the job. */
+/* A job in a share takes `memory`; 1: it was given, 0: refused, -1 after result_fail(). */
+static int take_of_share(
+    struct kit *kit, const char *const *options, const char *memory, struct result *result)
+{
+    const char *const need[] = { "need", "-m", memory, NULL };
+    int64_t job = probe_submit(kit, options, need, result);
+    json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
+    int given = record == NULL ? -1 : strcmp(record_word(record, "state"), "done") == 0;
+    json_decref(record);
+    return given;
+}
+
+/* What a share must give and refuse, beside the share of a neighbour. */
+static void judge_share(
+    struct kit *kit, const char *const *options, const char *const sizes[3], struct result *result)
+{
+    int less = take_of_share(kit, options, sizes[0], result);
+    int more = less == 1 ? take_of_share(kit, options, sizes[2], result) : -1;
+    if (more == 1)
+        result_fail(result, "%s were given to a share of %s", sizes[2], sizes[1]);
+    else if (less == 0)
+        result_fail(result, "a job under MPS could not take %s of its %s", sizes[0], sizes[1]);
+    else if (more == 0)
+        result_pass(result, "%s of a share of %s were given, %s were refused", sizes[0], sizes[1], sizes[2]);
+}
+
+/* A share under MPS: what is beyond it must be refused to the job, and its neighbour, of another user where
+ * there can be one, must not notice. */
 static void check_mps(struct kit *kit, struct result *result)
 {
-    static const char *const options[] = { "-G", "0", "-m", "1G", "--share", "mps", NULL };
-    static const char *const less[] = { "need", "-m", "256M", NULL }, *const more[] = { "need", "-m", "2G",
-        NULL };
     static const char *const control[] = { "nvidia-cuda-mps-control", "-v", NULL };
+    char less[PROBE_SIZE], share[PROBE_SIZE], more[PROBE_SIZE];
     _cleanup_output_ struct child_output output = { 0 };
-    if (child_run(control, ASK_MS, &output) < 0) {
+    probe_size(kit, LESS_PERCENT / 4, GIB_MIB / 4, less);
+    probe_size(kit, LESS_PERCENT, GIB_MIB, share);
+    probe_size(kit, LESS_PERCENT * 2, GIB_MIB * 2, more);
+    const char *const options[] = { "-G", "0", "-m", share, "--share", "mps", NULL };
+    const char *const arguments[] = { "submit", "-G", "0", "-m", share, "--share", "mps", "--dry-run", "true",
+        NULL };
+    const char *const hold[] = { "hold", "-m", less, "-s", "600", "--until-continued", NULL };
+    const char *const sizes[3] = { less, share, more };
+    struct error err = { 0 };
+    if (child_run(control, ASK_MS, &output) < 0 || output.status == EXEC_FAILED) {
         result_skip(result, "nvidia-cuda-mps-control is not installed");
         return;
     }
-    const char *const arguments[] = { "submit", "-m", "1G", "--share", "mps", "--dry-run", "true", NULL };
-    struct error err = { 0 };
     if (instance_ask(kit, arguments, ASK_MS, NULL, &err) != 0) {
         result_skip(result, "this mgpu cannot share by MPS here: %s", err.message);
         return;
     }
-    int64_t job = probe_submit(kit, options, less, result);
-    json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
-    bool is_given = record != NULL && strcmp(record_word(record, "state"), "done") == 0;
-    json_decref(record);
-    job = is_given ? probe_submit(kit, options, more, result) : -1;
-    record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
-    bool is_refused = record != NULL && strcmp(record_word(record, "state"), "done") != 0;
-    json_decref(record);
-    if (is_refused)
-        result_pass(result, "256 MiB of a share of 1 GiB were given, 2 GiB were refused");
-    else if (is_given)
-        result_fail(result, "2 GiB were given to a share of 1 GiB");
-    else if (result->outcome != OUTCOME_FAILED)
-        result_fail(result, "a job under MPS could not take 256 MiB of its 1 GiB");
+    bool is_other = instance_act_as(kit, INSTANCE_OTHER_UID);
+    int64_t neighbour = parking_start(kit, options, hold, 1, JOB_MS, result);
+    (void)instance_act_as(kit, -1);
+    result_fact(result, "neighbour_is_another_user", json_boolean(is_other));
+    if (neighbour < 0)
+        return;
+    judge_share(kit, options, sizes, result);
+    (void)instance_act_as(kit, is_other ? INSTANCE_OTHER_UID : -1);
+    _cleanup_free_ char *text =
+        xasprintf("%s; the neighbour%s did not notice", result->text, is_other ? ", another user," : "");
+    parking_judge(kit, neighbour, text, result);
+    (void)instance_act_as(kit, -1);
 }
 
 static void check_torch(struct kit *kit, struct result *result)

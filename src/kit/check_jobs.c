@@ -69,49 +69,84 @@ static void check_none(struct kit *kit, struct result *result)
     json_decref(record);
 }
 
-/* The GPUs in reverse: "3,2,1,0". The caller frees it. */
-static char *reverse_order(size_t count)
+/* Which GPU is at that place of `count`. */
+typedef size_t order_fn(size_t place, size_t count);
+
+static size_t reversed(size_t place, size_t count)
 {
-    struct buffer order = { 0 };
-    for (size_t i = count; i > 0; i--)
-        buffer_printf(&order, "%zu%s", i - 1, i > 1 ? "," : "");
-    return buffer_take(&order);
+    return count - 1 - place;
 }
 
-/* The first place at which the job does not see the GPU that was asked for there; `count`: none. */
-static size_t find_misplaced(const struct kit *kit, const json_t *seen, size_t count)
+static size_t rotated(size_t place, size_t count)
+{
+    return (place + 1) % count;
+}
+
+/* 1, 3, 5, ... 0, 2, 4, ... */
+static size_t odd_first(size_t place, size_t count)
+{
+    size_t odd = count / 2;
+    return place < odd ? 2 * place + 1 : 2 * (place - odd);
+}
+
+/* The list for -G; the caller frees it. */
+static char *write_order(order_fn *order, size_t count)
+{
+    struct buffer text = { 0 };
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(&text, "%zu%s", order(i, count), i + 1 < count ? "," : "");
+    return buffer_take(&text);
+}
+
+/* The first place at which `gpus` has not the GPU that was asked for there; `count`: none. */
+static size_t find_misplaced(const struct kit *kit, const json_t *gpus, order_fn *order, size_t count)
 {
     size_t at = 0;
-    while (at < count && text_equal(record_word(json_array_get(seen, at), "uuid"),
-                             record_word(json_array_get(kit->nvml_gpus, count - 1 - at), "uuid")))
+    while (at < count && text_equal(record_word(json_array_get(gpus, at), "uuid"),
+                             record_word(json_array_get(kit->nvml_gpus, order(at, count)), "uuid")))
         at++;
     return at;
 }
 
-/* All GPUs in reverse: each place must have the GPU asked for, not just the first. */
+/* Each place must have the GPU asked for, not just the first: in the record, and as CUDA numbers them in the
+ * job. False after result_fail(). */
+static bool is_in_order(struct kit *kit, order_fn *order, size_t count, struct result *result)
+{
+    _cleanup_free_ char *words = write_order(order, count);
+    const char *const options[] = { "-G", words, NULL }, *const list[] = { "list", NULL };
+    int64_t job = probe_submit(kit, options, list, result);
+    json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
+    if (record == NULL)
+        return false;
+    const json_t *seen = json_object_get(json_object_get(result->facts, "output"), "gpus");
+    size_t at = find_misplaced(kit, seen, order, count);
+    size_t granted = find_misplaced(kit, json_object_get(record, "granted"), order, count);
+    if (json_array_size(seen) != count)
+        result_fail(result, "with -G %s the job sees %zu GPUs", words, json_array_size(seen));
+    else if (at < count)
+        result_fail(result, "with -G %s GPU %zu of the job is '%s'", words, at,
+            record_word(json_array_get(seen, at), "uuid"));
+    else if (granted < count)
+        result_fail(result, "with -G %s the record of the job has another GPU at place %zu", words, granted);
+    json_decref(record);
+    return json_array_size(seen) == count && at == count && granted == count;
+}
+
 static void check_order(struct kit *kit, struct result *result)
 {
-    size_t count = json_array_size(kit->nvml_gpus);
+    static order_fn *const orders[] = { reversed, rotated, odd_first };
+    size_t count = json_array_size(kit->nvml_gpus), n = sizeof(orders) / sizeof(orders[0]), good = 0;
     if (count < 2) {
         result_skip(result, "there is one GPU");
         return;
     }
-    _cleanup_free_ char *order = reverse_order(count);
-    const char *const options[] = { "-G", order, NULL }, *const list[] = { "list", NULL };
-    int64_t job = probe_submit(kit, options, list, result);
-    json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
-    if (record == NULL)
-        return;
-    const json_t *seen = json_object_get(json_object_get(result->facts, "output"), "gpus");
-    size_t at = find_misplaced(kit, seen, count);
-    if (json_array_size(seen) != count)
-        result_fail(result, "with -G %s the job sees %zu GPUs", order, json_array_size(seen));
-    else if (at < count)
-        result_fail(result, "with -G %s GPU %zu of the job is '%s'", order, at,
-            record_word(json_array_get(seen, at), "uuid"));
-    else
-        result_pass(result, "with -G %s the job sees the GPUs in that order", order);
-    json_decref(record);
+    n = count == 2 ? 1 : n; // there is no other order
+    while (good < n && is_in_order(kit, orders[good], count, result))
+        good++;
+    _cleanup_free_ char *first = write_order(orders[0], count);
+    if (good == n)
+        result_pass(result, "with -G %s%s the job sees the GPUs in that order", first,
+            n > 1 ? ", and two other orders," : "");
 }
 
 /* The nodes that a job could open; those of other GPUs must be refused where the node has a device filter. */

@@ -109,6 +109,21 @@ static int await_ready(struct kit *kit, pid_t pid, int ready, struct error *err)
     return error_set(err, -EIO, "mgpud was not ready in time: %s", line);
 }
 
+/* The path of that program as a shell finds it; NULL: there is none. The caller frees it. */
+static char *find_in_path(const char *name)
+{
+    const char *path = getenv("PATH");
+    _cleanup_free_ char *copy = xstrdup(path != NULL ? path : "");
+    char *rest = copy;
+    for (char *folder = strsep(&rest, ":"); folder != NULL; folder = strsep(&rest, ":")) {
+        char *found = folder[0] == '/' ? xasprintf("%s/%s", folder, name) : NULL;
+        if (found != NULL && access(found, X_OK) == 0)
+            return found;
+        free(found);
+    }
+    return NULL;
+}
+
 /* CUDA's library is installed beside NVML. The loader may have found both by a variable of the environment,
  * which the agent's processes do not have. The caller frees it. */
 static char *cuda_library_of(const struct kit *kit)
@@ -132,11 +147,12 @@ static int start(struct kit *kit, bool is_root, const char *const *more, struct 
     _cleanup_free_ char *run = path_in(kit, is_root ? "run" : "run-user");
     _cleanup_free_ char *log = path_in(kit, "log"), *ready_path = path_in(kit, "ready");
     _cleanup_free_ char *api = xasprintf("%s/mgpud.sock", run);
+    _cleanup_free_ char *mps = find_in_path("nvidia-cuda-mps-control");
     const char *argv[ARGUMENTS] = { program, "--state-dir", state, "--run-dir", run, "--listen", "none",
         "--nodes-listen", "none", "--gpus", "auto", "--nvml-library",
         kit->nvml_library != NULL ? kit->nvml_library : "auto", "--cuda-library", cuda_library,
-        "--allow-root-jobs", is_root ? "--user" : NULL, getpwnam("nobody") != NULL ? "nobody" : NOBODY_NUMBER,
-        NULL };
+        "--mps-control", mps != NULL ? mps : "auto", "--allow-root-jobs", is_root ? "--user" : NULL,
+        getpwnam("nobody") != NULL ? "nobody" : NOBODY_NUMBER, NULL };
     size_t n = 0;
     while (argv[n] != NULL)
         n++;
@@ -189,7 +205,7 @@ int instance_start(struct kit *kit, struct error *err)
 
 /* --- its processes --- */
 
-typedef void process_fn(int pidfd, const char *program);
+typedef void process_fn(pid_t pid, int pidfd, const char *program, void *arg);
 
 /* The path of its program, or "". */
 static void read_program(pid_t pid, char program[PATH_MAX])
@@ -213,7 +229,7 @@ static bool names_work(const struct kit *kit, pid_t pid)
 
 /* Each process that runs one of the kit's programs and whose command line names its folder, but not this one:
  * an editor with a file of that folder is no process of the kit. */
-static void each_process(const struct kit *kit, process_fn *visit)
+static void each_process(const struct kit *kit, process_fn *visit, void *arg)
 {
     _cleanup_free_ char *programs = realpath(kit->programs, NULL);
     DIR *dir = programs != NULL ? opendir("/proc") : NULL;
@@ -229,19 +245,44 @@ static void each_process(const struct kit *kit, process_fn *visit)
         read_program(pid, program);
         if (pidfd >= 0 && strncmp(program, programs, length) == 0 && program[length] == '/' &&
             names_work(kit, pid))
-            visit(pidfd, program + length + 1);
+            visit(pid, pidfd, program + length + 1, arg);
     }
     (void)closedir(dir);
 }
 
-static void kill_any(int pidfd, const char *program)
+static void kill_any(pid_t pid, int pidfd, const char *program, void *arg)
 {
+    (void)pid;
     (void)program;
+    (void)arg;
     (void)process_signal(pidfd, SIGKILL);
 }
 
-static void kill_daemon(int pidfd, const char *program)
+struct search {
+    bool (*is_wanted)(pid_t pid);
+    pid_t found;
+};
+
+static void look(pid_t pid, int pidfd, const char *program, void *arg)
 {
+    struct search *search = arg;
+    (void)pidfd;
+    (void)program;
+    if (search->found == 0 && search->is_wanted(pid))
+        search->found = pid;
+}
+
+pid_t instance_find(const struct kit *kit, bool (*is_wanted)(pid_t pid))
+{
+    struct search search = { .is_wanted = is_wanted };
+    each_process(kit, look, &search);
+    return search.found;
+}
+
+static void kill_daemon(pid_t pid, int pidfd, const char *program, void *arg)
+{
+    (void)pid;
+    (void)arg;
     if (strcmp(program, "mgpud") == 0 || strncmp(program, "mgpu-agent", strlen("mgpu-agent")) == 0)
         (void)process_signal(pidfd, SIGKILL);
 }
@@ -255,6 +296,7 @@ static void forget(struct kit *kit)
 static json_t *ask_at_end(struct kit *kit, int64_t uid, const char *const *arguments)
 {
     _cleanup_free_ char *program = path_of(kit, "mgpu");
+    _cleanup_free_ char *mps = find_in_path("nvidia-cuda-mps-control");
     const char *argv[ARGUMENTS] = { program, "--json" };
     _cleanup_output_ struct child_output output = { 0 };
     for (size_t i = 0; arguments[i] != NULL && i + 3 < ARGUMENTS; i++)
@@ -288,13 +330,13 @@ void instance_stop(struct kit *kit)
         (void)child_stop(kit->instance->pid, SIGTERM, STOP_MS);
         forget(kit);
     }
-    each_process(kit, kill_any);
+    each_process(kit, kill_any, NULL);
 }
 
 int instance_crash(struct kit *kit, struct error *err)
 {
     bool is_root = kit->instance->is_root;
-    each_process(kit, kill_daemon);
+    each_process(kit, kill_daemon, NULL);
     (void)child_wait(kit->instance->pid, STOP_MS);
     forget(kit);
     return start(kit, is_root, no_options, err);

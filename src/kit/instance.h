@@ -28,6 +28,9 @@ bool instance_act_as(struct kit *kit, int64_t uid);
 /* Of mgpu's own user, whom every system has. */
 #define INSTANCE_OTHER_UID 65534
 
+/* The first of its processes for which `is_wanted` holds; 0: none. */
+pid_t instance_find(const struct kit *kit, bool (*is_wanted)(pid_t pid));
+
 /* True if it runs as root. */
 bool instance_is_root(const struct instance *instance);
 

@@ -175,6 +175,17 @@ size_t probe_count_free(struct kit *kit)
     return count;
 }
 
+int64_t probe_await_count(struct kit *kit, size_t count, int64_t timeout_ms)
+{
+    int64_t begin = clock_boot_ms(), end = begin + kit_left_ms(kit, timeout_ms);
+    while (clock_boot_ms() < end) {
+        if (probe_count_free(kit) == count)
+            return clock_boot_ms() - begin;
+        (void)poll(NULL, 0, LOOK_MS);
+    }
+    return -1;
+}
+
 int64_t probe_await_free(struct kit *kit, struct result *result)
 {
     static const char *const gpus[] = { "gpus", NULL };

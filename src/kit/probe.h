@@ -31,6 +31,9 @@ bool probe_await_start(struct kit *kit, int64_t job, int64_t timeout_ms);
 /* How many GPUs are free for jobs. */
 size_t probe_count_free(struct kit *kit);
 
+/* Waits until so many are; how long that took in milliseconds, or -1: they never were. */
+int64_t probe_await_count(struct kit *kit, size_t count, int64_t timeout_ms);
+
 /* Waits until mgpu calls GPU 0 free; how long that took in milliseconds, or -1 with its state as a fact. */
 int64_t probe_await_free(struct kit *kit, struct result *result);
 

@@ -27,6 +27,9 @@
  * With a folder `cuda.d` beside the state file, programs can be parked (cuda_park.c): no call of one that is
  * locked returns before it is unlocked.
  *
+ * With CUDA_MPS_PIPE_DIRECTORY it is a client of the stand-in for MPS, which may refuse memory. As with the
+ * H200's driver, such a program cannot be locked to be parked.
+ *
  * As with the driver, only the GPUs of CUDA_VISIBLE_DEVICES are there, given as numbers or UUIDs; one that is
  * not there ends the list.
  */
@@ -36,7 +39,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -272,6 +277,35 @@ static void await_unlock(void)
         spend(PARK_POLL_NS);
 }
 
+static int mps = -1; // the connection of a client of MPS
+
+/* The answer of the control daemon is "ok". */
+static int ask_mps(const char *line)
+{
+    char answer[64] = "";
+    return write(mps, line, strlen(line)) > 0 && read(mps, answer, sizeof(answer) - 1) > 0 &&
+           strncmp(answer, "ok", 2) == 0;
+}
+
+/* Whether MPS gives the memory; it does to a program that is no client. */
+static int has_share(size_t bytes)
+{
+    const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY"),
+               *limit = getenv("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    char line[128];
+    if (mps < 0 && folder != NULL) {
+        (void)snprintf(address.sun_path, sizeof(address.sun_path), "%.80s/control", folder);
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        mps = connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 ? fd : -1;
+        (void)snprintf(line, sizeof(line), "limit %.100s\n", limit != NULL ? limit : "");
+        if (mps >= 0 && limit != NULL)
+            (void)ask_mps(line);
+    }
+    (void)snprintf(line, sizeof(line), "alloc %zu\n", bytes >> 20);
+    return mps < 0 || ask_mps(line);
+}
+
 static void offer_to_park(int is_managed)
 {
     char path[4096];
@@ -282,8 +316,11 @@ static void offer_to_park(int is_managed)
     (void)snprintf(path, sizeof(path), "%.*s/cuda.d/%d", slash != NULL ? (int)(slash - self.dli_fname) : 0,
         self.dli_fname, (int)getpid());
     park_file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (park_file >= 0 &&
-        (fchmod(park_file, 0666) < 0 || pwrite(park_file, is_managed ? "0-m" : "0--", 3, 0) != 3))
+    if (park_file >= 0 && (fchmod(park_file, 0666) < 0 || pwrite(park_file,
+                                                              is_managed ? "0-m"
+                                                              : mps >= 0 ? "0-s"
+                                                                         : "0--",
+                                                              3, 0) != 3))
         abort();
 }
 
@@ -479,7 +516,7 @@ EXPORT int cuMemGetInfo_v2(size_t *available, size_t *total)
 
 static int allocate(const struct machine *machine, unsigned long long *pointer, size_t bytes)
 {
-    if (bytes > free_bytes(machine))
+    if (bytes > free_bytes(machine) || !has_share(bytes))
         return OUT_OF_MEMORY;
     struct block *block = calloc(1, sizeof(*block));
     char *at = calloc(1, bytes < REAL_MAX ? bytes : REAL_MAX);

@@ -26,7 +26,7 @@
  * With OLD_DRIVER it has only what drivers before 570 had. With IN_CUDA it is a part of the stand-in for CUDA
  * (cuda.c), whose programs are its processes where there is a folder `cuda.d`. They write their files: after
  * the state come `r` once a restore has ended, `m` for memory that the driver cannot save
- * (CUDA_ERROR_NOT_SUPPORTED), and else `-`.
+ * and `s` for a share under MPS that it cannot lock (both CUDA_ERROR_NOT_SUPPORTED), and else `-`.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -279,7 +279,7 @@ static int move(const char *function, int pid, char from, char to, unsigned int 
     int fd = open_process(pid, &state), broken = rule("break", function);
     if (fd < 0)
         return INVALID_VALUE;
-    if (to == '2' && has_mark(fd, 2, 'm')) {
+    if ((to == '2' && has_mark(fd, 2, 'm')) || (from == '0' && has_mark(fd, 2, 's'))) {
         (void)close(fd);
         return NOT_SUPPORTED;
     }

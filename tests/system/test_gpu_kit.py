@@ -74,6 +74,7 @@ class Kit:
         """(exit status, the checks of report.json by name)"""
         user = user or harness.User('root' if harness.IS_ROOT else os.environ['USER'])
         env = dict(user.environment(), LD_LIBRARY_PATH=f'{self.place}/driver', ASAN_OPTIONS='detect_leaks=0')
+        env['PATH'] = f'{self.place}/path:{env["PATH"]}'
         done = subprocess.run([f'{self.place}/run', '-o', f'{self.place}/out', *map(str, arguments)], env=env, cwd='/',
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=KIT_S, check=False,
                               **user.popen_arguments())
@@ -108,8 +109,8 @@ def test_without_a_driver_all_is_skipped_with_the_reason(kit):
 
 
 # What another machine, a program that is not here, or a kernel with all controllers is needed for.
-NEEDS_MORE = {'pytorch', 'limits', 'early'}
-LONG = {'storm', 'gpu-test', 'park-auto', 'pytorch'}  # seconds each, with any driver
+NEEDS_MORE = {'pytorch', 'limits', 'early', 'two-users', 'gpu-lost', 'nccl'}
+LONG = {'storm', 'gpu-test', 'park-auto', 'pytorch', 'gpu-lost'}  # seconds each, with any driver
 
 
 def test_a_driver_that_does_its_work_passes_every_check(kit):
