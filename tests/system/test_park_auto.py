@@ -226,7 +226,9 @@ class Guest:
 def returned_in_time(instance, host):
     """Waits until the host is parked, and back: by the moment by which it had to be."""
     await_phase(instance, host, 'waiting')
-    until = seconds(instance.job(host)['latest_return'])
+    job = instance.job(host)
+    until = seconds(job['latest_return'])
+    assert seconds(job['eta']) <= seconds(job['eta_latest']) <= until, 'the limit of its guest is much later'
     back = harness.until(lambda: [event for event in instance.job(host)['events'] if event['type'] == 'unparked'], 'its return')
     assert seconds(back[0]['at']) <= until + 0.5, (back, until)
 

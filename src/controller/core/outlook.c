@@ -100,11 +100,21 @@ static void refresh(struct core *core, int64_t wall_ms)
         continue;
 }
 
+/* By when a job that was parked by the rule has its GPUs again; TIME_NEVER: nothing is promised, or its
+ * return has failed. */
+static int64_t promised_return(const struct core *core, int64_t wall_ms, uint64_t job)
+{
+    int64_t until_ms = sched_latest_return(core->sched, job);
+    return until_ms > core_look_ms(core, wall_ms) ? until_ms : TIME_NEVER;
+}
+
 void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta_ms, int64_t *ret_latest_ms)
 {
     refresh(core, wall_ms);
     *ret_eta_ms = forecast_find(&core->outlook.likely, job);
     *ret_latest_ms = forecast_find(&core->outlook.latest, job);
+    int64_t promised_ms = promised_return(core, wall_ms, job);
+    *ret_latest_ms = promised_ms < *ret_latest_ms ? promised_ms : *ret_latest_ms;
     *ret_eta_ms = *ret_latest_ms < *ret_eta_ms ? *ret_latest_ms : *ret_eta_ms; // what is certain comes first
 }
 
