@@ -67,6 +67,24 @@ def test_a_short_job_has_the_gpu_of_a_long_one_which_continues_where_it_was(make
     assert (park['job'], park['park_guest']) == (int(long), int(short)), park
 
 
+def test_a_program_reads_when_it_was_parked_and_when_it_went_on(make_instance, cuda):
+    instance = start(make_instance, cuda)
+    noticed = f'{cuda.folder}/noticed'
+    script = (f'(while ! cat "$MGPU_NOTICES" >{noticed}.part 2>/dev/null || ! grep -q unpark {noticed}.part; do sleep 0.1; done; mv {noticed}.part {noticed}) & '
+              f'exec {" ".join(cuda.work())}')
+    long = instance.submit('-g', '1', *LONG, '--', 'sh', '-c', script)
+    harness.until(lambda: cuda.steps() > 0, 'the job works on its GPU')
+    assert instance.wait(instance.submit(*SHORT, '--', 'true'))['state'] == 'done'
+    await_phase(instance, long, None)
+    harness.until(lambda: os.path.exists(noticed), 'it has read that it continues')
+    with open(noticed, encoding='utf-8') as source:
+        lines = [line.split(' ', 2) for line in source]
+    host = instance.job(long)
+    times = [event['at'] for event in host['events'] if event['type'] in ('parked', 'unparked')]
+    assert [word for _, word, _ in lines] == ['park', 'unpark'], lines
+    assert all(abs(seconds(line[0]) - seconds(at)) < 1 for line, at in zip(lines, times)), (lines, times)
+
+
 @pytest.mark.parametrize('mode, options', [('asked', ()), ('never', ()), ('auto', ('--no-park',))])
 def test_a_job_is_not_parked_unless_mgpud_and_the_job_permit_it(make_instance, cuda, place, mode, options):
     instance = start(make_instance, cuda, mode)

@@ -371,16 +371,26 @@ static char *say_pipe_path(const struct message_launch *launch, const struct lau
     return xasprintf("%s/" SPOOL_PIPES_DIR "/%s", node->run_dir, name);
 }
 
-/* How its share is enforced, and the file in which it is told about it. */
+/* The file with notices to it: there from the start for a share, else made with the first one. */
+static void set_notices(
+    const struct message_launch *launch, const struct launch_node *node, struct launch_spec *ret)
+{
+    _cleanup_free_ char *path = notices_path(node->run_dir, &launch->id);
+    if (ret->gpus.count == 0)
+        return;
+    strings_set_env(&ret->gpu_env, "MGPU_NOTICES", path);
+    if (ret->share != NULL)
+        ret->notices = take_ptr(path);
+}
+
+/* How its share is enforced. */
 static int set_share(const struct message_launch *launch, const struct job_spec *job,
     const struct launch_node *node, struct launch_spec *ret, struct error *err)
 {
     int r = node->shares != NULL ? share_choose(node->shares, node->gpus, job, ret, err) : 0;
-    if (r < 0 || ret->share == NULL)
-        return r;
-    ret->notices = notices_path(node->run_dir, &launch->id);
-    strings_set_env(&ret->gpu_env, "MGPU_NOTICES", ret->notices);
-    return 0;
+    if (r == 0)
+        set_notices(launch, node, ret);
+    return r;
 }
 
 static int check(const struct launch_spec *spec, struct error *err)

@@ -41,6 +41,7 @@
 #include "agent/host/helper_rights.h"
 #include "agent/park/grant.h"
 #include "agent/park/helper.h"
+#include "agent/park/told.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -123,6 +124,7 @@ static void conclude(struct parking *parking, enum park_outcome outcome, uint64_
 {
     if (!parking->is_given_up)
         report(parking, outcome, bytes, text);
+    told_outcome(parking->parker->parts.launcher, &parking->order, outcome);
     parking->step = OVER;
 }
 
