@@ -42,5 +42,6 @@ int main(int argc, char **argv)
         return stepd_run(STDIN_FILENO, STDOUT_FILENO);
     if (program == NULL && argc > 0 && strcmp(argv[0], "check") == 0)
         return standard_output_end(slurm_check(argc, argv));
+    slurm_message_timeout();
     return standard_output_end(program == NULL ? explain() : program->run(program, argc, argv));
 }

@@ -21,7 +21,7 @@ class Slurm:
 
     def environment(self, user=None):
         user = user or self.box.client
-        return {**user.environment(), 'MGPU_SOCKET': self.box.socket, 'ASAN_OPTIONS': 'exitcode=99',
+        return {**user.environment(), 'MGPU_SOCKET': self.box.socket, 'ASAN_OPTIONS': 'exitcode=99', 'SLURM_MSG_TIMEOUT': '60',
                 'PATH': f'{self.folder}:/usr/local/bin:/usr/bin:/bin'}
 
     def run(self, *words, input=None, user=None, env=None, timeout_s=harness.DEADLINE_S, cwd=None):

@@ -35,12 +35,18 @@
 #define CONNECT_MS     30000
 #define TELL_MS        300 // an absence that is over by then is not worth a word
 
-static const char *extra_place;    // searched after the usual ones; NULL: none
+static const char *extra_place; // searched after the usual ones; NULL: none
+static int answer_usual_ms = ANSWER_WAIT_MS;
 static const char *server_command; // named in hints; NULL: mgpud
 
 void client_name_server(const char *command)
 {
     server_command = command;
+}
+
+void client_answer_within(int ms)
+{
+    answer_usual_ms = ms;
 }
 
 void client_look_also(const char *path)
@@ -445,7 +451,7 @@ static int call_once(
     int r = http == NULL ? client_connect(client, &http, err) : 0;
     if (r < 0)
         return r;
-    int wait_ms = client->answer_ms != 0 ? client->answer_ms : ANSWER_WAIT_MS;
+    int wait_ms = client->answer_ms != 0 ? client->answer_ms : answer_usual_ms;
     if (client->interrupt_fd > 0)
         http_client_interrupt_by(http, client->interrupt_fd);
     r = http_client_request(http, request, wait_ms, err);

@@ -52,6 +52,9 @@ void client_tell_absence(struct client *client, int64_t first_ms);
 void client_init(struct client *client, const char *socket, const char *host);
 void client_clear(struct client *client);
 
+/* Sets the default timeout of answers for this program. */
+void client_answer_within(int ms);
+
 /* Adds a place to search for the socket, after the default ones. */
 void client_look_also(const char *path);
 

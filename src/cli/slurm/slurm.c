@@ -11,7 +11,9 @@
 #include "base/strings.h"
 #include "cli/api/client.h"
 
-#define USAGE_STATUS 255
+#define USAGE_STATUS      255
+#define MESSAGE_TIMEOUT_S 10 // Slurm's default
+#define MILLI             1000
 
 static const char *const severities[SLURM_WORDS] = { [SLURM_ERROR] = "error: ",
     [SLURM_FATAL] = "fatal: ",
@@ -36,6 +38,15 @@ const char *slurm_away_words(const struct error *err)
     if (err->code == -ETIMEDOUT)
         return "Socket timed out on send/recv operation";
     return client_is_away(err) ? "Unable to contact slurm controller (connect failure)" : NULL;
+}
+
+void slurm_message_timeout(void)
+{
+    const char *text = getenv("SLURM_MSG_TIMEOUT");
+    int64_t seconds = MESSAGE_TIMEOUT_S;
+    if (text != NULL)
+        (void)parse_integer(text, "SLURM_MSG_TIMEOUT", 1, INT32_MAX / MILLI, &seconds, NULL);
+    client_answer_within((int)seconds * MILLI);
 }
 
 void slurm_umask(void)

@@ -37,6 +37,9 @@ int slurm_check_operands(int argc, char **argv, int first, struct error *err);
  * message that clients look for: "slurm_load_jobs error: Unable to contact slurm controller". */
 int slurm_fail_load(const char *what, const struct error *err);
 
+/* Answers of mgpud are waited for as long as those of slurmctld: 10 s, or SLURM_MSG_TIMEOUT. */
+void slurm_message_timeout(void);
+
 /* Takes SLURM_UMASK over, if it is set: files of the job are created with it. */
 void slurm_umask(void);
 

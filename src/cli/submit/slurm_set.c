@@ -534,3 +534,13 @@ SETTER(kill)
     ((struct slurm_job *)target)->is_killed_on_exit = value == NULL || strcmp(value, "0") != 0;
     return 0;
 }
+
+SETTER(message_timeout)
+{
+    int64_t seconds = 0;
+    (void)target;
+    if (parse_integer(value, option->name, 1, INT32_MAX / 1000, &seconds, NULL) < 0)
+        return slurm_bad_number(option, value, err);
+    client_answer_within((int)seconds * 1000);
+    return 0;
+}

@@ -22,6 +22,7 @@ slurm_set_fn slurm_set_least_time;
 slurm_set_fn slurm_set_licenses;
 slurm_set_fn slurm_set_mail_type;
 slurm_set_fn slurm_set_memory;
+slurm_set_fn slurm_set_message_timeout;
 slurm_set_fn slurm_set_moment;
 slurm_set_fn slurm_set_mounts;
 slurm_set_fn slurm_set_nice;
