@@ -59,8 +59,9 @@ static void a_narrow_screen_lacks_the_time_before_the_reason(void **state)
         size_t width;
         const char *first;
     } expected[] = {
-        { 60, "ID  NAME   STATE      TIME        WHY / COMMAND\n" },
-        { 48, "ID  NAME   STATE      TIME        WHY / COMMAND\n" },
+        { 100, "ID  NAME   STATE      TIME        WHY / COMMAND\n" },
+        { 60, "ID  NAME   STATE      TIME   WHY / COMMAND\n" },
+        { 42, "ID  NAME   STATE      TIME   WHY / COMMAND\n" },
         { 36, "ID  NAME   STATE      WHY / COMMAND\n" },
         { 24, "ID  NAME   STATE\n" },
     };

@@ -138,10 +138,10 @@ static void the_picture_of_80x24(void **state)
         "│ 1 ‖                                -     -/24G            paused: fan        │\n"
         "└──────────────────────────────────────────────────────────────────────────────┘\n"
         "┌2 Jobs 3 [all]──────────────────────────────────────────────[sort: state,turn]┐\n"
-        "│  ID USER NAME       STATE     GPUS TIME       LEFT   WHY                     │\n"
-        "│●  1 ana  train      running   :0   30m00s     30m00s python t.py             │\n"
-        "│◌  2 me   eval       queued #1 ×2   wait 1m00s -      not enough              │\n"
-        "│✗  3 bo   \\x1b[2Jbad failed    ×0   1m00s      -      exit 3                  │\n";
+        "│  ID USER NAME       STATE     GPUS TIME   LEFT   WHY                         │\n"
+        "│●  1 ana  train      running   :0   30m00s 30m00s python t.py                 │\n"
+        "│◌  2 me   eval       queued #1 ×2   1m00s  -      not enough                  │\n"
+        "│✗  3 bo   \\x1b[2Jbad failed    ×0   1m00s  -      exit 3                      │\n";
     _cleanup_free_ char *text = draw(top_of(state), 80, 24);
     char *end = strstr(text, "exit 3");
     assert_non_null(end);
