@@ -5,6 +5,7 @@ up and process 1 reaps nothing, as in many containers. From there to the first j
 import fcntl
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -73,6 +74,13 @@ def test_make_run_waits_for_another_apt_and_shows_jobs(bare):
     assert 'make deb && apt install ./dist/mgpu_*.deb' in said[said.index('Done.'):], said
     assert 'python3-torch' not in said
     assert bare.machine.sh('ls -d /tmp/mgpu-demo-*', check=False).returncode != 0
+
+
+def test_the_short_tests_pass_on_what_was_built(bare):
+    said = bare.type('make check QUICK=1')
+    counted = re.search(r'^(\d+) passed, 0 failed(?:, (\d+) skipped)?$', said, re.M)
+    assert counted and int(counted[1]) > 1000 and int(counted[2] or 0) < 50, said[-3000:]
+    assert 'python3-torch' not in said and 'LEFT OUT' in said, said[-3000:]
 
 
 def test_make_deb_builds_packages(bare):
