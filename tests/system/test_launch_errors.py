@@ -260,6 +260,17 @@ def test_what_will_fail_is_told_at_submit(box, place, words, warning):
     assert box.mgpu('submit', '-q', '--hold', '-g', '0', *words, cwd=place).err == ''
 
 
+@pytest.mark.parametrize(('name', 'text', 'command'), [
+    ('train.py', 'print(1)\n', 'python3 ./train.py'), ('fit.R', 'print(1)\n', 'Rscript ./fit.R'), ('run.jl', '#MGPU -t 1h\nprint(1)\n', 'julia ./run.jl'),
+    ('good.py', '#!/usr/bin/python3\nprint(1)\n', None), ('job.sh', 'echo ran\n', None), ('job', 'echo ran\n', None)])
+def test_a_script_that_sh_would_run_and_is_of_another_language_is_told(box, place, name, text, command):
+    with open(f'{place}/{name}', 'w', encoding='ascii') as out:
+        out.write(text)
+    os.chmod(f'{place}/{name}', 0o777)  # the submitter may write to it, so its text is sent
+    done = box.mgpu('submit', '--hold', '-g', '0', f'./{name}', cwd=place)
+    assert done.code == 0 and done.err == (f'mgpu: warning: ./{name} names no interpreter; to run it: {command}\n' if command else ''), done
+
+
 @pytest.mark.parametrize(('before', 'words', 'strays', 'line'), [
     ([], ['python3', '-c', 'pass', '-g', '2'], '-g 2', '-g 2 -- python3 -c pass'),
     (['-J', 'a b'], ['true', '-g2', 'x'], '-g2', "-J 'a b' -g2 -- true x"),

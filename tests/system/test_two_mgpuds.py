@@ -162,3 +162,23 @@ def test_a_command_on_a_terminal_names_the_one_it_asks(make_instance, place, som
     assert 'another' not in done.stderr, done
     box.stop()
     assert 'another' not in screen_of([*before, 'ps'], env, root)
+
+
+STALE_SOCKET = 'import os, socket; place = os.environ["XDG_RUNTIME_DIR"] + "/mgpu"; os.makedirs(place, 0o700); socket.socket(socket.AF_UNIX).bind(place + "/mgpud.sock")'
+
+
+def test_a_user_whose_own_mgpud_was_stopped_is_told_to_start_that(make_instance, tmp_path):
+    user = make_instance(start=False).client
+    os.chmod(tmp_path, 0o777)
+    environment = {**user.environment(), 'XDG_RUNTIME_DIR': str(tmp_path), 'HOME': str(tmp_path)}
+    environment.pop('MGPU_SOCKET', None)
+
+    def run(*command):
+        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=harness.DEADLINE_S, cwd='/', env=environment,
+                              stdin=subprocess.DEVNULL, **user.popen_arguments())
+    if user.uid == 0:
+        pytest.skip('needs a user who is not root')
+    assert run('/usr/bin/python3', '-c', STALE_SOCKET).returncode == 0
+    done = run(f'{harness.programs()}/mgpu', 'ps')
+    assert done.returncode != 0, done
+    assert 'your own mgpud is not running: mgpud --detach' in done.stderr and 'systemctl' not in done.stderr, done

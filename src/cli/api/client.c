@@ -171,8 +171,25 @@ static int connect_to(const struct client *client, const char *path, struct http
     return 0;
 }
 
+/* Whether this user, who is not root, has had an mgpud: its socket is left. */
+static bool had_own_mgpud(void)
+{
+    const struct client nothing_asked = { 0 };
+    _cleanup_strings_ struct strings places = { 0 };
+    struct stat st;
+    client_places(&nothing_asked, &places);
+    for (size_t i = 0; i < places.count && geteuid() != 0; i++)
+        if (stat(places.items[i], &st) == 0 && S_ISSOCK(st.st_mode) && st.st_uid == geteuid())
+            return true;
+    return false;
+}
+
 const char *client_absence_hint(void)
 {
+    if (had_own_mgpud())
+        return "your own mgpud is not running: mgpud --detach, with its options, starts it again; jobs are "
+               "not "
+               "affected while it is down";
     return system_mgpud_trace() != NULL
                ? "see systemctl status mgpud: this machine has one for all users, and jobs are not "
                  "affected while it is down"

@@ -227,19 +227,32 @@ static bool has_byte_order_mark(const char *path)
     return n > 0 && (text_mark_length(head, (size_t)n) > 0 || text_mark_is_wide(head, (size_t)n));
 }
 
-/* The command that runs a file of Python which names no interpreter, or NULL. */
-static char *python_command(const char *path)
+/* The command that runs a file of a language which names no interpreter, or NULL. */
+static char *interpreter_command(const char *path)
 {
-    static const char suffix[] = ".py";
+    static const struct {
+        const char *suffix, *interpreter;
+    } rows[] = { { ".py", "python3" }, { ".R", "Rscript" }, { ".jl", "julia" }, { ".pl", "perl" },
+        { ".rb", "ruby" }, { ".js", "node" } };
+    const char *dot = strrchr(path, '.'), *interpreter = NULL;
     char first[2] = "";
-    size_t length = strlen(path);
-    if (length <= strlen(suffix) || strcmp(path + length - strlen(suffix), suffix) != 0)
+    for (size_t i = 0; dot != NULL && dot > path && dot[-1] != '/' && i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strcmp(dot, rows[i].suffix) == 0)
+            interpreter = rows[i].interpreter;
+    if (interpreter == NULL)
         return NULL;
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd >= 0 && read(fd, first, sizeof(first)) == (ssize_t)sizeof(first) && memcmp(first, "#!", 2) == 0)
         return NULL;
     _cleanup_free_ char *name = shown(path);
-    return xasprintf("python3 %s", name);
+    return xasprintf("%s %s", interpreter, name);
+}
+
+void submit_check_interpreter(const struct call *call, const char *path)
+{
+    _cleanup_free_ char *command = call->is_quiet ? NULL : interpreter_command(path), *name = shown(path);
+    if (command != NULL)
+        talk_line("warning: %s names no interpreter; to run it: %s", name, command);
 }
 
 /* The path of a program that is named by it. */
@@ -248,11 +261,11 @@ static void check_path(const struct submit_options *options, const char *word)
     _cleanup_free_ char *path = from_directory(options, word), *name = shown(path);
     struct stat st;
     bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode);
-    _cleanup_free_ char *python = is_file ? python_command(path) : NULL;
+    _cleanup_free_ char *by = is_file ? interpreter_command(path) : NULL;
     if (stat(path, &st) < 0 && errno == ENOENT)
         talk_line("warning: no such file: %s", name);
-    else if (python != NULL)
-        talk_line("warning: %s names no interpreter; to run it: %s", name, python);
+    else if (by != NULL)
+        talk_line("warning: %s names no interpreter; to run it: %s", name, by);
     else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         talk_line("warning: %s is a directory", name);
     else if (stat(path, &st) == 0 && access(path, X_OK) < 0)
@@ -283,13 +296,13 @@ static void check_name(const struct submit_options *options, const char *word)
         return;
     }
     bool is_file = stat(file, &st) == 0 && S_ISREG(st.st_mode);
-    _cleanup_free_ char *python = is_file ? python_command(file) : NULL;
+    _cleanup_free_ char *by = is_file ? interpreter_command(file) : NULL;
     if (!is_file && strcmp(word, "python") == 0 && script_find_in_path("python3", directory, false))
         talk_line("warning: python: command not found in PATH; python3 is there");
     else if (!is_file)
         talk_line("warning: %s: command not found in PATH", name);
-    else if (python != NULL)
-        talk_line("warning: %s is not in PATH; to run it: %s", name, python);
+    else if (by != NULL)
+        talk_line("warning: %s is not in PATH; to run it: %s", name, by);
     else if (access(file, X_OK) == 0)
         talk_line("warning: %s is not in PATH; to run the file in the job's directory, use ./%s", name, name);
     else

@@ -18,3 +18,7 @@ void submit_check(const struct call *call, const json_t *command);
 /* Says so if the `begin` of these members of a request has passed, and warns about a `gpu_mem` that is too
  * small for any program. Prints nothing with --quiet. */
 void submit_check_ask(const struct call *call, const json_t *ask);
+
+/* Warns about the file of a script that /bin/sh would run, as it names no interpreter, though its name says
+ * that it is of another language. */
+void submit_check_interpreter(const struct call *call, const char *path);

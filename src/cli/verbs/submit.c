@@ -73,6 +73,8 @@ static int add_script(
         r = script_check(script, options->is_in_place, err);
     if (r == 0 && !options->is_in_place)
         r = script_read(script, call, err);
+    if (r == 0 && script->text != NULL)
+        submit_check_interpreter(call, script->path);
     if (r == 0 && !call->is_quiet)
         slurm_notes_tell(script, options->ask);
     if (r == 0)
