@@ -21,7 +21,7 @@ char *setup_text_make(const struct setup_wishes *wishes);
 
 /*
  * Text for `sh` that prints a line about each of --module and --conda which cannot be had on this machine,
- * and about nothing that only conda or the modules themselves could tell. NULL: there is nothing to check. The
- * caller frees it.
+ * and about nothing that only conda or the modules themselves could tell. NULL: there is nothing to check.
+ * The caller frees it.
  */
 char *setup_text_check(const struct setup_wishes *wishes);
