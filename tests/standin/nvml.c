@@ -26,6 +26,8 @@
  *   numa I NODE              memory of GPU I is a NUMA node of the machine
  *   delay MS                 a measuring call takes MS milliseconds
  *   delay_gpu I MS           one for GPU I takes MS
+ *   time FUNCTION US         that function takes US microseconds, nvmlInit_v2 and those for a GPU
+ *   starting MS              a measuring call takes MS more while a program that uses CUDA's stand-in starts
  *   open I MS                the first handle of GPU I takes MS in each process
  *   serial 1                 calls that take time wait for each other, in all processes
  *   link I J                 an NVLink from GPU I to GPU J; J may be no GPU: a switch; 99: not known
@@ -40,7 +42,8 @@
  *   still 1                  the file is never read again by this process, for benchmarks
  *
  * Programs that use the stand-in for CUDA (tests/standin/cuda.c) leave files cuda.PID beside the library:
- * while such a process exists and is not parked, it is in the list of its GPU, and its memory is used. With
+ * while such a process exists and is not parked, it is in the list of its GPU, and its memory is used. Of one
+ * that has ended and is not reaped the memory is 0 already, as the H200's driver has it. With
  * MGPU_NVML_STANDIN there are none: the state file may be in a folder with thousands of others, which each
  * call would list.
  *
@@ -71,6 +74,7 @@
 #define PROCESSES_MAX     2048
 #define EVENTS_MAX        64
 #define FAILS_MAX         16
+#define TIMES_MAX         32
 #define BAD_ARGUMENT      2
 #define NOT_SUPPORTED     3
 #define NOT_FOUND         6
@@ -120,6 +124,11 @@ struct fail {
     int code;
 };
 
+struct duration {
+    char function[64];
+    unsigned int us;
+};
+
 struct hanging {
     char function[64];
     unsigned int gpu;
@@ -127,7 +136,8 @@ struct hanging {
 
 struct machine {
     int init, is_hanging, is_init_hanging, is_still, is_serial;
-    unsigned int delay_ms;
+    unsigned int delay_ms, starting_ms, n_starting, n_times;
+    struct duration times[TIMES_MAX];
     unsigned int order[GPUS_MAX], n_listed; // only with a line `order`
     int has_order;
     unsigned int n_links, n_processes, n_xids, n_fails, process_bytes;
@@ -303,6 +313,10 @@ static void read_line(struct machine *machine, const char *line)
         machine->xids[machine->n_xids++] = xid;
     if (sscanf(line, "fail %63s %d", fail.function, &fail.code) == 2 && machine->n_fails < FAILS_MAX)
         machine->fails[machine->n_fails++] = fail;
+    struct duration duration = { 0 };
+    if (sscanf(line, "time %63s %u", duration.function, &duration.us) == 2 && machine->n_times < TIMES_MAX)
+        machine->times[machine->n_times++] = duration;
+    (void)sscanf(line, "starting %u", &machine->starting_ms);
     (void)sscanf(line, "hang_in %63s %u", machine->hanging.function, &machine->hanging.gpu);
     (void)sscanf(line, "driver %63s", machine->driver);
     (void)sscanf(line, "init %d", &machine->init);
@@ -351,6 +365,28 @@ static int is_parked(const char *folder, unsigned int pid)
     return is_saved;
 }
 
+/* Such a process is still listed, and its memory is free. */
+static int has_ended(unsigned int pid)
+{
+    char path[64], text[512];
+    (void)snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        (void)close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *end = strrchr(text, ')');
+    return end != NULL && end[1] == ' ' && (end[2] == 'Z' || end[2] == 'X');
+}
+
+/* cuda.start.PID is there while a program starts. */
+static void read_start(struct machine *machine, const char *name)
+{
+    unsigned int pid = 0;
+    if (sscanf(name, "cuda.start.%u", &pid) == 1 && (kill((pid_t)pid, 0) == 0 || errno == EPERM))
+        machine->n_starting++;
+}
+
 /* A program that uses CUDA's stand-in: "UUID MIB" in cuda.PID. */
 static void read_use(struct machine *machine, const char *folder, const char *name)
 {
@@ -365,6 +401,7 @@ static void read_use(struct machine *machine, const char *folder, const char *na
         return;
     int n = fscanf(file, "%63s %u", uuid, &mib);
     (void)fclose(file);
+    mib = has_ended(pid) ? 0 : mib;
     for (unsigned int i = 0; n == 2 && i < machine->count; i++) {
         if (strcmp(machine->gpus[i].uuid, uuid) != 0 || machine->n_processes == PROCESSES_MAX)
             continue;
@@ -391,8 +428,10 @@ static void read_uses(struct machine *machine)
     if (dir == NULL)
         return;
     for (const struct dirent *entry; (entry = readdir(dir)) != NULL;)
-        if (strncmp(entry->d_name, "cuda.", strlen("cuda.")) == 0)
+        if (strncmp(entry->d_name, "cuda.", strlen("cuda.")) == 0) {
             read_use(machine, folder, entry->d_name);
+            read_start(machine, entry->d_name);
+        }
     (void)closedir(dir);
 }
 
@@ -490,6 +529,17 @@ static void spend(const struct machine *machine, unsigned int ms)
         (void)close(lock);
 }
 
+/* What the lines `time` say of that function. */
+static void spend_in(const struct machine *machine, const char *function)
+{
+    for (unsigned int i = 0; i < machine->n_times; i++)
+        if (strcmp(machine->times[i].function, function) == 0) {
+            const struct timespec time = { .tv_sec = machine->times[i].us / 1000000,
+                .tv_nsec = machine->times[i].us % 1000000 * 1000L };
+            (void)nanosleep(&time, NULL);
+        }
+}
+
 /* A handle is the number of the GPU's line plus one. Returns NVML's code. */
 /* The number of an instance's line; INSTANCES_MAX: the handle is that of a GPU, or of no instance now. */
 static unsigned int find_instance(const struct machine *machine, const void *device)
@@ -558,6 +608,9 @@ static int find_in(
         return NOT_SUPPORTED;
     if (is_measuring)
         spend(machine, gpu->delay_ms > 0 ? gpu->delay_ms : machine->delay_ms);
+    if (is_measuring && machine->n_starting > 0)
+        spend(machine, machine->starting_ms);
+    spend_in(machine, function);
     if (is_measuring && gpu->is_lost)
         return LOST;
     if (is_measuring && gpu->code != 0)
@@ -600,6 +653,7 @@ static int open_gpu(const char *function, unsigned int i, void **device)
         return machine.gpus[i].handle_code;
     if (!is_open[i]) {
         spend(&machine, machine.gpus[i].open_ms);
+        spend_in(&machine, function);
         (void)snprintf(suffix, sizeof(suffix), ".gpu%u", i);
         gpu_fds[i] = open_file(suffix);
     }
@@ -637,6 +691,8 @@ static int start(void)
     const struct timespec pause_time = { .tv_nsec = POLL_NS };
     for (; machine.is_init_hanging; machine = look())
         (void)nanosleep(&pause_time, NULL);
+    if (driver_fd < 0)
+        spend_in(&machine, "nvmlInit_v2");
     if (machine.init == 0 && driver_fd < 0)
         driver_fd = open_file(".ctl");
     return machine.init;
