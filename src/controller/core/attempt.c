@@ -95,8 +95,16 @@ static char *fault_text(const struct core *core, const struct job *job)
     return text != NULL ? text : lost_text(job);
 }
 
-/* The attempt has ended. A preempted job is requeued, unless it ended by itself; so is one that requested a
- * requeue after such an end. */
+/* A job that mgpu preempts may have done its work when it ends by itself; one that a user requeued goes back
+ * however it ends: a job that requeues itself exits right after it has asked for that. */
+static bool is_to_go_back(const struct job *job, enum job_end end)
+{
+    bool is_own_end = end != END_CANCELLED && end != END_UNKNOWN && end != END_REBOOT && end != END_NODE_LOST;
+    return job->is_requeued && (!is_own_end || job_run(job)->requeue_cause == REQUEUE_ASKED);
+}
+
+/* The attempt has ended. A job that is to go back is requeued; so is one that requested a requeue after such
+ * an end. */
 static void end_attempt(struct core *core, struct core_entry *entry, struct job_event *event)
 {
     const struct job *job = entry->job;
@@ -121,9 +129,7 @@ static void end_attempt(struct core *core, struct core_entry *entry, struct job_
     event->text = why != NULL ? why : text;
     event->wall_ms = core->now_ms;
     bound_start(core, job, event);
-    bool is_own_end = event->end != END_CANCELLED && event->end != END_UNKNOWN && event->end != END_REBOOT &&
-                      event->end != END_NODE_LOST;
-    bool goes_back = job->is_requeued && !is_own_end;
+    bool goes_back = is_to_go_back(job, event->end);
     uint32_t jitter = (uint32_t)(core->effects.random(core->effects.arg) % (RETRY_JITTER_MAX + 1));
     if (goes_back)
         event->cause = job_run(job)->requeue_cause;
