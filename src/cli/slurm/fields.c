@@ -160,8 +160,9 @@ TEXT(array_task_id)
         return number(field_integer(job, "array_index", 0));
     if (!field_is_known(job, "array_left"))
         return xstrdup("N/A");
-    _cleanup_free_ char *left = plain_list(field_text(job, "array_left"));
     const char *all = field_text(job, "array"), *percent = all != NULL ? strchr(all, '%') : NULL;
+    bool is_whole = field_is(job, "array_left", "") && all != NULL; // cancelled before it began
+    _cleanup_free_ char *left = plain_list(is_whole ? all : field_text(job, "array_left"));
     return xasprintf("%s%s", left, percent != NULL ? percent : "");
 }
 

@@ -343,6 +343,53 @@ static json_t *sift(const struct slurm_query *query, json_t *jobs)
     return ret;
 }
 
+/* The indexes of the array that are no jobs among these; NULL: those that are missing are not known to have
+ * been cancelled before they started. The caller frees it. */
+static char *never_started(const json_t *array, const json_t *jobs)
+{
+    const json_t *elements = json_object_get(array, "elements"), *job = NULL;
+    int64_t missing = field_integer(elements, "all", 0), cancelled = field_integer(elements, "cancelled", 0);
+    size_t index = 0;
+    json_array_foreach(
+        jobs, index, job) if (field_integer(job, "array_job", 0) == field_integer(array, "id", -1))
+    {
+        missing--;
+        cancelled -= field_is(job, "state", "cancelled");
+    }
+    if (missing <= 0 || missing != cancelled)
+        return NULL;
+    char *left = array_indexes(field_text(array, "array"));
+    json_array_foreach(jobs, index,
+        job) if (left != NULL && field_integer(job, "array_job", 0) == field_integer(array, "id", -1))
+    {
+        char *rest = array_without(left, (uint32_t)field_integer(job, "array_index", 0));
+        free(left);
+        left = rest;
+    }
+    return left;
+}
+
+/* Elements that were cancelled while they waited have never been jobs: they are a line of their array, as in
+ * Slurm. A client that has asked for them by their index must find them. */
+static void keep_cancelled(json_t *jobs)
+{
+    size_t index = 0;
+    json_t *job = NULL;
+    json_array_foreach(jobs, index, job)
+    {
+        bool is_over = field_is_known(job, "ended_at");
+        if (!is_over || !is_shell(job) ||
+            field_integer(json_object_get(job, "elements"), "cancelled", 0) == 0)
+            continue;
+        _cleanup_free_ char *left = never_started(job, jobs);
+        if (left == NULL || left[0] == '\0')
+            continue;
+        (void)json_object_set_new(job, "array_left", json_string(left));
+        (void)json_object_set_new(job, "state", json_string("cancelled"));
+        (void)json_object_set_new(job, "ended_by", json_string("cancelled"));
+    }
+}
+
 int slurm_jobs_get(struct client *client, const struct slurm_query *query, json_t **ret, struct error *err)
 {
     _cleanup_json_ json_t *jobs = json_array();
@@ -363,8 +410,10 @@ int slurm_jobs_get(struct client *client, const struct slurm_query *query, json_
         }
         r = get(client, text.length > 0 ? buffer_text(&text) : "", jobs, err);
     }
-    if (r == 0)
+    if (r == 0) {
+        keep_cancelled(jobs);
         *ret = sift(query, jobs);
+    }
     return r;
 }
 

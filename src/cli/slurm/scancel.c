@@ -171,8 +171,8 @@ static bool is_confirmed(struct client *client, const struct scancel *scancel, c
             return true; // it is refused below
         job = found;
     }
-    if (slurm_state_of(job)->is_over) { // there is nothing to ask
-        (void)error_set(err, -EALREADY, "Job/step already completing or completed");
+    if (slurm_state_of(job)->is_over) {                              // there is nothing to ask
+        (void)error_set(err, -EALREADY, "Invalid job id specified"); // Slurm's words, of one that has ended
         return false;
     }
     _cleanup_free_ char *partition = slurm_text_partition(job, 0), *name = slurm_text_name(job, 0);
@@ -302,6 +302,7 @@ int slurm_run_scancel(const struct slurm_program *program, int argc, char **argv
         slurm_ids_clear(&scancel.ids);
         return slurm_fail(program, &err);
     }
+    slurm_outlive_own_end();
     client_init(&client, NULL, NULL);
     int status =
         has_filter(&scancel) ? end_found(&client, program, &scancel) : end_listed(&client, program, &scancel);

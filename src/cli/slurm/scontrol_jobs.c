@@ -54,6 +54,7 @@ int scontrol_act(
 {
     _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
     const char *wrong = NULL;
+    slurm_outlive_own_end();
     int status = 0, r = parse_all(client, argc, argv, &ids, &wrong);
     if (r == -ENOENT) {
         (void)fprintf(stderr, "Invalid job id specified for job %s\n", wrong);

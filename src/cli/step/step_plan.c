@@ -56,9 +56,9 @@ static int choose_nodes(struct step *step, const struct strings *all, struct err
         count = wanted.count;
     if (is_fewer)
         count = (size_t)job->tasks;
-    if (job->nodes > 0 && count > all->count)
-        (void)fprintf(stderr, "srun: error: Only allocated %zu nodes asked for %zu\n", all->count, count);
-    else if (job->relative > 0 && first + count > all->count)
+    if (job->nodes > 0 && job->relative <= 0 && count > all->count)
+        return error_set(err, -EINVAL, "Only allocated %zu nodes asked for %zu", all->count, count);
+    if (job->relative > 0 && first + count > all->count)
         return error_set(err, -EINVAL,
             "--relative and --nodes option incompatible with count of allocated nodes (%zu+%zu>%zu)", first,
             count, all->count);

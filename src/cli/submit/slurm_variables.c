@@ -2,6 +2,7 @@
 /* Variables by which a job can read the options that it was submitted with: those of sbatch(1) and srun(1)
  * that have the text of the option. Others are numbers of the job, which its node knows (slurm_env.c). */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +16,14 @@
 
 static const struct {
     const char *option, *variable;
+    bool is_of_batch; // sbatch alone sets it, for the steps of the script
 } shown[] = {
+    { "acctg-freq", "SLURM_ACCTG_FREQ", true },
     { "cpu-bind", "SLURM_CPU_BIND" },
     { "cpu-freq", "SLURM_CPU_FREQ_REQ" },
     { "dependency", "SLURM_JOB_DEPENDENCY" },
     { "distribution", "SLURM_DISTRIBUTION" },
-    { "export", "SLURM_EXPORT_ENV" },
+    { "export", "SLURM_EXPORT_ENV", true },
     { "gpu-bind", "SLURM_GPU_BIND" },
     { "gpu-freq", "SLURM_GPU_FREQ" },
     { "gpus", "SLURM_GPUS" },
@@ -29,8 +32,10 @@ static const struct {
     { "gpus-per-task", "SLURM_GPUS_PER_TASK" },
     { "hint", "SLURM_HINT" },
     { "mem-bind", "SLURM_MEM_BIND" },
+    { "network", "SLURM_NETWORK", true },
     { "ntasks-per-core", "SLURM_NTASKS_PER_CORE" },
     { "ntasks-per-socket", "SLURM_NTASKS_PER_SOCKET" },
+    { "open-mode", "SLURM_OPEN_MODE", true },
     { "overcommit", "SLURM_OVERCOMMIT" },
     { "profile", "SLURM_PROFILE" },
     { "threads-per-core", "SLURM_THREADS_PER_CORE" },
@@ -130,8 +135,7 @@ void slurm_job_show(const struct slurm_reading *reading, const struct slurm_opti
     define(job, option->name, value);
     bool is_batch = reading->program->bit == SLURM_SBATCH;
     for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
-        if (strcmp(shown[i].option, option->name) == 0 &&
-            (is_batch || strcmp(option->name, "export") != 0)) // of srun it is for its own tasks
+        if (strcmp(shown[i].option, option->name) == 0 && (is_batch || !shown[i].is_of_batch))
             strings_set_env(&job->submit.env, shown[i].variable, value != NULL ? value : "1");
     if (is_batch && strcmp(option->name, "mem-bind") == 0 && value != NULL)
         strings_set_env(&job->submit.env, "SBATCH_MEM_BIND", value);

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""submitit's use of Slurm, from the file for sbatch to checkpoints that requeue themselves (submitit_client.py), five at a time."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+import slurm
+import submitit_client
+
+AT_ONCE = 5
+
+
+@pytest.fixture
+def cluster(box, place):
+    return slurm.Slurm(box, place)
+
+
+def start(cluster, scenario, number):
+    program = f'{cluster.place}/submitit_client.py'
+    if not os.path.exists(program):
+        shutil.copyfile(submitit_client.__file__, program)  # the checkout may be closed to users
+        os.chmod(program, 0o644)
+    return subprocess.Popen([sys.executable, program, scenario, f'{cluster.place}/{number}'], cwd=cluster.place, env=cluster.environment(),
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            **cluster.box.client.popen_arguments())
+
+
+def finish(clients):
+    said = [client.communicate(timeout=2 * submitit_client.DEADLINE_S)[0] for client in clients]
+    failed = [text for client, text in zip(clients, said) if client.returncode != 0]
+    assert not failed, f'{len(failed)} of {len(clients)}:\n' + '\n'.join(failed)
+
+
+@pytest.mark.parametrize('scenario', [name for name in submitit_client.SCENARIOS if name != 'a_restart'])
+def test_submitit_gets_its_results(cluster, scenario):
+    finish([start(cluster, scenario, number) for number in range(AT_ONCE)])
+
+
+def test_submitit_loses_nothing_in_a_restart_of_mgpud(cluster):
+    clients = [start(cluster, 'a_restart', number) for number in range(2)]
+    cluster.box.await_news(lambda: all(os.path.exists(f'{cluster.place}/{number}/restart') for number in range(2)))
+    cluster.box.restart()
+    for number in range(2):
+        path = pathlib.Path(f'{cluster.place}/{number}/restarted')
+        with cluster.box.client.acting():
+            path.touch()
+    finish(clients)
