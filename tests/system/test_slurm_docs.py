@@ -88,6 +88,15 @@ def test_scripts_are_checked_for_what_differs(tmp_path):
     assert check('whole')[0] == 1 and check('nosuch')[0] == 1
 
 
+def test_commands_without_a_counterpart_name_what_to_use_instead():
+    for name, instead in (('strigger', 'mgpu submit --notify'), ('sview', 'mgpu top'), ('scrontab', 'crontab(1)')):
+        for words in ([], ['-l'], ['--set', '--jobid=1']):
+            done = subprocess.run([f'{harness.programs()}/mgpu-slurm', name, *words], capture_output=True, text=True, check=False)
+            assert done.returncode == 1 and done.stdout == '', done
+            assert done.stderr.startswith(f'{name}: error: ') and instead in done.stderr, done
+        assert call(name, '--version') == 'slurm 22.05.8\n'
+
+
 def test_the_page_has_each_difference_that_is_a_decision():
     page = (pathlib.Path(__file__).parents[2] / 'docs' / 'slurm.md').read_text(encoding='utf-8')
     missing = {row.reason for row in slurm_judge.rows() if row.reason and not row.is_open and f': {row.reason}.' not in page}

@@ -3,10 +3,32 @@
 #include "cli/slurm/programs.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "cli/slurm/slurm.h"
 #include "cli/submit/slurm_job.h"
+
+/* What has no counterpart, and what to use instead. */
+static int run_refused(const struct slurm_program *program, int argc, char **argv)
+{
+    static const struct {
+        const char *name, *sentence;
+    } refusals[] = {
+        { "strigger", "there are no triggers: sbatch --mail-type and mgpu submit --notify tell of a job, and "
+                      "mgpu wait ends with it" },
+        { "sview", "there is no window: mgpu top shows jobs and GPUs on the terminal, and mgpu web in a "
+                   "browser" },
+        { "scrontab", "mgpud submits no jobs at fixed times: call sbatch from crontab(1) or a timer of "
+                      "systemd, or use sbatch --begin" },
+    };
+    if (slurm_options_answer(program, argc, argv))
+        return 0;
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+        if (strcmp(refusals[i].name, program->name) == 0)
+            (void)fprintf(stderr, "%s: error: %s\n", program->name, refusals[i].sentence);
+    return 1;
+}
 
 const struct slurm_program slurm_programs[] = {
     { "sbatch", SLURM_SBATCH, "[OPTIONS] script [args...]", "Submit a script as a job", slurm_submit_options,
@@ -42,6 +64,9 @@ const struct slurm_program slurm_programs[] = {
         slurm_sbcast_options, slurm_run_other },
     { "slurmrestd", SLURM_RESTD, "[OPTIONS] [unix:/path/to/socket]", "Answer the REST API of Slurm",
         slurm_restd_options, slurm_run_restd },
+    { "strigger", 0, "", "Name what tells of the end of a job", NULL, run_refused },
+    { "sview", 0, "", "Name what shows jobs on a screen", NULL, run_refused },
+    { "scrontab", 0, "", "Name what submits at fixed times", NULL, run_refused },
     { 0 },
 };
 

@@ -39,6 +39,9 @@ const struct compat_name slurm_names[] = {
     { "sstat", "Slurm: show the memory of running jobs", "Slurm" },
     { "sattach", "Slurm: follow the output of a job", "Slurm" },
     { "sbcast", "Slurm: copy a file in a job", "Slurm" },
+    { "strigger", "Slurm: refused, with what to use instead", "Slurm" },
+    { "sview", "Slurm: refused, with what to use instead", "Slurm" },
+    { "scrontab", "Slurm: refused, with what to use instead", "Slurm" },
     { 0 },
 };
 
