@@ -77,13 +77,14 @@ int launcher_grant(const struct launcher *launcher, const struct spool_id *id, s
     const struct record_list none = { 0 };
     struct error ignored;
     r = set_devices(launcher, id, fd, &spec.gpus, &spec, err);
-    if (r < 0)
-        (void)set_devices(launcher, id, fd, &none, &spec, &ignored);
+    if (r == 0 && (r = tell_init(fd)) < 0)
+        (void)error_set_errno(
+            err, r, "cannot tell job %llu that it has its GPUs", (unsigned long long)id->job);
+    /* An agent that has died may have opened them, too. */
+    if (r < 0 && set_devices(launcher, id, fd, &none, &spec, &ignored) < 0) {
+        (void)error_wrap(err, "the filter of its GPUs cannot be closed again");
+        r = -ENOTRECOVERABLE;
+    }
     record_clear(&launch_spec_record, &spec);
-    if (r < 0)
-        return r;
-    r = tell_init(fd);
-    return r < 0 ? error_set_errno(
-                       err, r, "cannot tell job %llu that it has its GPUs", (unsigned long long)id->job)
-                 : 0;
+    return r;
 }

@@ -15,5 +15,6 @@ int early_check(const struct launch_spec *spec, bool is_guarding, struct error *
 int early_make_entry(int dirfd);
 
 /* Gives the step the GPUs of its spec: in its device filter first, and then its processes that wait for them
- * go on. Idempotent. Returns 0 or a negative errno with a sentence. */
+ * go on. Idempotent. Returns 0, or a negative errno with a sentence: it has none of them, except with
+ * -ENOTRECOVERABLE, when nobody knows. */
 int launcher_grant(const struct launcher *launcher, const struct spool_id *id, struct error *err);

@@ -30,7 +30,8 @@ int grant_make(const struct launcher *launcher, const struct spool_id *id, uint3
                       : launcher_grant(launcher, id, err);
     entry.is_early = r < 0;
     entry.granted_ms = r < 0 ? 0 : clock_boot_ms();
-    entry.outcome = r < 0 ? PARK_REFUSED : PARK_DONE;
+    enum park_outcome refusal = r == -ENOTRECOVERABLE ? PARK_LOST : PARK_REFUSED;
+    entry.outcome = r < 0 ? refusal : PARK_DONE;
     entry.text = r < 0 ? err->message : NULL; // borrowed
     int written =
         dirfd < 0 ? dirfd : file_write_record(dirfd, SPOOL_PARK, &launch_park_record, &entry, false);

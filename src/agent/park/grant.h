@@ -12,7 +12,8 @@
 bool grant_is_due(const struct launcher *launcher, const struct spool_id *id);
 
 /* Lets it open them by that order, and writes the result into its entry. Idempotent. Returns 0 or a negative
- * errno with a sentence: it waits on. */
+ * errno with a sentence: it waits on; -ENOTRECOVERABLE: it may be able to open them already, and must end
+ * before others have them. */
 int grant_make(
     const struct launcher *launcher, const struct spool_id *id, uint32_t number, struct error *err);
 

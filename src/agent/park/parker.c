@@ -218,7 +218,8 @@ static void grant(struct parking *parking)
         leave_gpus(parking);
     else if (parts->usage != NULL)
         usage_watch_reload(parts->usage, &parking->order.id);
-    conclude(parking, r == 0 ? PARK_DONE : PARK_REFUSED, 0, r == 0 ? NULL : err.message);
+    enum park_outcome refusal = r == -ENOTRECOVERABLE ? PARK_LOST : PARK_REFUSED;
+    conclude(parking, r == 0 ? PARK_DONE : refusal, 0, r == 0 ? NULL : err.message);
 }
 
 static void help(struct parking *parking)
