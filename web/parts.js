@@ -27,7 +27,7 @@ export function progressBar(job) {
   return h('progress', { max: 1, value: job.progress, 'aria-label': `progress of job ${numberOf(job)}` });
 }
 
-const PARKED = { saving: 'being parked', parked: 'parked', waiting: 'parked, waits for its GPUs', restoring: 'returning to its GPUs' };
+const PARKED = { early: 'starting early: on the CPU, and waits for its GPUs', saving: 'being parked', parked: 'parked', waiting: 'parked, waits for its GPUs', restoring: 'returning to its GPUs' };
 
 /** Of one that mgpud has parked by itself: "parked for job 7, back by 15:40". */
 const parkRule = (job) => `parked${job.park_guest ? ` for job ${job.park_guest}` : ''}, back by ${moment(job.latest_return)}`;

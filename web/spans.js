@@ -4,7 +4,7 @@ import { isOpen } from './live.js';
 
 /** The end of a job by its time limit, which does not pass while it is parked (null: it never was); Infinity: it has none. In ms. */
 export const limitOf = (job) => {
-  const parked = job.parked_seconds ? job.parked_seconds : 0;
+  const parked = (job.parked_seconds ? job.parked_seconds : 0) + (job.early_seconds ? job.early_seconds : 0);
   return job.time_limit ? Date.parse(job.started_at) + (job.time_limit + parked) * 1000 : Infinity;
 };
 

@@ -107,6 +107,23 @@ static char *bare_busy(const json_t *row)
                         : xstrdup("");
 }
 
+static char *render_saved(const struct view *view, const json_t *job, enum color *color)
+{
+    char text[32];
+    double seconds;
+    (void)view, (void)color;
+    if (!field_measured(job, "saved_seconds", &seconds))
+        return xstrdup("-");
+    format_duration((int64_t)(seconds * 1000), text, sizeof(text));
+    return xstrdup(text);
+}
+
+static char *bare_saved(const json_t *job)
+{
+    double seconds;
+    return field_measured(job, "saved_seconds", &seconds) ? xasprintf("%.3f", seconds) : xstrdup("");
+}
+
 static const struct list_column own_columns[] = {
     { "end", "END", "how it ended, as one word", "ended_by", false, 0, render_end },
     { "gpu_hours", "GPU-H", "GPU-hours allocated", "gpu_seconds", true, 0, render_held, NULL, LIST_HOUR_S },
@@ -115,6 +132,8 @@ static const struct list_column own_columns[] = {
         LIST_HOUR_S },
     { "wasted", "WASTED", "GPU-hours allocated but not used", "gpu_seconds_wasted", true, 0, render_wasted,
         NULL, LIST_HOUR_S },
+    { "saved", "SAVED", "time that its GPUs were spared by its early start", NULL, true, 0, render_saved,
+        bare_saved },
     { "gpu_peak", "GPU PEAK", "peak memory of one GPU", NULL, true, 0, render_gpu_peak, bare_gpu_peak },
     { "memory", "MEM PEAK", "peak host memory", NULL, true, 0, render_peak, bare_peak },
     { 0 },
