@@ -426,6 +426,65 @@ def test_its_limit_can_be_edited_while_it_waits(stage, gate, nodes):  # noqa: F8
     assert (ended['state'], ended['time_limit_s']) == ('done', 1800), ended
 
 
+# --- edges ---
+
+def test_a_set_user_id_program_in_it_works_as_ever(stage, gate, nodes):  # noqa: F811
+    instance, _ = stage
+    job = instance.post_job(command(nodes, 'import subprocess', 'print(subprocess.run(["/usr/bin/passwd", "-S"], stdout='
+                                    'subprocess.DEVNULL, check=False).returncode, flush=True)', LOOK), gpus=1, early=True)
+    starts_early(instance, job)
+    said(instance, job, 'begun\n0\n')
+    gate.open()
+    assert instance.wait(job)['state'] == 'done'
+    assert instance.output(job) == 'begun\n0\nENXIO ENXIO\n'
+
+
+def test_a_step_in_it_is_refused_the_gpu_until_the_job_has_it(stage, gate, nodes):  # noqa: F811
+    instance, _ = stage
+    last = harness.Gate(os.path.dirname(gate.path))
+    job = instance.post_job(command(nodes, LOOK, f'open({last.path!r}).readline()'), gpus=1, early=True)
+    starts_early(instance, job)
+    step = instance.mgpu('exec', job, '--', *command(nodes, LOOK))
+    assert step.out == 'begun\nEPERM EPERM\n', step
+    gate.open()
+    said(instance, job, 'ENXIO ENXIO')
+    step = instance.mgpu('exec', job, '--', *command(nodes, LOOK))
+    assert step.out == 'begun\nENXIO ENXIO\n', step
+    last.open()
+    assert instance.wait(job)['state'] == 'done'
+    last.close()
+
+
+def test_hundreds_of_opens_wait_and_all_go_on(stage, gate, nodes):  # noqa: F811
+    instance, _ = stage
+    job = instance.post_job(command(
+        nodes, 'import threading', 'found = []', 'threading.stack_size(65536)',
+        'many = [threading.Thread(target=lambda: found.append(look(ctl))) for _ in range(300)]',
+        'for one in many: one.start()', 'print("all", flush=True)', 'for one in many: one.join()',
+        'print(len(found), *set(found))'), gpus=1, early=True)
+    starts_early(instance, job)
+    said(instance, job, 'all')
+    gate.open()
+    assert instance.wait(job)['state'] == 'done'
+    assert instance.output(job) == 'begun\nall\n300 ENXIO\n'
+
+
+def test_one_whose_own_init_is_killed_ends_and_the_next_one_runs(stage, gate, nodes):  # noqa: F811
+    instance, first = stage
+    job = instance.post_job(command(nodes, LOOK, 'sys.exit(7)'), gpus=1, early=True)
+    starts_early(instance, job)
+    harness.until(lambda: has_asked(instance, job), 'nothing waits')
+    kill_init(instance, job)
+    ended = instance.wait(job)
+    assert (ended['exit_code'], ended['attempt'], ended['gpus_at']) == (7, 1, None), ended  # its opens have failed
+    assert instance.output(job) == 'begun\nENOSYS ENOSYS\n'
+    assert instance.job(first)['state'] == 'running'
+    next_one = instance.post_job(command(nodes, LOOK), gpus=1, early=True)
+    starts_early(instance, next_one)
+    gate.open()
+    assert instance.wait(next_one)['state'] == 'done'
+
+
 def is_init(pid):
     with open(f'/proc/{pid}/comm', encoding='ascii') as name:
         return name.read().strip() == 'mgpu-init'
@@ -434,6 +493,12 @@ def is_init(pid):
 def kill_shepherd(instance, job):
     for pid, line in harness.processes(instance.place).items():
         if f'/spool/{job}.' in line and 'mgpu-shepherd' in line.split('\0')[0].split(' ')[0] and not is_init(pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def kill_init(instance, job):
+    for pid, line in harness.processes(instance.place).items():
+        if f'/spool/{job}.' in line and is_init(pid):
             os.kill(pid, signal.SIGKILL)
 
 

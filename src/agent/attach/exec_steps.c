@@ -338,6 +338,7 @@ static void adapt(struct launch_spec *spec, const struct message_open_step *requ
     spec->is_exec_step = true;
     spec->exec_key = request->key;
     spec->is_gated = spec->is_prepared = false;
+    spec->is_early = false;  // it does not wait: until the job has its GPUs, the filter refuses it
     spec->time_limit_ms = 0; // it ends with the job
     spec->files_ms = 0;      // somebody waits for it
     spec->lease_ms = 0;
