@@ -110,7 +110,7 @@ def test_without_a_driver_all_is_skipped_with_the_reason(kit):
 
 # What another machine, a program that is not here, or a kernel with all controllers is needed for.
 NEEDS_MORE = {'pytorch', 'limits', 'early', 'two-users', 'gpu-lost', 'nccl'}
-LONG = {'storm', 'gpu-test', 'park-auto', 'pytorch', 'gpu-lost'}  # seconds each, with any driver
+LONG = {'park-torch', 'park-jax', 'storm', 'gpu-test', 'park-auto', 'pytorch', 'gpu-lost'}  # seconds each, with any driver
 
 
 def test_a_driver_that_does_its_work_passes_every_check(kit):
