@@ -48,7 +48,7 @@ def test_each_element_has_a_start_before_its_end_whatever_it_does(box):
 def test_an_element_that_runs_on_is_seen_to_run(box):
     gate = harness.Gate(box.place)
     array = box.submit('-a', '0', '-o', '/dev/null', '--', *gate.command())
-    box.await_news(lambda: box.job(f'{array}.0').get('state') == 'running')
+    assert box.await_news(lambda: box.job(f'{array}.0').get('state') == 'running')
     gate.close()
     box.wait(array)
 
