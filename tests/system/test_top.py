@@ -525,7 +525,7 @@ def test_one_picture_as_text(make_instance, gate):
     assert lines[11].startswith('┌2 Jobs 3 [all]─') and lines[11].endswith('[sort: state,turn]┐')
     assert re.match(r'│ +ID USER NAME +STATE +GPUS TIME +LEFT +WHY +│$', lines[12])
     assert re.match(rf'│● +{jobs[0]} you +job-0 running +:0-3 ', lines[13]), lines[13]
-    assert re.match(rf'│◌ +{jobs[2]} you +job-2 queued #1 +×4 +wait ', lines[15]), lines[15]
+    assert re.match(rf'│◌ +{jobs[2]} you +job-2 queued #1 +×4 +\d', lines[15]), lines[15]
     assert lines[19].startswith(f'┌3 Log {jobs[0]} job-0─')
     assert lines[23].endswith('? keys  q quit')
     wide = box.mgpu('top', '--once', '--size', '120x40', '--graph', 'ascii', 'users', check=True)

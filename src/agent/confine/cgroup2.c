@@ -219,9 +219,9 @@ static int cgroup2_open(
     int r = take_into_use(state, err);
     if (r < 0) {
         (void)error_hint(err, "%s",
-            parent != NULL
-                ? "start its unit (systemctl start mgpu-jobs), then restart mgpud"
-                : "run mgpud as root, or give this user a delegated cgroup (systemd: Delegate=yes)");
+            parent != NULL ? "start its unit (systemctl start mgpu-jobs), then restart mgpud"
+                           : "run mgpud as root, or give this user a delegated cgroup (systemd: loginctl "
+                             "enable-linger, then start mgpud again)");
         return r;
     }
     r = remember_path(run_dir, state->path);
