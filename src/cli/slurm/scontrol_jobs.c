@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cli/api/leaving_signals.h"
 #include "cli/slurm/fields.h"
 #include "cli/slurm/scontrol_update.h"
 #include "cli/slurm/slurm.h"
@@ -54,7 +55,7 @@ int scontrol_act(
 {
     _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
     const char *wrong = NULL;
-    slurm_outlive_own_end();
+    leaving_outlive_own_end();
     int status = 0, r = parse_all(client, argc, argv, &ids, &wrong);
     if (r == -ENOENT) {
         (void)fprintf(stderr, "Invalid job id specified for job %s\n", wrong);

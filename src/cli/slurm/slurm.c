@@ -2,7 +2,6 @@
 #include "cli/slurm/slurm.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -57,15 +56,6 @@ void slurm_umask(void)
     unsigned long mask = text != NULL ? strtoul(text, &end, 8) : 0;
     if (text != NULL && end != text && *end == '\0' && mask <= 0777)
         (void)umask((mode_t)mask);
-}
-
-void slurm_outlive_own_end(void)
-{
-    sigset_t set;
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGTERM);
-    if (getenv("MGPU_JOB_ID") != NULL)
-        (void)sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
 /* Of an option or a value that is none, 255 whatever SLURM_EXIT_ERROR says, as in Slurm. */

@@ -43,10 +43,6 @@ void slurm_message_timeout(void);
 /* Takes SLURM_UMASK over, if it is set: files of the job are created with it. */
 void slurm_umask(void);
 
-/* For a command that may end the job in which it runs, as a job that requeues itself does: SIGTERM, which all
- * processes of the job get, waits until the command has ended, and its caller learns that it has succeeded. */
-void slurm_outlive_own_end(void);
-
 /* Slurm's words for a controller that is away, or did not answer in time; NULL: the error is another one. */
 const char *slurm_away_words(const struct error *err);
 

@@ -12,6 +12,7 @@
 #include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
+#include "cli/api/leaving_signals.h"
 #include "cli/term/field.h"
 #include "cli/show/jobs_each.h"
 #include "cli/options/selector.h"
@@ -153,6 +154,7 @@ static int run_requeue(struct call *call, int argc, char **argv, struct error *e
     _cleanup_json_ json_t *body = json_object();
     if (options->has_grace)
         (void)json_object_set_new(body, "grace_s", json_integer((options->grace_ms + 999) / 1000));
+    leaving_outlive_own_end();
     return jobs_post_each(call, argc, argv, "requeue", body, "is moved to the end of the queue", err);
 }
 
