@@ -20,8 +20,7 @@
  * The helper of an earlier agent may still be at work: a second one then exits at once, and is started again
  * a little later, until it finds the lock free and the result of the first.
  *
- * An attempt that started early was never saved: instead of a helper, the launcher lets it open its GPUs. Its
- * entry says so until that is done.
+ * An attempt that started early was never saved: the launcher lets it open its GPUs. Its entry tells.
  *
  * A helper that hangs in the driver is not killed. It is told that nobody waits for it any more: it undoes
  * what it has done when the driver lets it, and the order is reported as refused.
