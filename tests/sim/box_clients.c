@@ -40,7 +40,8 @@ void box_reply(void *arg, void *request, const struct core_answer *answer)
         ask->is_fenced = answer->code == 0;
         return;
     }
-    if (answer->code == -ERANGE && !ask->is_sizeable) // it asks again
+    bool is_too_large = answer->code == -ERANGE || answer->code == -EBADSLT;
+    if (is_too_large && !ask->is_sizeable) // it asks again
         return;
     if (answer->code < 0) {
         box_break(box, "a good submit was refused", 0);
