@@ -337,6 +337,18 @@ def test_only_those_that_ask_start_early_where_the_site_says_so(early, gates, la
     assert instance.wait(job)['early_seconds'] is None
 
 
+@pytest.mark.parametrize('kind, request_', [
+    ('the elements of arrays', {'array': '0-1', 'gpus': 1}), ('jobs that name their GPUs (-G)', {'gpu_ids': '0'}),
+    ('jobs that may share a GPU', {'gpus': 1, 'gpu_mem': 1 << 30}), ('jobs that may share a GPU', {'gpu_share': 500}),
+    ('jobs that have their nodes alone', {'gpus': 1, 'exclusive': True}),
+], ids=['array', 'ids', 'memory', 'share', 'exclusive'])
+def test_what_cannot_start_early_says_so(early, gates, kind, request_):
+    instance = early()
+    hold(instance, gates[2])
+    job = instance.post_job(['true'], early=True, **request_)
+    assert instance.job(job)['early_start'] == f'no, {kind} start as usual'
+
+
 def test_a_command_that_fails_without_its_gpu_starts_as_usual_from_then_on(early, gates, late):
     instance = early('--early', 'auto')
     let_it_learn(instance, late, gates[0], gates[1])

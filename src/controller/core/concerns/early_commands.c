@@ -121,6 +121,21 @@ static char *explain(const struct command *command)
                      span);
 }
 
+/* What starts as usual whatever was asked (sched_early.c), in the plural; NULL: it is none of these. */
+static const char *kind_without(const struct job *job)
+{
+    const struct job_ask *ask = job->ask;
+    if (job_is_array(job))
+        return "the elements of arrays";
+    if (ask->nodes > 1)
+        return "jobs on several nodes";
+    if (ask->gpu_ids != NULL)
+        return "jobs that name their GPUs (-G)";
+    if (ask->gpu_share > 0 || ask->gpu_mem > 0)
+        return "jobs that may share a GPU";
+    return ask->exclusive ? "jobs that have their nodes alone" : NULL;
+}
+
 char *core_describe_early(const struct core *core, const struct job *job)
 {
     const struct command *command = find_of(core, job);
@@ -130,6 +145,8 @@ char *core_describe_early(const struct core *core, const struct job *job)
         return NULL;
     if (core->options.early.mode == EARLY_NEVER)
         return job->ask->early ? xstrdup("no, this mgpud starts no job early (early: never)") : NULL;
+    if (kind_without(job) != NULL)
+        return job->ask->early ? xasprintf("no, %s start as usual", kind_without(job)) : NULL;
     if (core_extra(entry)->returns > 0 && job->ask->early)
         return xstrdup("no, an attempt was given back, and the next one starts as usual");
     if (job->ask->early)
