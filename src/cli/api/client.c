@@ -186,14 +186,19 @@ static bool had_own_mgpud(void)
 
 const char *client_absence_hint(void)
 {
-    if (had_own_mgpud())
-        return "your own mgpud is not running: mgpud --detach, with its options, starts it again; jobs are "
-               "not "
-               "affected while it is down";
-    return system_mgpud_trace() != NULL
-               ? "see systemctl status mgpud: this machine has one for all users, and jobs are not "
-                 "affected while it is down"
-               : "systemctl status mgpud, or start your own without root: mgpud --detach";
+    static const char *const hints[2][2] = {
+        // by whether there is a trace of the machine's, and of an own one
+        { "systemctl status mgpud, or start your own without root: mgpud --detach",
+            "your own mgpud is not running: mgpud --detach, with its options, starts it again; jobs are not "
+            "affected while it is down" },
+        { "see systemctl status mgpud: this machine has one for all users, and jobs are not affected while "
+          "it "
+          "is down",
+            "see systemctl status mgpud: this machine has one for all users, and you had one of your own; "
+            "jobs "
+            "are not affected while it is down" },
+    };
+    return hints[system_mgpud_trace() != NULL][had_own_mgpud()];
 }
 
 /* No process listens there, as opposed to a listener that must not be used. */
