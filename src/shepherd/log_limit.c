@@ -4,7 +4,7 @@
  *
  * The next cut is due when the rest of the limit is full again, and replaces the line and what follows. The
  * processes of the job write on meanwhile: they append, so each line is whole, but some may stand before the
- * end that is kept.
+ * end that is kept, and what comes in the microseconds before the cut itself is not kept.
  */
 #include "shepherd/log_limit.h"
 
@@ -19,8 +19,9 @@
 #include "base/memory.h"
 #include "base/parse.h"
 
-#define TAIL_MAX ((uint64_t)256 << 10)
-#define LINE_MAX 4096 // a line that is longer is cut
+#define TAIL_MAX  ((uint64_t)256 << 10)
+#define LINE_MAX  4096 // a line that is longer is cut
+#define READS_MAX 8U   // of the end, before a cut, of a job that writes all the time
 
 void log_limit_open(struct log_limit *limit, int fd, uint64_t max)
 {
@@ -63,13 +64,26 @@ static size_t read_tail(int fd, off_t end, size_t size, char *bytes, const char 
     return length - cut;
 }
 
+/* What is appended between this and the cut is lost: it is read again until nothing was appended meanwhile,
+ * so that the last line of a job that ends just now is kept. */
+static size_t read_end(const struct log_limit *limit, int fd, off_t *size, const char **ret)
+{
+    size_t length = read_tail(fd, *size, limit->tail_size, limit->tail, ret);
+    struct stat st;
+    for (unsigned i = 0; i < READS_MAX && fstat(fd, &st) == 0 && st.st_size > *size; i++) {
+        *size = st.st_size;
+        length = read_tail(fd, *size, limit->tail_size, limit->tail, ret);
+    }
+    return length;
+}
+
 static void cut(struct log_limit *limit, int fd, off_t size)
 {
     char amount[32], most[32], note[160];
     const char *tail;
-    size_t length = read_tail(fd, size, limit->tail_size, limit->tail, &tail);
     if (limit->head == 0)
         limit->head = find_head(fd, (off_t)(limit->max / 2));
+    size_t length = read_end(limit, fd, &size, &tail);
     limit->left_out += (uint64_t)(size - limit->head) - length - limit->note;
     format_size(limit->left_out, amount, sizeof(amount));
     format_size(limit->max, most, sizeof(most));
