@@ -583,7 +583,7 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
     if (follow.is_left) {
         _cleanup_free_ char *path = xasprintf("%" PRIu64, follow.id);
         raw_terminal_restore(&follow.raw);
-        session_say_detached(call, path, follow.phase == FOLLOW_QUEUED);
+        session_say_detached(call, path, is_waiting(&follow));
         return EXIT_OK;
     }
     bool is_own_stop = follow.going.stops > 0 && field_is(follow.job, "ended_by", "cancelled");
