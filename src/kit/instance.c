@@ -296,7 +296,6 @@ static void forget(struct kit *kit)
 static json_t *ask_at_end(struct kit *kit, int64_t uid, const char *const *arguments)
 {
     _cleanup_free_ char *program = path_of(kit, "mgpu");
-    _cleanup_free_ char *mps = find_in_path("nvidia-cuda-mps-control");
     const char *argv[ARGUMENTS] = { program, "--json" };
     _cleanup_output_ struct child_output output = { 0 };
     for (size_t i = 0; arguments[i] != NULL && i + 3 < ARGUMENTS; i++)

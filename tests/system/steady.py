@@ -21,6 +21,7 @@ import invariants
 DAEMONS = ('mgpud', 'mgpu-keeper', 'mgpu-agent', 'mgpu-gpus', 'mgpu-forks', 'mgpu-users')
 SAMPLES = 60
 KEPT_JOBS = 500        # in the store: it reaches its size early
+KEPT_MAX = 16          # shepherds: agent/launch/fork_client.c
 GROWTH_MAX = 3         # of descriptors, and of what is counted at rest
 MEMORY_MAX = 512 << 10
 MEMORY_A_JOB = 4
@@ -111,10 +112,21 @@ def files_below(folder):
     return sum(len(names) for _, _, names in os.walk(folder))
 
 
+def gone_processes(pid):
+    """Of how many processes that have ended it has a pidfd."""
+    count = 0
+    for name in os.listdir(f'/proc/{pid}/fdinfo'):
+        with contextlib.suppress(FileNotFoundError), open(f'/proc/{pid}/fdinfo/{name}', encoding='ascii') as lines:
+            count += 'Pid:\t-1\n' in lines.read()
+    return count
+
+
 def descriptors(watched):
-    """Of each daemon; without the pidfd and the socket that mgpu-agent has of each kept shepherd."""
+    """Of each daemon; without the pidfd and the socket that mgpu-agent has of each kept shepherd, of which it notices only
+    with a later start that one has left."""
     kept = sum(parent == watched['mgpu-forks'] and harness.process_name(pid) == 'mgpu-idle'
                for pid, parent in parents_of_all().items())
+    kept = min(kept + gone_processes(watched['mgpu-agent']), KEPT_MAX)
     found = {f'{name}, descriptors': len(os.listdir(f'/proc/{pid}/fd')) for name, pid in watched.items()}
     found['mgpu-agent, descriptors'] -= 2 * kept
     return found
