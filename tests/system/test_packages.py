@@ -274,10 +274,11 @@ def test_a_further_machine_gets_no_controller(machine, packages):
     assert 'ii  mgpu-agent' not in machine.sh('dpkg -l mgpu-agent', check=False).stdout
 
 
+@pytest.mark.xdist_group('rpm')  # beside the others: it needs only the sources
 @pytest.mark.skipif(not shutil.which('rpmbuild'), reason='rpm is not installed: tools/install-packages real')
-def test_the_spec_builds_an_rpm(packages, tmp_path):
+def test_the_spec_builds_an_rpm(tmp_path):
     """As far as Debian can try it: what it is built from has other names here."""
-    tarball, = glob.glob(f'{packages}/*.tar.gz')
+    tarball = run(ROOT / 'tools' / 'dist', tmp_path).stdout.strip()
     run('rpmbuild', '-tb', '--nodeps', '--define', f'_topdir {tmp_path}', tarball)
     rpm, = glob.glob(f'{tmp_path}/RPMS/*/*.rpm')
     listed = run('rpm', '-qlp', rpm).stdout.split()
