@@ -15,11 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/gpu/pollers.h"
 #include "kit/instance.h"
 
 #define HELPER "mgpu-gpus"
 
-static bool is_helper(pid_t pid)
+/* `pid` may be a thread of another process. */
+static bool is_named(pid_t pid, const char *wanted)
 {
     char path[64], name[32] = "";
     (void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
@@ -28,10 +30,15 @@ static bool is_helper(pid_t pid)
         name[strcspn(name, "\n")] = '\0';
     if (file != NULL)
         (void)fclose(file);
-    return strcmp(name, HELPER) == 0;
+    return strcmp(name, wanted) == 0;
 }
 
-/* The first thread besides the main one; 0: there is none. */
+static bool is_helper(pid_t pid)
+{
+    return is_named(pid, HELPER);
+}
+
+/* A thread that asks one GPU, as opposed to those that wait for its errors; 0: there is none. */
 static pid_t find_thread(pid_t pid)
 {
     char path[64];
@@ -40,7 +47,7 @@ static pid_t find_thread(pid_t pid)
     DIR *dir = opendir(path);
     for (const struct dirent *entry; dir != NULL && found == 0 && (entry = readdir(dir)) != NULL;) {
         pid_t tid = isdigit((unsigned char)entry->d_name[0]) ? (pid_t)strtol(entry->d_name, NULL, 10) : 0;
-        found = tid != pid ? tid : 0;
+        found = tid > 0 && is_named(tid, GPU_POLLER) ? tid : 0;
     }
     if (dir != NULL)
         (void)closedir(dir);

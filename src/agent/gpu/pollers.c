@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -69,6 +70,7 @@ static void tell(struct gpu_pollers *turns, struct turn *turn)
 static void *take_turns(void *arg)
 {
     struct turn *turn = arg;
+    (void)prctl(PR_SET_NAME, GPU_POLLER);
     struct gpu_pollers *turns = turn->turns;
     (void)pthread_mutex_lock(&turns->lock);
     for (;;) {

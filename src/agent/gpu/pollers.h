@@ -7,6 +7,8 @@
 
 #include "agent/gpu/gpu.h"
 
+#define GPU_POLLER "mgpu-poller" // the name of each of their threads
+
 struct gpu_pollers;
 
 /* `gpus` (struct gpu_state) are described. NULL if there is one GPU or threads cannot be created: GPUs are
