@@ -150,19 +150,12 @@ static void check_park_most(struct kit *kit, struct result *result)
 static void check_park_managed(struct kit *kit, struct result *result)
 {
     static const char *const managed[] = { "managed", "-s", HOLD_S, "--until-continued", NULL };
-    struct result attempt = { 0 };
     if (!probe_has_verb(kit, "park", NULL, result))
         return;
     int64_t job = parking_start(kit, parking_gpu0, managed, 1, PARKING_MS, result);
     if (job < 0)
         return;
-    bool is_back = parking_cycle(kit, job, PARKING_MS, &attempt);
-    result_fact(result, "attempt", attempt.facts != NULL ? attempt.facts : json_null());
-    if (attempt.outcome == OUTCOME_FAILED)
-        result_fail(result, "%s", attempt.text);
-    _cleanup_free_ char *done =
-        xasprintf("%s; its memory was right", is_back ? "parked and resumed" : attempt.text);
-    parking_judge(kit, job, done, result);
+    parking_try(kit, job, "its memory was right", result);
 }
 
 const struct check kit_park_checks[] = {

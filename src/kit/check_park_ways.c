@@ -79,7 +79,6 @@ static void check_two(struct kit *kit, struct result *result)
 static void check_mps_share(struct kit *kit, struct result *result)
 {
     char share[PROBE_SIZE];
-    struct result attempt = { 0 };
     struct error err = { 0 };
     probe_size(kit, PART_PERCENT * 2, HALF_GIB_MIB * 2, share);
     const char *const options[] = { "-G", "0", "-m", share, "--share", "mps", NULL };
@@ -94,13 +93,7 @@ static void check_mps_share(struct kit *kit, struct result *result)
     int64_t job = start_holder(kit, options, result);
     if (job < 0)
         return;
-    bool is_back = parking_cycle(kit, job, PARKING_MS, &attempt);
-    result_fact(result, "attempt", attempt.facts != NULL ? attempt.facts : json_null());
-    if (attempt.outcome == OUTCOME_FAILED)
-        result_fail(result, "%s", attempt.text);
-    _cleanup_free_ char *done =
-        xasprintf("%s; its memory was right", is_back ? "parked and resumed" : attempt.text);
-    parking_judge(kit, job, done, result);
+    parking_try(kit, job, "its memory was right", result);
 }
 
 /* --- what is not --- */

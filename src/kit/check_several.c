@@ -159,19 +159,12 @@ static void check_nccl(struct kit *kit, struct result *result)
 /* The driver may refuse to save what NCCL maps: the job must then run on, with its sums right. */
 static void check_park_nccl(struct kit *kit, struct result *result)
 {
-    struct result attempt = { 0 };
     if (kit->no_park != NULL)
         result_skip(result, "%s", kit->no_park);
     int64_t job = kit->no_park != NULL ? -1 : start_ring(kit, result);
     if (job < 0)
         return;
-    bool is_back = parking_cycle(kit, job, PARKING_MS, &attempt);
-    result_fact(result, "attempt", attempt.facts != NULL ? attempt.facts : json_null());
-    if (attempt.outcome == OUTCOME_FAILED)
-        result_fail(result, "%s", attempt.text);
-    _cleanup_free_ char *done =
-        xasprintf("%s; its sums were right", is_back ? "parked and resumed" : attempt.text);
-    parking_judge(kit, job, done, result);
+    parking_try(kit, job, "its sums were right", result);
 }
 
 /* --- two users --- */

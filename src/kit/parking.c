@@ -127,3 +127,14 @@ void parking_judge(struct kit *kit, int64_t job, const char *done, struct result
         result_pass(result, "%s", done);
     json_decref(record);
 }
+
+void parking_try(struct kit *kit, int64_t job, const char *right, struct result *result)
+{
+    struct result attempt = { 0 };
+    bool is_back = parking_cycle(kit, job, PARKING_MS, &attempt);
+    result_fact(result, "attempt", attempt.facts != NULL ? attempt.facts : json_null());
+    if (attempt.outcome == OUTCOME_FAILED)
+        result_fail(result, "%s", attempt.text);
+    _cleanup_free_ char *done = xasprintf("%s; %s", is_back ? "parked and resumed" : attempt.text, right);
+    parking_judge(kit, job, done, result);
+}
