@@ -190,13 +190,14 @@ static void settle_state(json_t *job)
         (void)json_object_set_new(job, "state", json_string("running"));
 }
 
-/* A window that ends before it begins would be an empty list without a word. */
-static int check_window(const struct sacct *sacct, struct error *err)
+/* A window that ends before it begins would be an empty list without a word. Without an end it ends now. */
+static int check_window(const struct sacct *sacct, int64_t now_ms, struct error *err)
 {
-    if (sacct->end == NULL || sacct->choice.start_ms <= sacct->choice.end_ms)
+    const int64_t start_ms = sacct->choice.start_ms,
+                  end_ms = sacct->end != NULL ? sacct->choice.end_ms : now_ms;
+    if (start_ms <= end_ms)
         return 0;
-    _cleanup_free_ char *start = slurm_time_text(sacct->choice.start_ms, ""),
-                        *end = slurm_time_text(sacct->choice.end_ms, "");
+    _cleanup_free_ char *start = slurm_time_text(start_ms, ""), *end = slurm_time_text(end_ms, "");
     return error_set(err, -EINVAL, "Start time (%s) requested is after end time (%s).", start, end);
 }
 
@@ -229,7 +230,7 @@ static int load(struct sacct *sacct, json_t **ret, struct error *err)
         r = slurm_parse_moment(
             "--endtime", sacct->end, SLURM_PAST, now_ms, &when_local, &sacct->choice.end_ms, err);
     if (r == 0)
-        r = check_window(sacct, err);
+        r = check_window(sacct, now_ms, err);
     if (r < 0)
         return r;
     client_init(&client, NULL, NULL);
