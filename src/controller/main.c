@@ -508,7 +508,7 @@ static int start(struct program *program, struct error *err)
     return watch(program, err);
 }
 
-/* With the names of the command that started mgpud (cli/personalities). */
+/* With the names of the command that started mgpud (compat/personalities). */
 static int fail(const struct wording *wording, const struct error *err)
 {
     _cleanup_free_ char *message = wording_apply(wording, err->message);

@@ -104,7 +104,7 @@ int privileges_make_directory(const char *path, mode_t mode, struct user_ids own
 }
 
 /* A change of uid clears the signal that the parent requested for its death (`scheduler start` and others,
- * cli/feed/daemon.c). If the parent has died in between, the signal is sent now. */
+ * compat/feed/daemon.c). If the parent has died in between, the signal is sent now. */
 static void keep_death_signal(int number, pid_t parent)
 {
     if (number == 0)

@@ -13,7 +13,7 @@
 
 #include "base/files.h"
 #include "base/hostlist.h"
-#include "cli/step/multi_prog.h"
+#include "compat/step/multi_prog.h"
 #include "cli/term/escapes.h"
 
 #define TASKS     5U

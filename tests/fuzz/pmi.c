@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/stepd/mpi.h"
-#include "cli/stepd/pmi_store.h"
-#include "cli/stepd/pmi_words.h"
+#include "compat/stepd/mpi.h"
+#include "compat/stepd/pmi_store.h"
+#include "compat/stepd/pmi_words.h"
 #include "input.h"
 
 #define STEPS_MAX 200

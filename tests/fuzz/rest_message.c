@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/crc32c.h"
-#include "cli/slurm/rest_message.h"
+#include "compat/slurm/rest_message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 

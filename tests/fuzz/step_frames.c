@@ -19,10 +19,10 @@
 
 #include "base/crc32c.h"
 #include "base/memory.h"
-#include "cli/step/labels.h"
-#include "cli/step/step_peer.h"
-#include "cli/stepd/stepd.h"
-#include "cli/stepd/stepd_private.h"
+#include "compat/step/labels.h"
+#include "compat/step/step_peer.h"
+#include "compat/stepd/stepd.h"
+#include "compat/stepd/stepd_private.h"
 #include "input.h"
 
 #define NODES       2U

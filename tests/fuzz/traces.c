@@ -11,9 +11,9 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "sim/nodes.h"
-#include "sim/replay/replay.h"
-#include "sim/workload.h"
+#include "lab/sim/nodes.h"
+#include "lab/sim/replay/replay.h"
+#include "lab/sim/workload.h"
 
 #define JOBS_MAX 10000
 

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "box.h"
 #include "controller/core/core.h"
-#include "sim/replay/replay.h"
+#include "lab/sim/replay/replay.h"
 #include "wire/json_journal.h"
 #include "wire/json_text.h"
 

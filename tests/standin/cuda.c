@@ -685,7 +685,7 @@ static uint32_t word_at(uint64_t i, uint32_t seed)
     return ((uint32_t)i * 2654435761U + (uint32_t)(i >> 32) * 2246822519U) ^ seed;
 }
 
-/* A launch of a kernel of src/cuda/kernels.cu, with its parameters. */
+/* A launch of a kernel of lab/cuda/kernels.cu, with its parameters. */
 typedef int kernel_fn(const struct machine *machine, const unsigned int grid[2], void **parameters);
 
 static int fill(const struct machine *machine, const unsigned int grid[2], void **parameters)

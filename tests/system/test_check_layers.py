@@ -45,6 +45,8 @@ PLANTED = {
     'a header without a guard': ('src/base/b.h', SPDX, '#pragma once'),
     'an unbounded copy': ('src/base/b.c', SPDX + 'void f(char *a)\n{\n    strcpy(a, "x");\n}\n', 'strcpy'),
     'a TODO without a number': ('src/base/b.c', SPDX + '/* TODO: later */\n', 'TODO'),
+    'src uses a wing': ('src/base/b.c', SPDX + '#include "lab/sim/engine.h"\n', 'is of a wing'),
+    'a folder of a wing that is no room': ('lab/dust/b.c', SPDX, 'not a room'),
     'a folder that is no room': ('src/utils/b.c', SPDX, 'not a room'),
 }
 

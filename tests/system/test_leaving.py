@@ -2,6 +2,7 @@
 """What happens to a job when the program that shows it, or waits for it, goes away."""
 
 import concurrent.futures
+import glob
 import os
 import pwd
 import re
@@ -174,26 +175,26 @@ def test_ctrl_c_while_an_immediate_job_waits_withdraws_it(box, gate, place, word
 
 # --- the sources ---
 
-# Files of src/cli that may wait for signals, and those that may cancel a job: by the table, or because somebody has said so.
-WAITING = {'api/leaving.c', 'api/leaving_signals.c', 'follow/input_sender.c', 'ports/notebook.c', 'slurm/salloc.c',
-           'step/step_peer.c', 'step/step_run.c', 'stepd/stepd.c', 'top/run.c'}
+# Files of the programs (src/cli and compat) that may wait for signals, and those that may cancel a job: by the table, or because
+# somebody has said so.
+WAITING = {'src/cli/api/leaving.c', 'src/cli/api/leaving_signals.c', 'src/cli/follow/input_sender.c', 'src/cli/ports/notebook.c',
+           'compat/slurm/salloc.c', 'compat/step/step_peer.c', 'compat/step/step_run.c', 'compat/stepd/stepd.c', 'src/cli/top/run.c'}
 CANCELLING = {
-    'follow/going.c': 'by the table', 'ports/notebook.c': 'by the table', 'slurm/salloc.c': 'by the table',
-    'follow/input_sender.c': 'a job whose input is lost', 'follow/session_keys.c': 'Ctrl-] k, with a question',
-    'submit/plan.c': 'jobs of a submission that failed', 'verbs/cancel.c': 'mgpu cancel'}
+    'src/cli/follow/going.c': 'by the table', 'src/cli/ports/notebook.c': 'by the table', 'compat/slurm/salloc.c': 'by the table',
+    'src/cli/follow/input_sender.c': 'a job whose input is lost', 'src/cli/follow/session_keys.c': 'Ctrl-] k, with a question',
+    'src/cli/submit/plan.c': 'jobs of a submission that failed', 'src/cli/verbs/cancel.c': 'mgpu cancel'}
 
 
 def sources_with(pattern):
-    """The files of src/cli with code, not comments, that matches."""
-    root, found = f'{harness.ROOT}/src/cli', set()
-    for folder, _, names in os.walk(root):
-        for name in names:
-            if name.endswith('.c'):
-                with open(f'{folder}/{name}', encoding='utf-8') as file:
-                    text = re.sub(r'^ */\*.*?\*/', '', file.read(), flags=re.S | re.M)
-                if re.search(pattern, text):
-                    found.add(os.path.relpath(f'{folder}/{name}', root))
-    return found
+    """The files of the programs with code, not comments, that matches."""
+    found = set()
+    for room in ('src/cli', 'compat'):
+        for path in glob.glob(f'{harness.ROOT}/{room}/**/*.c', recursive=True):
+            with open(path, encoding='utf-8') as file:
+                text = re.sub(r'^ */\*.*?\*/', '', file.read(), flags=re.S | re.M)
+            if re.search(pattern, text):
+                found.add(os.path.relpath(path, harness.ROOT))
+    return {path for path in found if not path.startswith('compat/tests/')}
 
 
 def test_no_other_source_waits_for_signals():
@@ -201,7 +202,7 @@ def test_no_other_source_waits_for_signals():
 
 
 def test_each_command_that_refreshes_has_a_row():
-    watching = {path for path in sources_with(r'\bwatch_run\(call') if path != 'follow/watch.c'}
+    watching = {path for path in sources_with(r'\bwatch_run\(call') if path != 'src/cli/follow/watch.c'}
     assert watching, 'no source calls watch_run any more'
     missing = {path for path in watching
                if not {(f'mgpu {os.path.basename(path)[:-2]}', '-w'), (os.path.basename(path)[:-2], '')} & set(CALLS)}

@@ -32,7 +32,7 @@
 
 #define JOB_NAME   "gpu-test"
 #define PROGRAM    "mgpu-gpu-test"
-#define READY      "ready" // cuda/probes.h
+#define READY      "ready" // lab/cuda/probes.h
 #define GIB        (UINT64_C(1) << 30)
 #define MIB        (UINT64_C(1) << 20)
 #define MOST_BYTES (40 * GIB)

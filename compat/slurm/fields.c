@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: MIT */
+#include "compat/slurm/fields.h"
+
+#include <inttypes.h>
+#include <pwd.h>
+#include <grp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/hostlist.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
+#include "compat/slurm/jobs.h"
+#include "compat/slurm/slurm.h"
+#include "compat/slurm/state.h"
+#include "compat/slurm/steps.h"
+#include "cli/term/field.h"
+#include "job/array.h"
+#include "job/slurm.h"
+
+#define SUBMIT_LINE_SHOWN 512 // bytes
+#define MINUTE_S          60
+#define HOUR_S            3600
+#define MILLI             1000
+#define SHOWN_MAX         4096
+
+#define PRIORITY_FIRST INT64_C(4294901760)
+#define PRIORITY_ONE   4294967296.0
+
+#define TEXT(name) char *slurm_text_##name(const json_t *job, int64_t now_ms)
+
+/* --- forms --- */
+
+void slurm_print_cell(const char *text, int width)
+{
+    if (width == 0)
+        (void)fputs(text, stdout);
+    else if (width > 0)
+        (void)printf("%-*.*s", width, width, text);
+    else
+        (void)printf("%*.*s", -width, -width, text);
+}
+
+static char *shown(const json_t *job, const char *key, const char *otherwise)
+{
+    const char *text = field_text(job, key);
+    return text == NULL ? xstrdup(otherwise) : text_escape(text, SHOWN_MAX);
+}
+
+static char *noted(const json_t *job, const char *note, const char *otherwise)
+{
+    const char *text = slurm_job_note(job, note);
+    return text == NULL ? xstrdup(otherwise) : text_escape(text, SHOWN_MAX);
+}
+
+static char *number(int64_t value)
+{
+    return xasprintf("%" PRId64, value);
+}
+
+static bool is_waiting(const json_t *job)
+{
+    return field_is(job, "state", "queued");
+}
+
+/* --- identity --- */
+
+#define ARRAY_STEP_SPAN 10 // a step is shown as one if the list spans more
+#define ARRAY_LIST_BYTES                                                                                     \
+    64 // of a list in Slurm, with its NUL, unless SLURM_BITSTR_LEN says otherwise; 0: all
+
+static void cut_list(struct buffer *list)
+{
+    const char *text = getenv("SLURM_BITSTR_LEN");
+    int64_t most = ARRAY_LIST_BYTES;
+    if (text != NULL)
+        (void)parse_integer(text, "SLURM_BITSTR_LEN", 0, INT32_MAX, &most, NULL);
+    if (most < 4 || list->length < (size_t)most)
+        return;
+    list->length = (size_t)most - 4;
+    buffer_append_text(list, "...");
+}
+
+/* "0-4:2" as "0,2,4", without the limit of tasks: Slurm lists what has a step, unless that is all of a long
+ * list, and cuts a list that is too long. */
+static char *plain_list(const char *text)
+{
+    struct array all = { 0 };
+    struct buffer out = { 0 };
+    _cleanup_free_ char *list = text != NULL ? xstrndup(text, strcspn(text, "%")) : NULL;
+    if (text == NULL || parse_array(list, &all, NULL) < 0)
+        return take_ptr(list);
+    bool is_whole = all.count == 1 && all.ranges[0].last - all.ranges[0].first > ARRAY_STEP_SPAN;
+    for (size_t i = 0; !is_whole && i < all.count; i++) {
+        const char *comma = i > 0 ? "," : "";
+        uint64_t first = all.ranges[i].first, last = all.ranges[i].last, step = all.ranges[i].step;
+        if (step <= 1 && last > first)
+            buffer_printf(&out, "%s%" PRIu64 "-%" PRIu64, comma, first, last);
+        for (uint64_t k = first; (step > 1 || last == first) && k <= last; k += step > 0 ? step : 1)
+            buffer_printf(&out, "%s%" PRIu64, k > first ? "," : comma, k);
+    }
+    array_clear(&all);
+    if (is_whole)
+        return take_ptr(list);
+    cut_list(&out);
+    return buffer_take(&out);
+}
+
+static char *job_id_text(const json_t *job)
+{
+    _cleanup_free_ char *plain = plain_list(field_text(job, "array_left"));
+    const char *left = plain, *array = field_text(job, "array");
+    if (field_is_known(job, "array_job"))
+        return xasprintf(
+            "%" PRId64 "_%" PRId64, field_integer(job, "array_job", 0), field_integer(job, "array_index", 0));
+    if (left == NULL)
+        return number(field_integer(job, "id", 0));
+    if (left[0] == '\0' && array != NULL) { // cancelled before it began
+        _cleanup_free_ char *whole = plain_list(array);
+        return xasprintf("%" PRId64 "_[%s]", field_integer(job, "id", 0), whole);
+    }
+    const char *limit = array != NULL ? strchr(array, '%') : NULL;
+    return xasprintf("%" PRId64 "_[%s%s]", field_integer(job, "id", 0), left, limit != NULL ? limit : "");
+}
+
+/* "12.0" of a step. */
+static char *add_step(char *id, const json_t *job)
+{
+    _cleanup_free_ char *owned = id;
+    const char *step = field_text(job, SLURM_STEP_WORD);
+    return step != NULL ? xasprintf("%s.%s", owned, step) : take_ptr(owned);
+}
+
+TEXT(job_id)
+{
+    (void)now_ms;
+    return add_step(job_id_text(job), job);
+}
+
+TEXT(raw_id)
+{
+    (void)now_ms;
+    return add_step(number(field_integer(job, "id", 0)), job);
+}
+
+TEXT(array_job_id)
+{
+    (void)now_ms;
+    return number(field_integer(job, "array_job", field_integer(job, "id", 0)));
+}
+
+TEXT(array_task_id)
+{
+    (void)now_ms;
+    if (field_is_known(job, "array_job"))
+        return number(field_integer(job, "array_index", 0));
+    if (!field_is_known(job, "array_left"))
+        return xstrdup("N/A");
+    const char *all = field_text(job, "array"), *percent = all != NULL ? strchr(all, '%') : NULL;
+    bool is_whole = field_is(job, "array_left", "") && all != NULL; // cancelled before it began
+    _cleanup_free_ char *left = plain_list(is_whole ? all : field_text(job, "array_left"));
+    return xasprintf("%s%s", left, percent != NULL ? percent : "");
+}
+
+TEXT(name)
+{
+    (void)now_ms;
+    return shown(job, "name", "");
+}
+
+TEXT(user)
+{
+    (void)now_ms;
+    return shown(job, "user", "");
+}
+
+TEXT(uid)
+{
+    (void)now_ms;
+    return number(field_integer(job, "uid", 0));
+}
+
+TEXT(group)
+{
+    (void)now_ms;
+    const struct passwd *user = getpwuid((uid_t)field_integer(job, "uid", 0));
+    const struct group *group = user != NULL ? getgrgid(user->pw_gid) : NULL;
+    return xstrdup(group != NULL ? group->gr_name : "nogroup");
+}
+
+TEXT(partition)
+{
+    (void)now_ms;
+    return shown(job, "partition", SLURM_PARTITION);
+}
+
+TEXT(account)
+{
+    (void)now_ms;
+    return noted(job, SLURM_NOTE_ACCOUNT, "default");
+}
+
+TEXT(qos)
+{
+    (void)now_ms;
+    return noted(job, SLURM_NOTE_QOS, "normal");
+}
+
+TEXT(comment)
+{
+    (void)now_ms;
+    return noted(job, SLURM_NOTE_COMMENT, "");
+}
+
+TEXT(submit_line)
+{
+    (void)now_ms;
+    const char *line = slurm_job_note(job, SLURM_NOTE_LINE);
+    return line != NULL ? text_escape(line, SUBMIT_LINE_SHOWN) : shown(job, "command", "");
+}
+
+/* A script that is in no file has no name. */
+TEXT(command)
+{
+    (void)now_ms;
+    char *text = shown(job, "command", "");
+    const char *slash = strrchr(text, '/');
+    if (slash == NULL || strcmp(slash, "/slurm_script") != 0)
+        return text;
+    free(text);
+    return xstrdup("(null)");
+}
+
+TEXT(directory)
+{
+    (void)now_ms;
+    return shown(job, "cwd", "");
+}
+
+TEXT(output)
+{
+    (void)now_ms;
+    return shown(job, "log", "");
+}
+
+TEXT(cluster)
+{
+    (void)job, (void)now_ms;
+    return xstrdup("mgpu");
+}
+
+TEXT(none)
+{
+    (void)job, (void)now_ms;
+    return xstrdup("");
+}
+
+TEXT(null)
+{
+    (void)job, (void)now_ms;
+    return xstrdup("(null)");
+}
+
+TEXT(zero)
+{
+    (void)job, (void)now_ms;
+    return xstrdup("0");
+}
+
+TEXT(unavailable)
+{
+    (void)job, (void)now_ms;
+    return xstrdup("N/A");
+}
+
+TEXT(star)
+{
+    (void)job, (void)now_ms;
+    return xstrdup("*");
+}
+
+TEXT(excluded)
+{
+    (void)now_ms;
+    return shown(job, "exclude", "");
+}
+
+TEXT(requested_nodes)
+{
+    (void)now_ms;
+    return shown(job, "nodelist", "");
+}
+
+TEXT(gid)
+{
+    const struct passwd *user = getpwuid((uid_t)field_integer(job, "uid", 0));
+    (void)now_ms;
+    return number(user != NULL ? (int64_t)user->pw_gid : 0);
+}
+
+TEXT(licenses)
+{
+    (void)now_ms;
+    return noted(job, "licenses", "(null)");
+}
+
+TEXT(wckey)
+{
+    (void)now_ms;
+    return noted(job, "wckey", "(null)");
+}
+
+TEXT(oversubscribe)
+{
+    (void)now_ms;
+    bool is_alone = json_is_true(json_object_get(job, "exclusive"));
+    return xstrdup(is_alone ? "NO" : slurm_job_note(job, "oversubscribe") != NULL ? "YES" : "OK");
+}
+
+TEXT(requeue)
+{
+    (void)now_ms;
+    return xstrdup(json_is_true(json_object_get(job, "requeue_on_node_lost")) ? "1" : "0");
+}
+
+TEXT(batch)
+{
+    const char *kind = slurm_job_note(job, SLURM_NOTE_KIND);
+    (void)now_ms;
+    return xstrdup(kind != NULL && strcmp(kind, "sbatch") == 0 ? "1" : "0");
+}
+
+TEXT(task_cpus)
+{
+    (void)now_ms;
+    return noted(job, SLURM_NOTE_CPUS_PER_TASK, "N/A");
+}
+
+TEXT(tasks_per_node)
+{
+    (void)now_ms;
+    return noted(job, SLURM_NOTE_TASKS_PER_NODE, "N/A");
+}
+
+/* --- states --- */
+
+TEXT(state)
+{
+    (void)now_ms;
+    return xstrdup(slurm_state_of(job)->name);
+}
+
+TEXT(compact_state)
+{
+    (void)now_ms;
+    return xstrdup(slurm_state_of(job)->compact);
+}
+
+TEXT(account_state)
+{
+    const char *name = slurm_state_of(job)->name, *by = field_text(job, "stopped_by");
+    const struct passwd *user = by != NULL ? getpwnam(by) : NULL;
+    (void)now_ms;
+    if (strcmp(name, "CANCELLED") != 0 || by == NULL)
+        return xstrdup(name);
+    return user != NULL ? xasprintf("%s by %u", name, user->pw_uid) : xasprintf("%s by %s", name, by);
+}
+
+TEXT(reason)
+{
+    (void)now_ms;
+    return xstrdup(slurm_reason_of(job));
+}
+
+TEXT(exit)
+{
+    int code = 0, signal = 0;
+    (void)now_ms;
+    slurm_exit_of(job, &code, &signal);
+    return xasprintf("%d:%d", code, signal);
+}
+
+/* --- order --- */
+
+/* As Slurm's priority/basic: the order of submission, less Nice. Of a held job it is 0, of others never. */
+static int64_t priority_of(const json_t *job)
+{
+    int64_t order = PRIORITY_FIRST - field_integer(job, "id", 0) + field_integer(job, "priority", 0);
+    bool is_held = is_waiting(job) && field_text(job, "hold") != NULL;
+    return is_held ? 0 : order < 1 ? 1 : order;
+}
+
+TEXT(priority)
+{
+    (void)now_ms;
+    return number(priority_of(job));
+}
+
+/* The same from 0 to 1. */
+TEXT(priority_part)
+{
+    (void)now_ms;
+    return xasprintf("%.14f", (double)priority_of(job) / PRIORITY_ONE);
+}
+
+TEXT(nice)
+{
+    (void)now_ms;
+    return number(-field_integer(job, "priority", 0));
+}
+
+/* "41:ok,42:start+10m" as "afterok:41(unfulfilled),after:42+10(unfulfilled)". */
+TEXT(dependency)
+{
+    static const char *const kinds[][2] = { { "ok", "afterok" }, { "any", "afterany" },
+        { "fail", "afternotok" }, { "start", "after" }, { "corr", "aftercorr" } };
+    _cleanup_buffer_ struct buffer out = { 0 };
+    const char *after = field_text(job, "after");
+    _cleanup_free_ char *copy = after != NULL && is_waiting(job) ? xstrdup(after) : NULL;
+    const char *separator = copy != NULL && strchr(copy, '?') != NULL ? "?" : ",";
+    char *rest = copy;
+    (void)now_ms;
+    for (char *one = NULL; rest != NULL && (one = strsep(&rest, separator)) != NULL;) {
+        char *colon = strchr(one, ':');
+        const char *kind = colon != NULL ? colon + 1 : "ok";
+        char *plus = colon != NULL ? strchr(colon, '+') : NULL;
+        int64_t delay_ms = 0;
+        if (colon != NULL)
+            *colon = '\0';
+        if (plus != NULL && parse_duration(plus + 1, "", &delay_ms, NULL) == 0)
+            *plus = '\0';
+        _cleanup_free_ char *minutes =
+            delay_ms > 0 ? xasprintf("+%" PRId64, delay_ms / (MINUTE_S * MILLI)) : xstrdup("");
+        for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+            if (strcmp(kind, kinds[i][0]) == 0)
+                buffer_printf(&out, "%s%s:%s%s(unfulfilled)", out.length > 0 ? separator : "", kinds[i][1],
+                    one, minutes);
+    }
+    return out.length > 0 ? buffer_take(&out) : xstrdup("(null)");
+}
+
+TEXT(restarts)
+{
+    (void)now_ms;
+    return number(field_integer(job, "restarts", 0) + field_integer(job, "preemptions", 0));
+}
+
+/* --- usage --- */
+
+static char *size(const json_t *job, const char *member)
+{
+    int64_t bytes = field_integer(job, member, 0);
+    return bytes > 0 ? xasprintf("%" PRId64 "K", bytes >> 10) : xstrdup("");
+}
+
+TEXT(max_rss)
+{
+    (void)now_ms;
+    return size(job, "max_rss_bytes");
+}
+
+/* Of a step; the average of a single process is its own. */
+TEXT(ave_rss)
+{
+    (void)now_ms;
+    return size(job, field_is_known(job, "ave_rss_bytes") ? "ave_rss_bytes" : "max_rss_bytes");
+}
+
+TEXT(max_rss_task)
+{
+    (void)now_ms;
+    return field_is_known(job, "max_rss_task") ? number(field_integer(job, "max_rss_task", 0)) : xstrdup("");
+}
+
+/* The node of that task: tasks of a node have consecutive numbers. */
+TEXT(max_rss_node)
+{
+    int64_t task = field_integer(job, "max_rss_task", -1);
+    size_t index = 0;
+    const json_t *rank = NULL;
+    (void)now_ms;
+    json_array_foreach(json_object_get(job, "ranks"), index, rank)
+    {
+        int64_t tasks = field_integer(rank, "tasks", 0);
+        if (task >= 0 && task < tasks)
+            return xstrdup(field_text(rank, "node"));
+        task -= tasks;
+    }
+    return xstrdup("");
+}
+
+/* "01:02.345", and above an hour "02:01:02". */
+static char *cpu_text(const json_t *job, const char *member)
+{
+    if (!field_is_known(job, member))
+        return xstrdup("");
+    int64_t ms = (int64_t)(field_number(job, member, 0) * 1000);
+    if (ms >= HOUR_S * INT64_C(1000))
+        return slurm_duration_text(ms / 1000, true);
+    return xasprintf("%02" PRId64 ":%02" PRId64 ".%03" PRId64, ms / 60000, ms / 1000 % 60, ms % 1000);
+}
+
+TEXT(total_cpu)
+{
+    (void)now_ms;
+    return cpu_text(job, "cpu_seconds");
+}
+
+TEXT(user_cpu)
+{
+    (void)now_ms;
+    return cpu_text(job, "user_cpu_seconds");
+}
+
+TEXT(system_cpu)
+{
+    (void)now_ms;
+    return cpu_text(job, "system_cpu_seconds");
+}
+
+/* For each task. */
+TEXT(ave_cpu)
+{
+    int64_t tasks = field_integer(job, SLURM_STEP_TASKS, 1);
+    double seconds = 0;
+    (void)now_ms;
+    return field_measured(job, "cpu_seconds", &seconds)
+               ? slurm_duration_text((int64_t)(seconds / (double)(tasks > 0 ? tasks : 1)), true)
+               : xstrdup("");
+}

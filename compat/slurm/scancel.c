@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/* scancel: an unknown job is not an error, as in Slurm. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/signals.h"
+#include "cli/api/leaving_signals.h"
+#include "compat/slurm/fields.h"
+#include "compat/slurm/jobs.h"
+#include "compat/slurm/programs.h"
+#include "compat/slurm/slurm.h"
+#include "compat/slurm/state.h"
+#include "cli/term/field.h"
+
+struct scancel {
+    struct slurm_ids ids;
+    const char *users, *name, *states, *signal, *partition, *account, *nodes, *qos, *wckey, *reservation;
+    bool is_mine, is_quiet, is_verbose, is_batch, is_full, is_asking;
+};
+
+static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    struct scancel *scancel = target;
+    (void)err;
+    const struct {
+        const char *name;
+        const char **text;
+    } texts[] = { { "user", &scancel->users }, { "name", &scancel->name }, { "jobname", &scancel->name },
+        { "state", &scancel->states }, { "signal", &scancel->signal }, { "partition", &scancel->partition },
+        { "account", &scancel->account }, { "nodelist", &scancel->nodes }, { "qos", &scancel->qos },
+        { "wckey", &scancel->wckey }, { "reservation", &scancel->reservation } };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (strcmp(texts[i].name, option->name) == 0)
+            *texts[i].text = value;
+    if (scancel->states != NULL && slurm_state_find(scancel->states) == NULL) {
+        _cleanup_free_ char *shown = text_escape(scancel->states, 60);
+        (void)fprintf(stderr, "Invalid job state specified: %s\n", shown);
+        return error_mark(
+            err, SLURM_BARE, error_set(err, -EINVAL, "Valid job states are PENDING, RUNNING, and SUSPENDED"));
+    }
+    return 0;
+}
+
+static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
+{
+    struct scancel *scancel = target;
+    (void)value, (void)err;
+    scancel->is_batch |= option->letter == 'b';
+    scancel->is_full |= option->letter == 'f';
+    scancel->is_asking |= option->letter == 'i';
+    scancel->is_mine |= strcmp(option->name, "me") == 0;
+    scancel->is_quiet |= option->letter == 'Q';
+    scancel->is_verbose |= option->letter == 'v';
+    return 0;
+}
+
+const struct slurm_option slurm_scancel_options[] = {
+    SLURM_ROW(SLURM_SCANCEL, "account", 'A', "name", set_text, "ACCOUNT", "jobs of this account"),
+    SLURM_ROW(SLURM_SCANCEL, "batch", 'b', NULL, set_flag, "BATCH",
+        "end the batch script, and with it the job; with --signal, signal the script alone"),
+    SLURM_ROW(SLURM_SCANCEL, "clusters", 'M', "list", slurm_set_clusters, NULL, "clusters: mgpu or all"),
+    SLURM_NO_EFFECT(SLURM_SCANCEL, "ctld", 0, NULL, "CTLD", "through the controller"),
+    SLURM_ROW(SLURM_SCANCEL, "full", 'f', NULL, set_flag, "FULL",
+        "with --signal, signal the batch script as well as its steps"),
+    SLURM_NO_EFFECT(SLURM_SCANCEL, "hurry", 'H', NULL, "HURRY", "no stage-out"),
+    SLURM_ROW(SLURM_SCANCEL, "interactive", 'i', NULL, set_flag, "INTERACTIVE", "ask before each job"),
+    SLURM_ROW(SLURM_SCANCEL, "jobname", 0, "name", set_text, NULL, "jobs with this name"),
+    SLURM_ROW(SLURM_SCANCEL, "me", 0, NULL, set_flag, NULL, "your own jobs"),
+    SLURM_ROW(SLURM_SCANCEL, "name", 'n', "name", set_text, "NAME", "jobs with this name"),
+    SLURM_ROW(SLURM_SCANCEL, "nodelist", 'w', "nodes", set_text, NULL, "jobs on these nodes"),
+    SLURM_ROW(SLURM_SCANCEL, "partition", 'p', "name", set_text, "PARTITION", "jobs of this partition"),
+    SLURM_ROW(SLURM_SCANCEL, "qos", 'q', "name", set_text, "QOS", "jobs of this QOS"),
+    SLURM_ROW(SLURM_SCANCEL, "quiet", 'Q', NULL, set_flag, NULL, "nothing about jobs that have ended"),
+    SLURM_ROW(SLURM_SCANCEL, "reservation", 'R', "name", set_text, NULL,
+        "jobs of this reservation, of which there are none"),
+    SLURM_NO_EFFECT(SLURM_SCANCEL, "sibling", 0, "name", NULL, "siblings of a federation"),
+    SLURM_ROW(
+        SLURM_SCANCEL, "signal", 's', "signal", set_text, NULL, "send this signal instead of ending the job"),
+    SLURM_ROW(SLURM_SCANCEL, "state", 't', "state", set_text, "STATE", "jobs in this state"),
+    SLURM_ROW(SLURM_SCANCEL, "user", 'u', "name", set_text, "USER", "jobs of this user"),
+    SLURM_ROW(SLURM_SCANCEL, "verbose", 'v', NULL, set_flag, "VERBOSE", "increase verbosity"),
+    SLURM_ROW(SLURM_SCANCEL, "wckey", 0, "key", set_text, "WCKEY", "jobs with this key"),
+    { 0 },
+};
+
+/* --verbose: what is done to which job. */
+static void announce(const struct scancel *scancel, const char *path)
+{
+    if (scancel->is_verbose && scancel->signal == NULL)
+        (void)fprintf(stderr, "scancel: Terminating job %s\n", path);
+    else if (scancel->is_verbose)
+        (void)fprintf(stderr, "scancel: Signal %d to %s%s %s\n", signal_find(scancel->signal),
+            scancel->is_full    ? "full "
+            : scancel->is_batch ? "batch "
+                                : "",
+            "job", path);
+}
+
+/* Jobs that have ended, or that never were, are as they should be; a signal needs a job. */
+static int end_one(struct client *client, const struct scancel *scancel, const char *path, struct error *err)
+{
+    _cleanup_json_ json_t *body = json_object();
+    announce(scancel, path);
+    bool is_signal = scancel->signal != NULL && strcmp(scancel->signal, "KILL") != 0 &&
+                     strcmp(scancel->signal, "SIGKILL") != 0 && strcmp(scancel->signal, "9") != 0;
+    const char *action = is_signal ? "signal" : "cancel";
+    /* Both options: all, as the script is one of them. */
+    const char *to = scancel->is_full ? "all" : scancel->is_batch ? "script" : "steps";
+    if (is_signal) {
+        (void)json_object_set_new(body, "signal",
+            json_string(strncmp(scancel->signal, "SIG", 3) == 0 ? scancel->signal + 3 : scancel->signal));
+        (void)json_object_set_new(body, "to", json_string(to));
+    } else if (scancel->signal != NULL)
+        (void)json_object_set_new(body, "grace_s", json_integer(0));
+    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/%s", path, action);
+    int r = client_call(client, "POST", request, body, NULL, err);
+    if (r == -ENOENT && (is_signal || scancel->is_verbose || scancel->is_batch))
+        return error_set(err, r, "Invalid job id specified");
+    bool is_over = r == -ENOENT || r == -EALREADY;
+    if (is_over && scancel->is_verbose && !is_signal && !scancel->is_quiet)
+        (void)fprintf(stderr,
+            "scancel: error: Kill job error on job id %s: Job/step already completing or completed\n", path);
+    return is_over || (is_signal && r == -ESRCH) ? 0 : r;
+}
+
+/* "42.0": the step alone. */
+static int end_step(struct client *client, const struct scancel *scancel, const struct slurm_id *id,
+    const char *path, struct error *err)
+{
+    _cleanup_json_ json_t *body = json_object();
+    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/steps/signal", path);
+    (void)json_object_set_new(body, "step", json_integer(strtoll(id->step, NULL, 10)));
+    if (scancel->signal != NULL)
+        (void)json_object_set_new(body, "signal",
+            json_string(strncmp(scancel->signal, "SIG", 3) == 0 ? scancel->signal + 3 : scancel->signal));
+    int r = client_call(client, "POST", request, body, NULL, err);
+    if (r == -ENOENT)
+        return error_set(err, -ESRCH, "Invalid job id specified");
+    return r == -EALREADY ? 0 : r;
+}
+
+/* Slurm's words for what a client may look for. */
+static int complain(const struct slurm_program *program, const struct scancel *scancel, const char *path,
+    const char *step, const struct error *err)
+{
+    const char *elements = strchr(path, '.'); // "12.3" of the API
+    int length = elements != NULL ? (int)(elements - path) : (int)strlen(path);
+    if (slurm_away_words(err) != NULL)
+        return slurm_fail_load("slurm_kill_job2", err);
+    bool is_denied = err->code == -EPERM || err->code == -EACCES;
+    (void)fprintf(stderr, "%s: error: Kill job error on job %sid %.*s%s%s%s%s: %s\n", program->name,
+        step != NULL ? "step " : "", length, path, elements != NULL ? "_" : "",
+        elements != NULL ? elements + 1 : "", step != NULL ? "." : "", step != NULL ? step : "",
+        is_denied ? "Access/permission denied" : err->message);
+    return err->code == -ENOENT && scancel->signal == NULL && !scancel->is_batch ? 0 : 1;
+}
+
+/* With --interactive; `job` may be NULL: it is asked for. */
+static bool is_confirmed(struct client *client, const struct scancel *scancel, const char *path,
+    const json_t *job, struct error *err)
+{
+    _cleanup_json_ json_t *found = NULL;
+    char answer[16] = "";
+    if (!scancel->is_asking)
+        return true;
+    if (job == NULL) {
+        _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
+        if (client_get(client, request, &found, NULL) < 0)
+            return true; // it is refused below
+        job = found;
+    }
+    if (slurm_state_of(job)->is_over) {                              // there is nothing to ask
+        (void)error_set(err, -EALREADY, "Invalid job id specified"); // Slurm's words, of one that has ended
+        return false;
+    }
+    _cleanup_free_ char *partition = slurm_text_partition(job, 0), *name = slurm_text_name(job, 0);
+    (void)printf("Cancel job_id=%s name=%s partition=%s [y/n]? ", path, name, partition);
+    (void)fflush(stdout);
+    return fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+static int end_listed(
+    struct client *client, const struct slurm_program *program, const struct scancel *scancel)
+{
+    int status = 0;
+    for (size_t i = 0; i < scancel->ids.count; i++) {
+        struct error err = { 0 };
+        _cleanup_free_ char *path = slurm_id_path(&scancel->ids.items[i]);
+        const char *step = scancel->ids.items[i].step;
+        if (!is_confirmed(client, scancel, path, NULL, &err)) {
+            if (err.code != 0)
+                status = complain(program, scancel, path, NULL, &err);
+            continue;
+        }
+        bool is_step = step != NULL;
+        int r = is_step ? end_step(client, scancel, &scancel->ids.items[i], path, &err)
+                        : end_one(client, scancel, path, &err);
+        if (r < 0)
+            status = complain(program, scancel, path, is_step && step[0] == '\0' ? "0" : step, &err);
+    }
+    return status;
+}
+
+static bool has_filter(const struct scancel *scancel)
+{
+    return scancel->is_mine || scancel->users != NULL || scancel->name != NULL || scancel->states != NULL ||
+           scancel->partition != NULL || scancel->account != NULL || scancel->nodes != NULL ||
+           scancel->qos != NULL || scancel->wckey != NULL || scancel->reservation != NULL;
+}
+
+static bool is_wanted(const struct scancel *scancel, const json_t *job)
+{
+    _cleanup_free_ char *partition = slurm_text_partition(job, 0), *account = slurm_text_account(job, 0);
+    _cleanup_free_ char *qos = slurm_text_qos(job, 0), *wckey = slurm_text_wckey(job, 0);
+    return (scancel->states == NULL || slurm_state_find(scancel->states) == slurm_state_of(job)) &&
+           scancel->reservation == NULL && // of which there are none
+           (scancel->account == NULL || strcmp(account, scancel->account) == 0) &&
+           (scancel->qos == NULL || strcmp(qos, scancel->qos) == 0) &&
+           (scancel->wckey == NULL || strcmp(wckey, scancel->wckey) == 0) &&
+           (scancel->partition == NULL || slurm_list_has(partition, scancel->partition)) &&
+           (scancel->nodes == NULL || slurm_job_is_on(job, scancel->nodes));
+}
+
+/* In Slurm's words: no job is what these options say. */
+static void print_filters(const struct scancel *scancel)
+{
+    const struct {
+        const char *name, *value;
+    } filters[] = { { "account", scancel->account }, { "job_name", scancel->name },
+        { "nodelist", scancel->nodes }, { "partition", scancel->partition }, { "qos", scancel->qos },
+        { "reservation", scancel->reservation }, { "state", scancel->states },
+        { "user_name", scancel->users }, { "wckey", scancel->wckey } };
+    (void)fputs("scancel: error: No active jobs match ALL job filters, including: ", stderr);
+    for (size_t i = 0; i < sizeof(filters) / sizeof(filters[0]); i++) {
+        _cleanup_free_ char *value = filters[i].value != NULL ? text_escape(filters[i].value, 200) : NULL;
+        if (value != NULL)
+            (void)fprintf(stderr, "%s=%s ", filters[i].name, value);
+    }
+    (void)fputc('\n', stderr);
+}
+
+static int end_found(
+    struct client *client, const struct slurm_program *program, const struct scancel *scancel)
+{
+    _cleanup_json_ json_t *jobs = NULL;
+    struct error err = { 0 };
+    size_t index = 0;
+    json_t *job = NULL;
+    int status = 0;
+    size_t found = 0;
+    const char *users = scancel->users != NULL               ? scancel->users
+                        : scancel->is_mine || geteuid() != 0 ? slurm_own_name()
+                                                             : NULL;
+    const struct slurm_query query = { .ids = &scancel->ids,
+        .users = users,
+        .name = scancel->name,
+        .is_quick = true,
+        .has_open_alone = scancel->ids.count == 0 };
+    if (slurm_jobs_get(client, &query, &jobs, &err) < 0)
+        return slurm_fail_load("slurm_load_jobs", &err);
+    json_array_foreach(jobs, index, job)
+    {
+        _cleanup_free_ char *path = xasprintf("%lld", (long long)field_integer(job, "id", 0));
+        bool is_one = !slurm_state_of(job)->is_over && is_wanted(scancel, job);
+        found += is_one;
+        if (is_one && is_confirmed(client, scancel, path, job, &err) &&
+            end_one(client, scancel, path, &err) < 0)
+            status = complain(program, scancel, path, NULL, &err);
+    }
+    if (found == 0 && scancel->is_verbose)
+        print_filters(scancel);
+    return status;
+}
+
+int slurm_run_scancel(const struct slurm_program *program, int argc, char **argv)
+{
+    struct scancel scancel = { .ids = { .refusal = "Invalid job id ", .has_numbers = true } };
+    const struct slurm_reading reading = { .program = program, .target = &scancel };
+    struct error err = { 0 };
+    struct client client;
+    int first = 0;
+    if (slurm_options_answer(program, argc, argv))
+        return 0;
+    int r = slurm_options_from_environment(&reading, "SCANCEL", &err);
+    if (r == 0)
+        r = slurm_options_read(&reading, argc, argv, false, &first, &err);
+    for (int i = first; r == 0 && i < argc; i++)
+        r = slurm_ids_parse(argv[i], &scancel.ids, &err);
+    for (size_t i = 0; r == 0 && i < scancel.ids.count; i++)
+        if (scancel.ids.items[i].job == 0)
+            r = error_set(&err, -EINVAL, "Invalid job id 0");
+    if (r == 0 && scancel.ids.count == 0 && !has_filter(&scancel))
+        r = error_set(&err, -EINVAL, "No job identification provided");
+    if (r == 0)
+        r = slurm_users_check(scancel.users, "Invalid user name", &err);
+    if (r == 0 && scancel.signal != NULL && signal_find(scancel.signal) == 0)
+        r = error_mark(
+            &err, SLURM_BARE, error_set(&err, -EINVAL, "Unknown job signal: %.60s", scancel.signal));
+    if (r < 0) {
+        slurm_ids_clear(&scancel.ids);
+        return slurm_fail(program, &err);
+    }
+    leaving_outlive_own_end();
+    client_init(&client, NULL, NULL);
+    int status =
+        has_filter(&scancel) ? end_found(&client, program, &scancel) : end_listed(&client, program, &scancel);
+    client_clear(&client);
+    slurm_ids_clear(&scancel.ids);
+    return status;
+}

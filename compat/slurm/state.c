@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* The tables of docs/slurm.md, "States and reasons". */
+#include "compat/slurm/state.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/memory.h"
+#include "base/strings.h"
+#include "cli/api/exit_code.h"
+#include "compat/slurm/steps.h"
+#include "cli/submit/slurm_option.h"
+#include "cli/term/field.h"
+
+enum {
+    PENDING,
+    CONFIGURING,
+    RUNNING,
+    SUSPENDED,
+    COMPLETING,
+    COMPLETED,
+    CANCELLED,
+    FAILED,
+    TIMEOUT,
+    NODE_FAIL,
+    PREEMPTED,
+    BOOT_FAIL,
+    DEADLINE,
+    OUT_OF_MEMORY,
+    REQUEUED,
+    STATES,
+};
+
+static const struct slurm_state states[STATES] = {
+    [PENDING] = { "PENDING", "PD", false },
+    [CONFIGURING] = { "CONFIGURING", "CF", false },
+    [RUNNING] = { "RUNNING", "R", false },
+    [SUSPENDED] = { "SUSPENDED", "S", false },
+    [COMPLETING] = { "COMPLETING", "CG", false },
+    [COMPLETED] = { "COMPLETED", "CD", true },
+    [CANCELLED] = { "CANCELLED", "CA", true },
+    [FAILED] = { "FAILED", "F", true },
+    [TIMEOUT] = { "TIMEOUT", "TO", true },
+    [NODE_FAIL] = { "NODE_FAIL", "NF", true },
+    [PREEMPTED] = { "PREEMPTED", "PR", true },
+    [BOOT_FAIL] = { "BOOT_FAIL", "BF", true },
+    [DEADLINE] = { "DEADLINE", "DL", true },
+    [OUT_OF_MEMORY] = { "OUT_OF_MEMORY", "OOM", true },
+    [REQUEUED] = { "REQUEUED", "RQ", true },
+};
+
+/* How a job ended: its state, and its reason in squeue. */
+static const struct {
+    const char *ended_by;
+    int state;
+    const char *reason;
+} ends[] = {
+    { "time_limit", TIMEOUT, "TimeLimit" },
+    { "oom", OUT_OF_MEMORY, "OutOfMemory" },
+    { "gpu_oom", OUT_OF_MEMORY, "OutOfMemory" },
+    { "gpu_mem", OUT_OF_MEMORY, "OutOfMemory" },
+    { "deadline", DEADLINE, "DeadLine" },
+    { "node_lost", NODE_FAIL, "NodeDown" },
+    { "reboot", NODE_FAIL, "NodeDown" },
+    { "unknown", NODE_FAIL, "NodeDown" },
+    { "gpu_fault", NODE_FAIL, "NodeDown" },
+    { "start_failed", FAILED, "JobLaunchFailure" },
+    { "setup_failed", FAILED, "JobLaunchFailure" },
+    { "dependency", CANCELLED, "DependencyNeverSatisfied" },
+    { "idle_timeout", CANCELLED, "InactiveLimit" },
+    { "budget", CANCELLED, "AssocGrpGRESMinutes" },
+    { "cancelled", CANCELLED, "None" },
+    { "released", COMPLETED, "None" },
+    { "signal", FAILED, "RaisedSignal" },
+    { "preempted", PREEMPTED, "None" }, // of attempts before the last one
+    { "requeued", REQUEUED, "None" },
+};
+
+static const struct {
+    const char *state;
+    int slurm;
+} present[] = {
+    { "queued", PENDING },
+    { "starting", CONFIGURING },
+    { "running", RUNNING },
+    { "stopping", COMPLETING },
+    { "done", COMPLETED },
+    { "cancelled", CANCELLED },
+    { "failed", FAILED },
+};
+
+static const struct {
+    const char *code, *reason;
+} waits[] = {
+    { "resources", "Resources" },
+    { "gpu_memory", "Resources" },
+    { "gpu_external", "Resources" },
+    { "gpu_paused", "ReqNodeNotAvail" },
+    { "node_down", "ReqNodeNotAvail" },
+    { "node_drained", "ReqNodeNotAvail" },
+    { "priority", "Priority" },
+    { "user_limit", "QOSMaxJobsPerUserLimit" },
+    { "group_limit", "AssocGrpGRES" },
+    { "quota", "AssocGrpGRESMinutes" },
+    { "dependency", "Dependency" },
+    { "dependency_never", "DependencyNeverSatisfied" },
+    { "begin_time", "BeginTime" },
+    { "reservation", "Reservation" },
+    { "held_user", "JobHeldUser" },
+    { "held_admin", "JobHeldAdmin" },
+    { "backoff", "BeginTime" },
+    { "never_fits", "BadConstraints" },
+    { "node_starting", "Resources" },
+    { "partition", "PartitionNodeLimit" },
+};
+
+const struct slurm_state *slurm_state_of(const json_t *job)
+{
+    bool is_over = field_is(job, "state", "failed") || field_is(job, "state", "cancelled");
+    for (size_t i = 0; is_over && i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (field_is(job, "ended_by", ends[i].ended_by))
+            return &states[ends[i].state];
+    bool stands_still = field_is_known(job, "suspended_at") || field_is_known(job, "parked_at");
+    if (field_is(job, "state", "running") && stands_still)
+        return &states[SUSPENDED];
+    for (size_t i = 0; i < sizeof(present) / sizeof(present[0]); i++)
+        if (field_is(job, "state", present[i].state))
+            return &states[present[i].slurm];
+    return &states[PENDING];
+}
+
+const struct slurm_state *slurm_state_find(const char *name)
+{
+    for (size_t i = 0; i < STATES; i++)
+        if (strcasecmp(states[i].name, name) == 0 || strcasecmp(states[i].compact, name) == 0)
+            return &states[i];
+    return NULL;
+}
+
+int slurm_state_refuse(const char *program, const char *word, struct error *err)
+{
+    _cleanup_free_ char *shown = text_escape(word, 60);
+    (void)fprintf(stderr,
+        "%s: error: Invalid job state specified: %s\n"
+        "%s: error: Valid job states include: PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOUT,"
+        "NODE_FAIL,PREEMPTED,BOOT_FAIL,DEADLINE,OUT_OF_MEMORY,COMPLETING,CONFIGURING,RESIZING,RESV_DEL_HOLD,"
+        "REQUEUED,REQUEUE_FED,REQUEUE_HOLD,REVOKED,SIGNALING,SPECIAL_EXIT,STAGE_OUT,STOPPED\n\n",
+        program, shown, program);
+    return error_mark(err, SLURM_SAID, error_set(err, -EINVAL, "invalid state %s", shown));
+}
+
+const char *slurm_reason_of(const json_t *job)
+{
+    const char *hold = field_text(job, "hold");
+    if (hold != NULL && field_is(job, "state", "queued"))
+        return strcmp(hold, "admin") == 0 ? "JobHeldAdmin" : "JobHeldUser";
+    if (field_is_known(job, "array_left") && field_is(job, "reason", "user_limit") &&
+        strchr(field_text(job, "array"), '%') != NULL)
+        return "JobArrayTaskLimit";
+    for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
+        if (field_is(job, "reason", waits[i].code))
+            return waits[i].reason;
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (field_is(job, "ended_by", ends[i].ended_by))
+            return ends[i].reason;
+    return field_is(job, "state", "failed") ? "NonZeroExitCode" : "None";
+}
+
+/* Commands that could not be started: Slurm's status is the errno, and 0:53 for what it could not prepare. */
+static const struct {
+    int64_t code; // mgpu's
+    int slurm_code, slurm_signal;
+} starts[] = { { 125, 0, 53 }, { 126, EACCES, 0 }, { 127, ENOENT, 0 } };
+enum { STARTS = sizeof(starts) / sizeof(starts[0]) };
+
+void slurm_exit_of(const json_t *job, int *ret_code, int *ret_signal)
+{
+    int64_t signal = field_integer(job, "signal", 0), code = field_integer(job, "exit_code", 0);
+    bool is_limit = field_is(job, "ended_by", "time_limit") || field_is(job, "ended_by", "cancelled");
+    /* The SIGTERM of a cancellation is that of its processes, not of the job. */
+    bool is_cancelled_job = field_is(job, "ended_by", "cancelled") && !field_is_known(job, SLURM_STEP_WORD);
+    *ret_signal = is_cancelled_job && signal == SIGTERM ? 0 : (int)signal;
+    *ret_code = signal != 0 || is_limit ? 0 : (int)code;
+    for (size_t i = 0; field_is(job, "ended_by", "start_failed") && i < STARTS; i++)
+        if (starts[i].code == code) {
+            *ret_code = starts[i].slurm_code;
+            *ret_signal = starts[i].slurm_signal;
+        }
+    if (field_is(job, "ended_by", "oom")) {
+        *ret_code = 0;
+        *ret_signal = 125; // as Slurm has it
+    }
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* The record that mgpud keeps of a step: it numbers the step, decides when it may begin, and shows its end.
+ */
+#pragma once
+
+#include "cli/api/stream.h"
+#include "compat/step/step.h"
+
+struct step_record {
+    struct client client;
+    struct stream stream; // open for as long as the step runs
+    char *path, *key, *begin_text, *resume_text;
+    json_t *step; // as mgpud shows it; NULL: the step is not recorded
+    size_t taken; // bytes of the response that were read
+    bool is_cancelled;
+    int64_t kill_ms; // boot clock: when the cancelled step is killed; 0: never
+};
+
+/*
+ * Waits until the step may begin. If mgpud does not answer, a step with all its tasks on this node runs
+ * without a record. Errors use Slurm's messages.
+ */
+int step_record_begin(struct step_record *record, const struct step *step, struct error *err);
+
+/* To be polled, and to be called when that is readable or after step_record_wait_ms(): keeps the connection.
+ */
+int step_record_fd(const struct step_record *record);
+int step_record_wait_ms(const struct step_record *record); // -1: no time
+void step_record_keep(struct step_record *record, bool is_readable);
+
+/* A signal that a user sent to the step (scancel 42.0), each returned once; SIGKILL some time after the step
+ * was cancelled. 0: none. */
+int step_record_signal(struct step_record *record);
+
+/* Reports what the tasks have used so far. */
+void step_record_report(struct step_record *record, const struct step *step);
+
+/* Whether the job has reached its time limit, as mgpud knows it now; false when mgpud does not answer. */
+bool step_record_is_late(struct step_record *record, const struct step *step);
+
+/* The highest exit status of its tasks; above 128 a task was ended by a signal. */
+void step_record_end(struct step_record *record, const struct step *step, int status);
+void step_record_clear(struct step_record *record);

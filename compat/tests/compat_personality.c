@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* mgpu knows the commands of mgpu-compat by name; both have the same. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "compat/personalities/personality.h"
+#include "cli/verbs/compat_names.h"
+
+static void every_name_is_a_personality(void **state)
+{
+    size_t count = 0;
+    for (; compat_names[count].name != NULL; count++)
+        assert_non_null(personality_find(compat_names[count].name));
+    assert_true(count > 0);
+}
+
+static void every_personality_has_a_name(void **state)
+{
+    for (size_t i = 0; personalities[i] != NULL; i++) {
+        const struct compat_name *row = compat_name_find(compat_names, personalities[i]->name);
+        assert_non_null(row);
+        assert_string_equal(row->name, personalities[i]->name);
+    }
+}
+
+static void a_name_is_found_in_a_path(void **state)
+{
+    assert_non_null(compat_name_find(compat_names, "/usr/local/bin/tgpu"));
+    assert_null(compat_name_find(compat_names, "/usr/local/bin/tgpu2"));
+    assert_null(compat_name_find(compat_names, "mgpu"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_name_is_a_personality),
+        cmocka_unit_test(every_personality_has_a_name),
+        cmocka_unit_test(a_name_is_found_in_a_path),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

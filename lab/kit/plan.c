@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A machine with a GPU may be lent for minutes: what decides most comes first, and what does not fit is left
+ * out, so that something shorter after it is tried in its place.
+ */
+#include "lab/kit/plan.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+
+#define SPARE_PERCENT 150 // of its usual time a check must have: another GPU may be slower
+#define SPARE_MS      2000
+
+static const struct check *const lists[] = { kit_machine_checks, kit_nvml_checks, kit_cuda_checks,
+    kit_agent_checks, kit_job_checks, kit_feature_checks, kit_limit_checks, kit_several_checks,
+    kit_park_checks, kit_park_way_checks, kit_framework_checks };
+
+/* Whether `name` is one of the names in `list`, between commas. */
+static bool is_listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    for (const char *at = list; at != NULL; at = strchr(at, ','), at += at != NULL)
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+            return true;
+    return false;
+}
+
+static bool is_wanted(const struct check *check, const char *only)
+{
+    if (only == NULL)
+        return check->rank != RANK_ASKED;
+    return check->rank == RANK_FIRST || is_listed(only, check->name);
+}
+
+void plan_each(const char *only, void (*visit)(const struct check *check, void *arg), void *arg)
+{
+    for (int rank = RANK_FIRST; rank < RANKS; rank++)
+        for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+            for (const struct check *check = lists[i]; check->name != NULL; check++)
+                if ((int)check->rank == rank && is_wanted(check, only))
+                    visit(check, arg);
+}
+
+/* --- names --- */
+
+/* Adds the names of all checks to `names`; true if `wanted` is one of them. */
+static bool find_check(const char *wanted, struct buffer *names)
+{
+    bool is_found = false;
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        for (const struct check *check = lists[i]; check->name != NULL; check++) {
+            is_found |= strcmp(check->name, wanted) == 0;
+            buffer_printf(names, " %s", check->name);
+        }
+    return is_found;
+}
+
+int plan_check_names(const char *only, struct error *err)
+{
+    _cleanup_free_ char *copy = only != NULL ? xstrdup(only) : NULL;
+    char *rest = copy;
+    int r = 0;
+    for (char *name = strsep(&rest, ","); name != NULL && r == 0; name = strsep(&rest, ",")) {
+        struct buffer names = { 0 };
+        if (!find_check(name, &names))
+            r = error_set(
+                err, -EINVAL, "--only: there is no check '%.40s'; there are:%s", name, buffer_text(&names));
+        buffer_clear(&names);
+    }
+    return r;
+}
+
+/* --- times --- */
+
+bool plan_has_time(const struct kit *kit, const struct check *check)
+{
+    int64_t needed_ms = check->usual_ms > 0 ? check->usual_ms * SPARE_PERCENT / 100 + SPARE_MS : 0;
+    return kit_left_ms(kit, needed_ms > 0 ? needed_ms : 1) >= needed_ms;
+}
+
+struct listing {
+    FILE *out;
+    int64_t ms;
+};
+
+static void print_check(const struct check *check, void *arg)
+{
+    struct listing *listing = arg;
+    listing->ms += check->usual_ms;
+    (void)fprintf(listing->out, "%-14s %5.1f s  %5.0f s  %s\n", check->name, (double)check->usual_ms / 1000,
+        (double)listing->ms / 1000, check->title);
+}
+
+void plan_print(const char *only, FILE *out)
+{
+    struct listing listing = { .out = out };
+    plan_each(only, print_check, &listing);
+}

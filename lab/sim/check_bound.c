@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The promise, implemented again: all in all a job is parked for at most BOUND times as long as it has run
+ * since it last began from the beginning. A park takes as long as a preemption of the case; jobs that refuse
+ * do so each time, and say so only then.
+ */
+#include "lab/sim/check_bound.h"
+
+#include <errno.h>
+
+#include "base/memory.h"
+#include "lab/sim/check_park.h"
+
+#define BOUND 4 // what users are promised (docs/scheduling.md)
+
+struct bound_books {
+    int64_t ran_ms, waited_ms;
+    int64_t since_ms; // it is parked since then, plus 1; 0: it is not
+    uint32_t node;
+    bool is_excused;
+};
+
+/* Elements of arrays have ids of their own; the scheduler never parks them. */
+static void on_park(void *arg, uint64_t id, uint64_t guest)
+{
+    struct world *world = arg;
+    struct case_attempt *attempt = world_attempt(world, id);
+    (void)guest;
+    if (attempt == NULL || world->of->jobs[attempt->job][JOB_ELEMENTS] > 0) {
+        (void)error_set(&world->error, -EPROTO, "job %llu is to be parked but %s", (unsigned long long)id,
+            attempt == NULL ? "is not running" : "is an element of an array");
+        return;
+    }
+    world->is_disturbed = true;
+    attempt->is_parking = true;
+    attempt->stop_ms = world->now_ms + world->of->settings[SET_GRACE_MS];
+    if (world->of->settings[SET_GRACE_MS] == 0 && world->error.code == 0)
+        (void)bound_stop(world, attempt);
+}
+
+void bound_init(struct world *world, struct sched_callbacks *callbacks)
+{
+    world->bounds = xcalloc(world->of->n_jobs + 1, sizeof(*world->bounds));
+    if (world->of->settings[SET_PARK] != CHECK_PARK_AUTO)
+        return;
+    world->settings.parking = PARKING_AUTO;
+    world->settings.preempt_grace_ms = world->of->settings[SET_GRACE_MS];
+    if (world->spoiler != NULL && world->spoiler->park_bound > 0)
+        world->settings.park_bound = world->spoiler->park_bound;
+    callbacks->park = on_park;
+}
+
+void bound_clear(struct world *world)
+{
+    free(world->bounds);
+}
+
+bool bound_stop(struct world *world, struct case_attempt *attempt)
+{
+    size_t job = attempt->job;
+    struct bound_books *books = &world->bounds[job];
+    uint64_t id = attempt->id;
+    if (!attempt->is_parking)
+        return false;
+    if (world->of->jobs[job][JOB_REFUSES] != 0) {
+        attempt->is_parking = false;
+        attempt->stop_ms = TIME_NEVER;
+        sched_park_refused(world->sched, world->now_ms, id);
+        return true;
+    }
+    world->is_disturbed = true;
+    books->ran_ms += world->now_ms - attempt->start_ms;
+    books->since_ms = world->now_ms + 1;
+    books->node = attempt->allocation.nodes[0].node;
+    const struct cluster_node *node = &sched_cluster(world->sched)->nodes[books->node];
+    /* What came back late for such a reason takes turns with others that did, until it has time to give. */
+    bool is_late = books->is_excused && books->waited_ms > (BOUND - 1) * books->ran_ms;
+    books->is_excused = is_late || node->is_drained || world->has_reserved;
+    for (size_t i = 0; i < node->n_gpus; i++)
+        books->is_excused |= node->gpus[i].is_paused;
+    int64_t done_ms = park_take_off(world, attempt);
+    sched_parked(world->sched, world->now_ms, id, done_ms);
+    return true;
+}
+
+void bound_return(struct world *world, size_t job)
+{
+    struct bound_books *books = &world->bounds[job];
+    if (books->since_ms == 0)
+        return;
+    world->is_disturbed = true;
+    books->waited_ms += world->now_ms - (books->since_ms - 1);
+    books->since_ms = 0;
+}
+
+void bound_forget(struct world *world, size_t job)
+{
+    world->bounds[job] = (struct bound_books){ 0 };
+}
+
+void bound_excuse(struct world *world, uint32_t node)
+{
+    for (size_t i = 0; i < world->of->n_jobs; i++)
+        world->bounds[i].is_excused |=
+            world->bounds[i].since_ms != 0 && (node == WORLD_ALL_NODES || world->bounds[i].node == node);
+    world->has_reserved |= node == WORLD_ALL_NODES;
+}
+
+void bound_check(struct world *world)
+{
+    for (size_t i = 0; i < world->of->n_jobs && world->error.code == 0; i++) {
+        const struct bound_books *books = &world->bounds[i];
+        int64_t waited_ms =
+            books->waited_ms + (books->since_ms != 0 ? world->now_ms - (books->since_ms - 1) : 0);
+        if (waited_ms > BOUND * books->ran_ms && !books->is_excused && !world->jobs[i].is_held)
+            (void)error_set(&world->error, -EPROTO,
+                "job %lld has been parked for %lld ms, more than %d times the %lld ms that it has run",
+                (long long)world->of->jobs[i][JOB_ID], (long long)waited_ms, BOUND, (long long)books->ran_ms);
+    }
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs one case through the real scheduler and reports violated properties. */
+#pragma once
+
+#include "sched/sched.h"
+#include "lab/sim/check_case.h"
+
+/* For tests of the checker: can modify an allocation before the checker sees it, a job's description for
+ * the scheduler, what may be parked, and for how long. NULL: no change. */
+struct check_spoiler {
+    void (*spoil)(void *arg, const int64_t *job, struct allocation *allocation);
+    void (*tell)(void *arg, struct sched_job_spec *spec);
+    bool (*allows)(void *arg); // parking, whatever the rules
+    uint32_t park_bound;       // told to the scheduler; 0: what is checked
+    void *arg;
+};
+
+/* 0, or -EPROTO with the violation and its time. `spoiler` may be NULL. */
+int check_run(const struct sim_case *of, const struct check_spoiler *spoiler, struct error *err);
+
+/* Reduces a failing case until no job, event or node can be removed. */
+void check_shrink(struct sim_case *of, const struct check_spoiler *spoiler);

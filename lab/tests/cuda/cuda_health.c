@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* The health test on a GPU that a library stands in for (tests/standin/cuda.c). */
+#include "lab/cuda/health.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define GPU "gpu 3b 128 00112233445566778899aabbccddeeff Stand-in\n"
+
+static char state_path[] = "/tmp/mgpu-cuda-XXXXXX";
+
+static void say(const char *text)
+{
+    FILE *file = fopen(state_path, "we");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static struct cuda_api load(void)
+{
+    struct cuda_api api;
+    struct error err = { 0 };
+    assert_int_equal(cuda_api_load(NULL, &api, &err), 0);
+    assert_int_equal(api.init(0), CUDA_SUCCESS);
+    return api;
+}
+
+static int test(const char *state, struct cuda_health *health, struct error *err)
+{
+    struct cuda_gpu gpu;
+    say(GPU);
+    struct cuda_api api = load();
+    say(state);
+    int r = cuda_gpu_open(&api, 0, &gpu, err);
+    if (r == 0) {
+        r = cuda_health_test(&gpu, (uint64_t)64 << 20, health, err);
+        cuda_gpu_close(&gpu);
+    }
+    cuda_api_unload(&api);
+    return r;
+}
+
+static void a_good_gpu_passes_with_all_figures(void **state)
+{
+    (void)state;
+    struct cuda_health health = { 0 };
+    struct error err = { 0 };
+    assert_int_equal(test(GPU, &health, &err), 0);
+    assert_true(cuda_health_is_right(&health));
+    assert_int_equal(health.tested_bytes, (uint64_t)64 << 20);
+    assert_true(health.to_gpu_gb_per_s > 0 && health.from_gpu_gb_per_s > 0 && health.on_gpu_gb_per_s > 0 &&
+                health.multiply_gflop_per_s > 0);
+}
+
+/* One word in each of eight blocks, for the pattern and for its complement; the product has one too. */
+static void wrong_words_are_counted_and_located(void **state)
+{
+    (void)state;
+    struct cuda_health health = { 0 };
+    struct error err = { 0 };
+    assert_int_equal(test(GPU "corrupt 1000\n", &health, &err), 0);
+    assert_false(cuda_health_is_right(&health));
+    assert_int_equal(health.wrong_words, 16);
+    assert_int_equal(health.first_wrong, 4000);
+    assert_int_equal(health.wrong_products, 1);
+}
+
+static void a_failing_call_is_named_with_its_error(void **state)
+{
+    (void)state;
+    struct cuda_health health = { 0 };
+    struct error err = { 0 };
+    assert_int_equal(test(GPU "fail cuMemcpyDtoD_v2 999\n", &health, &err), -5);
+    assert_string_equal(err.message, "a copy failed: CUDA_ERROR_UNKNOWN (999)");
+}
+
+static void ptx_that_is_refused_is_an_error(void **state)
+{
+    (void)state;
+    struct cuda_health health = { 0 };
+    struct error err = { 0 };
+    assert_int_equal(test(GPU "fail cuModuleLoadData 218\n", &health, &err), -5);
+    assert_string_equal(err.message, "cuModuleLoadData failed: CUDA_ERROR_INVALID_PTX (218)");
+}
+
+static void less_memory_than_asked_is_tested_where_others_use_it(void **state)
+{
+    (void)state;
+    struct cuda_health health = { 0 };
+    struct error err = { 0 };
+    assert_int_equal(test(GPU "used 0 80\n", &health, &err), 0);
+    assert_int_equal(health.tested_bytes, (uint64_t)40 << 20); // 48 MiB are free, and 8 of them are spared
+}
+
+static void gpus_are_described_as_nvml_names_them(void **state)
+{
+    (void)state;
+    struct cuda_description about;
+    struct error err = { 0 };
+    say(GPU);
+    struct cuda_api api = load();
+    assert_int_equal(cuda_describe(&api, 0, &about, &err), 0);
+    assert_string_equal(about.uuid, "GPU-00112233-4455-6677-8899-aabbccddeeff");
+    assert_string_equal(about.pci, "0000:3b:00.0");
+    assert_string_equal(about.name, "Stand-in");
+    assert_int_equal(about.memory_bytes, (uint64_t)128 << 20);
+    assert_int_equal(cuda_describe(&api, 1, &about, &err), -5);
+    cuda_api_unload(&api);
+}
+
+static void a_missing_library_is_told(void **state)
+{
+    (void)state;
+    struct cuda_api api;
+    struct error err = { 0 };
+    assert_int_equal(cuda_api_load("/nowhere/libcuda.so.1", &api, &err), -19);
+    assert_non_null(strstr(err.message, "/nowhere/libcuda.so.1"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_good_gpu_passes_with_all_figures),
+        cmocka_unit_test(wrong_words_are_counted_and_located),
+        cmocka_unit_test(a_failing_call_is_named_with_its_error),
+        cmocka_unit_test(ptx_that_is_refused_is_an_error),
+        cmocka_unit_test(less_memory_than_asked_is_tested_where_others_use_it),
+        cmocka_unit_test(gpus_are_described_as_nvml_names_them),
+        cmocka_unit_test(a_missing_library_is_told),
+    };
+    int fd = mkstemp(state_path);
+    if (fd < 0 || setenv("MGPU_CUDA_STANDIN", state_path, 1) < 0)
+        return EXIT_FAILURE;
+    (void)close(fd);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    (void)unlink(state_path);
+    return failed;
+}
