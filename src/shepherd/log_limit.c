@@ -4,7 +4,7 @@
  *
  * The next cut is due when the rest of the limit is full again, and replaces the line and what follows. The
  * processes of the job write on meanwhile: they append, so each line is whole, but some may stand before the
- * end that is kept, and what comes in the microseconds before the cut itself is not kept.
+ * line about the rest, and what comes in the microseconds before the cut itself is not kept.
  */
 #include "shepherd/log_limit.h"
 
@@ -21,6 +21,7 @@
 
 #define TAIL_MAX  ((uint64_t)256 << 10)
 #define LINE_MAX  4096 // a line that is longer is cut
+#define NOTE_MAX  160U // room in front of the end, so that both are one write
 #define READS_MAX 8U   // of the end, before a cut, of a job that writes all the time
 
 void log_limit_open(struct log_limit *limit, int fd, uint64_t max)
@@ -32,7 +33,7 @@ void log_limit_open(struct log_limit *limit, int fd, uint64_t max)
         return;
     limit->max = max;
     limit->tail_size = (size_t)(max / 4 < TAIL_MAX ? max / 4 : TAIL_MAX);
-    limit->tail = xcalloc(limit->tail_size, 1); // later the job may have used all of its memory
+    limit->tail = xcalloc(NOTE_MAX + limit->tail_size, 1); // later the job may have used all of its memory
 }
 
 /* The file was opened for writing only. This is the same one, regardless of its name. */
@@ -54,7 +55,7 @@ static off_t find_head(int fd, off_t wanted)
 }
 
 /* The last whole lines, in `size` bytes at most. */
-static size_t read_tail(int fd, off_t end, size_t size, char *bytes, const char **ret)
+static size_t read_tail(int fd, off_t end, size_t size, char *bytes, char **ret)
 {
     ssize_t n = pread(fd, bytes, size, end - (off_t)size);
     size_t length = n > 0 ? (size_t)n : 0;
@@ -66,21 +67,21 @@ static size_t read_tail(int fd, off_t end, size_t size, char *bytes, const char 
 
 /* What is appended between this and the cut is lost: it is read again until nothing was appended meanwhile,
  * so that the last line of a job that ends just now is kept. */
-static size_t read_end(const struct log_limit *limit, int fd, off_t *size, const char **ret)
+static size_t read_end(const struct log_limit *limit, int fd, off_t *size, char **ret)
 {
-    size_t length = read_tail(fd, *size, limit->tail_size, limit->tail, ret);
+    size_t length = read_tail(fd, *size, limit->tail_size, limit->tail + NOTE_MAX, ret);
     struct stat st;
     for (unsigned i = 0; i < READS_MAX && fstat(fd, &st) == 0 && st.st_size > *size; i++) {
         *size = st.st_size;
-        length = read_tail(fd, *size, limit->tail_size, limit->tail, ret);
+        length = read_tail(fd, *size, limit->tail_size, limit->tail + NOTE_MAX, ret);
     }
     return length;
 }
 
 static void cut(struct log_limit *limit, int fd, off_t size)
 {
-    char amount[32], most[32], note[160];
-    const char *tail;
+    char amount[32], most[32], note[NOTE_MAX];
+    char *tail;
     if (limit->head == 0)
         limit->head = find_head(fd, (off_t)(limit->max / 2));
     size_t length = read_end(limit, fd, &size, &tail);
@@ -89,8 +90,9 @@ static void cut(struct log_limit *limit, int fd, off_t size)
     format_size(limit->max, most, sizeof(most));
     limit->note = (size_t)snprintf(note, sizeof(note),
         "mgpu: %s of output are not kept here: the limit is %s (--log-max)\n", amount, most);
-    if (ftruncate(limit->fd, limit->head) == 0 && write_all(limit->fd, note, limit->note) == 0)
-        (void)write_all(limit->fd, tail, length);
+    char *kept = memcpy(tail - limit->note, note, limit->note);
+    if (ftruncate(limit->fd, limit->head) == 0)
+        (void)write_all(limit->fd, kept, limit->note + length);
 }
 
 void log_limit_keep(struct log_limit *limit)
