@@ -29,7 +29,7 @@ PROGRAMS = ('mgpu', 'mgpu-compat', 'mgpu-slurm', 'mgpu-tls', 'mgpud', 'mgpu-agen
 IS_ROOT = os.geteuid() == 0
 HAS_NVIDIA = os.path.exists('/dev/nvidiactl')
 HAS_TERMINALS = os.path.exists('/dev/ptmx') and os.path.isdir('/dev/pts') and os.path.ismount('/dev/pts')
-DEADLINE_S = 30  # for anything that should take far less
+DEADLINE_S = 60  # for anything that should take far less
 LEAVING_S = 5   # for a process that has nothing left to do
 
 # A finding in any of these in a log is a failed test.
