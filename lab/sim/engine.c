@@ -338,16 +338,15 @@ static void on_failures(struct engine *engine)
 static void on_ends(struct engine *engine)
 {
     while (engine->ends.count > 0 && engine->ends.items[0].at_ms <= engine->now_ms) {
-        struct heap_event event = engine->ends.items[0];
-        event_heap_pop(&engine->ends);
-        struct job_result *result = &engine->results[event.job];
-        if (result->generation != event.attempt)
+        struct heap_item event = heap_pop(&engine->ends);
+        struct job_result *result = &engine->results[event.number];
+        if (result->generation != event.detail)
             continue;
-        leave(engine, event.job);
+        leave(engine, event.number);
         result->end_ms = engine->now_ms;
         engine->n_done++;
-        sched_ended(engine->sched, engine->now_ms, (uint64_t)event.job + 1,
-            engine->workload->jobs[event.job].duration_ms);
+        sched_ended(engine->sched, engine->now_ms, (uint64_t)event.number + 1,
+            engine->workload->jobs[event.number].duration_ms);
     }
 }
 
@@ -396,10 +395,10 @@ static void pass(struct engine *engine)
         if (!result->is_running) // it was preempted in the same pass
             continue;
         sched_started(engine->sched, engine->now_ms, (uint64_t)number + 1);
-        struct heap_event event = { .at_ms = engine->now_ms + result->delay_ms + result->work_ms,
-            .job = number,
-            .attempt = result->generation };
-        event_heap_push(&engine->ends, &event);
+        struct heap_item event = { .at_ms = engine->now_ms + result->delay_ms + result->work_ms,
+            .number = number,
+            .detail = result->generation };
+        heap_push(&engine->ends, event);
     }
 }
 
@@ -425,8 +424,8 @@ static int64_t next_ms(struct engine *engine)
     const struct workload *workload = engine->workload;
     int64_t next = failures_next_ms(&engine->failures);
     while (engine->ends.count > 0 &&
-           engine->results[engine->ends.items[0].job].generation != engine->ends.items[0].attempt)
-        event_heap_pop(&engine->ends);
+           engine->results[engine->ends.items[0].number].generation != engine->ends.items[0].detail)
+        (void)heap_pop(&engine->ends);
     if (engine->ends.count > 0 && engine->ends.items[0].at_ms < next)
         next = engine->ends.items[0].at_ms;
     if (engine->next_arrival < workload->n_jobs && workload->jobs[engine->next_arrival].submit_ms < next)
@@ -531,7 +530,7 @@ int engine_run(struct engine *engine, const struct workload *workload, const str
 void engine_clear(struct engine *engine)
 {
     sched_free(engine->sched);
-    event_heap_clear(&engine->ends);
+    heap_clear(&engine->ends);
     failures_clear(&engine->failures);
     for (size_t i = 0; engine->places != NULL && i < engine->workload->n_jobs; i++)
         allocation_clear(&engine->places[i]);

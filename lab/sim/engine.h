@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "sched/sched.h"
-#include "lab/sim/event_heap.h"
+#include "base/containers/heap.h"
 #include "lab/sim/failures.h"
 #include "lab/sim/forecasts.h"
 #include "lab/sim/nodes.h"
@@ -75,7 +75,7 @@ struct engine {
     struct engine_options options;
     struct sched *sched;
     struct job_result *results;
-    struct event_heap ends;
+    struct heap ends; // of running jobs: job, generation
     int64_t now_ms;
     size_t next_arrival, n_done, n_refused, n_waiting;
     char first_refusal[512];

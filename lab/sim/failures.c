@@ -12,8 +12,8 @@ static void draw_failure(struct failures *failures, uint32_t node, int64_t from_
 {
     double after_ms = -failures->mean_ms * log1p(-random_part(&failures->random));
     if (after_ms < (double)(failures->last_ms - from_ms))
-        event_heap_push(&failures->events,
-            &(struct heap_event){ .at_ms = from_ms + 1 + (int64_t)after_ms, .job = node, .attempt = FAILS });
+        heap_push(&failures->events,
+            (struct heap_item){ .at_ms = from_ms + 1 + (int64_t)after_ms, .number = node, .detail = FAILS });
 }
 
 void failures_init(struct failures *failures, size_t n_nodes, int64_t mean_ms, int64_t repair_ms,
@@ -28,7 +28,7 @@ void failures_init(struct failures *failures, size_t n_nodes, int64_t mean_ms, i
 
 void failures_clear(struct failures *failures)
 {
-    event_heap_clear(&failures->events);
+    heap_clear(&failures->events);
 }
 
 int64_t failures_next_ms(const struct failures *failures)
@@ -40,15 +40,14 @@ bool failures_take(struct failures *failures, int64_t now_ms, uint32_t *ret_node
 {
     if (failures_next_ms(failures) > now_ms)
         return false;
-    struct heap_event event = failures->events.items[0];
-    event_heap_pop(&failures->events);
-    *ret_node = event.job;
-    *ret_is_up = event.attempt == RETURNS;
+    struct heap_item event = heap_pop(&failures->events);
+    *ret_node = event.number;
+    *ret_is_up = event.detail == RETURNS;
     if (*ret_is_up)
-        draw_failure(failures, event.job, event.at_ms);
+        draw_failure(failures, event.number, event.at_ms);
     else
-        event_heap_push(&failures->events,
-            &(struct heap_event){
-                .at_ms = event.at_ms + failures->repair_ms, .job = event.job, .attempt = RETURNS });
+        heap_push(&failures->events,
+            (struct heap_item){
+                .at_ms = event.at_ms + failures->repair_ms, .number = event.number, .detail = RETURNS });
     return true;
 }

@@ -10,12 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lab/sim/event_heap.h"
+#include "base/containers/heap.h"
 #include "lab/sim/random.h"
 
 struct failures {
     struct random random;
-    struct event_heap events;
+    struct heap events; // of nodes: node, kind
     double mean_ms; // between a return and the next failure
     int64_t repair_ms, last_ms;
 };

@@ -4,7 +4,7 @@
 
 #include "base/containers/map.h"
 #include "sched/sched.h"
-#include "sched/timers.h"
+#include "base/containers/timers.h"
 #include "sched/why.h"
 
 #define RERANK_MS 60000 // interval at which ranks follow usage

@@ -22,10 +22,9 @@ struct core_entry {
 
 /* limits.c: the deadline of a waiting job, the time limit of a running one. */
 struct core_due {
-    int64_t at_ms;    // boot clock; of a deadline, the core's
     int64_t limit_ms; // the time limit it is based on
-    size_t place;     // position in its heap plus 1; 0: not set
-    bool is_deadline; // which heap
+    size_t place;     // of its timer; 0: not set
+    bool is_deadline; // which timers
 };
 
 /* delay.c: a slow stop. */

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/containers/heap.h"
 #include "base/memory.h"
 #include "sched/cluster/cluster.h"
 
@@ -215,65 +216,14 @@ uint32_t node_index_most_whole(const struct node_index *index)
     return index->rows[1].offer.whole;
 }
 
-/* --- in order of time: subtrees in a heap by the soonest time in them, opened when they come to the top ---
- */
-
-struct soon {
-    int64_t at_ms;
-    uint32_t first; // position of the leftmost leaf below
-    uint32_t at;
-};
-
-struct heap {
-    struct soon *items;
-    size_t count, room;
-};
-
-static bool is_sooner(const struct soon *a, const struct soon *b)
-{
-    return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->first < b->first;
-}
-
-static void swap(struct soon *a, struct soon *b)
-{
-    struct soon kept = *a;
-    *a = *b;
-    *b = kept;
-}
-
-static void heap_push(struct heap *heap, struct soon item)
-{
-    if (heap->count == heap->room) {
-        heap->room = heap->room > 0 ? 2 * heap->room : 64;
-        heap->items = xreallocarray(heap->items, heap->room, sizeof(*heap->items));
-    }
-    size_t i = heap->count++;
-    heap->items[i] = item;
-    for (; i > 0 && is_sooner(&heap->items[i], &heap->items[(i - 1) / 2]); i = (i - 1) / 2)
-        swap(&heap->items[i], &heap->items[(i - 1) / 2]);
-}
-
-static struct soon heap_pop(struct heap *heap)
-{
-    struct soon top = heap->items[0];
-    heap->items[0] = heap->items[--heap->count];
-    for (size_t i = 0;;) {
-        size_t least = i;
-        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < heap->count; child++)
-            if (is_sooner(&heap->items[child], &heap->items[least]))
-                least = child;
-        if (least == i)
-            return top;
-        swap(&heap->items[i], &heap->items[least]);
-        i = least;
-    }
-}
+/* --- in order of time: subtrees in a heap by the soonest time in them, opened when they come to the top: the
+ * number of a subtree is the position of its leftmost leaf, its detail where it is --- */
 
 static void push_subtree(
-    const struct node_index *index, struct heap *heap, uint32_t k, uint64_t models, struct soon item)
+    const struct node_index *index, struct heap *heap, uint32_t k, uint64_t models, struct heap_item item)
 {
-    item.at_ms = index->times[item.at][k - 1];
-    if (item.at_ms != TIME_NEVER && (models == 0 || (index->rows[item.at].offer.models & models) != 0))
+    item.at_ms = index->times[item.detail][k - 1];
+    if (item.at_ms != TIME_NEVER && (models == 0 || (index->rows[item.detail].offer.models & models) != 0))
         heap_push(heap, item);
 }
 
@@ -286,20 +236,21 @@ size_t node_index_soonest(const struct node_index *index, uint32_t k, uint64_t m
         k = INDEX_TIMES;
     struct heap heap = { 0 };
     size_t count = 0;
-    push_subtree(index, &heap, k, models, (struct soon){ .first = 0, .at = 1 });
+    push_subtree(index, &heap, k, models, (struct heap_item){ .number = 0, .detail = 1 });
     while (heap.count > 0 && count < max) {
-        struct soon top = heap_pop(&heap);
+        const struct heap_item top = heap_pop(&heap);
         ++*work;
-        if (top.at >= index->capacity) {
-            positions[count++] = top.first;
+        if (top.detail >= index->capacity) {
+            positions[count++] = top.number;
             continue;
         }
-        int level = __builtin_clz(top.at), leaf = __builtin_clz(index->capacity);
+        int level = __builtin_clz(top.detail), leaf = __builtin_clz(index->capacity);
         uint32_t half = 1U << (level - leaf - 1);
-        push_subtree(index, &heap, k, models, (struct soon){ .first = top.first, .at = 2 * top.at });
         push_subtree(
-            index, &heap, k, models, (struct soon){ .first = top.first + half, .at = 2 * top.at + 1 });
+            index, &heap, k, models, (struct heap_item){ .number = top.number, .detail = 2 * top.detail });
+        push_subtree(index, &heap, k, models,
+            (struct heap_item){ .number = top.number + half, .detail = 2 * top.detail + 1 });
     }
-    free(heap.items);
+    heap_clear(&heap);
     return count;
 }

@@ -2,11 +2,13 @@
 /*
  * Timers of single jobs: the deadline while a job waits, and when nodes that refused it are tried again; its
  * time limit while it runs. The shepherd enforces the limit; here it is enforced for jobs without a shepherd,
- * and for others it detects that they should have ended. Two binary heaps: time limits are on the boot clock,
- * so setting a clock neither extends nor ends a job, and what ends a wait is a time of the core's clock.
+ * and for others it detects that they should have ended. Two sets of timers: time limits are on the boot
+ * clock, so setting a clock neither extends nor ends a job, and what ends a wait is a time of the core's
+ * clock.
  */
 #include <stdlib.h>
 
+#include "base/containers/timers.h"
 #include "base/memory.h"
 #include "controller/core/change.h"
 #include "controller/core/clock.h"
@@ -19,76 +21,31 @@
 
 #define SHEPHERD_LATE_MS 5000 // after its limit and its grace a job should be over
 
-/* Jobs, earliest first. */
-struct timers {
-    struct core_entry **heap;
-    size_t count, capacity;
-};
-
 struct core_limits {
     struct timers limits;    // by the boot clock
     struct timers deadlines; // by the core's clock
 };
 
-static void place(struct timers *timers, size_t at, struct core_entry *entry)
+static struct timers *timers_of(const struct core *core, bool is_deadline)
 {
-    timers->heap[at] = entry;
-    core_make_extra(entry)->due.place = at + 1;
+    return is_deadline ? &core->limits->deadlines : &core->limits->limits;
 }
 
-static int64_t due_ms(const struct core_entry *entry)
+static void clear_due(const struct core *core, struct core_entry *entry)
 {
-    return core_extra(entry)->due.at_ms;
-}
-
-static void sift_up(struct timers *timers, size_t at, struct core_entry *entry)
-{
-    for (; at > 0 && due_ms(entry) < due_ms(timers->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        place(timers, at, timers->heap[(at - 1) / 2]);
-    place(timers, at, entry);
-}
-
-static void sift_down(struct timers *timers, size_t at, struct core_entry *entry)
-{
-    for (;;) {
-        size_t child = 2 * at + 1;
-        if (child + 1 < timers->count && due_ms(timers->heap[child + 1]) < due_ms(timers->heap[child]))
-            child++;
-        if (child >= timers->count || due_ms(timers->heap[child]) >= due_ms(entry))
-            break;
-        place(timers, at, timers->heap[child]);
-        at = child;
-    }
-    place(timers, at, entry);
-}
-
-static void clear_due(struct core *core, struct core_entry *entry)
-{
-    size_t at = core_extra(entry)->due.place;
-    struct timers *timers =
-        core_extra(entry)->due.is_deadline ? &core->limits->deadlines : &core->limits->limits;
-    if (at-- == 0)
+    if (core_extra(entry)->due.place == 0)
         return;
-    core_make_extra(entry)->due.place = 0;
-    struct core_entry *last = timers->heap[--timers->count];
-    if (last == entry)
-        return;
-    sift_up(timers, at, last);
-    sift_down(timers, core_extra(last)->due.place - 1, last);
+    struct core_due *due = &core_make_extra(entry)->due;
+    timers_set(timers_of(core, due->is_deadline), TIME_NEVER, 0, entry, &due->place);
 }
 
-static void set(struct core *core, struct core_entry *entry, bool is_deadline, int64_t at_ms)
+static void set(const struct core *core, struct core_entry *entry, bool is_deadline, int64_t at_ms)
 {
-    struct timers *timers = is_deadline ? &core->limits->deadlines : &core->limits->limits;
     clear_due(core, entry);
-    if (timers->count == timers->capacity) {
-        timers->capacity = timers->capacity == 0 ? 64 : timers->capacity * 2;
-        timers->heap = xreallocarray(timers->heap, timers->capacity, sizeof(*timers->heap));
-    }
-    core_make_extra(entry)->due.at_ms = at_ms;
-    core_make_extra(entry)->due.is_deadline = is_deadline;
-    core_make_extra(entry)->due.limit_ms = entry->job->ask->time_limit_ms;
-    sift_up(timers, timers->count++, entry);
+    struct core_due *due = &core_make_extra(entry)->due;
+    due->is_deadline = is_deadline;
+    due->limit_ms = entry->job->ask->time_limit_ms;
+    timers_set(timers_of(core, is_deadline), at_ms, 0, entry, &due->place);
 }
 
 /* In the time of the core. */
@@ -127,15 +84,10 @@ static void set_due(struct core *core, struct core_entry *entry)
         set(core, entry, false, core->boot_ms + limit_ends_ms(core, job) - core->now_ms);
 }
 
-static int64_t first_ms(const struct timers *timers)
-{
-    return timers->count > 0 ? due_ms(timers->heap[0]) : TIME_NEVER;
-}
-
 static int64_t next_ms(const struct core *core)
 {
-    int64_t limit_ms = first_ms(&core->limits->limits);
-    int64_t deadline_ms = core_boot_at(core, first_ms(&core->limits->deadlines));
+    int64_t limit_ms = timers_next(&core->limits->limits);
+    int64_t deadline_ms = core_boot_at(core, timers_next(&core->limits->deadlines));
     return limit_ms < deadline_ms ? limit_ms : deadline_ms;
 }
 
@@ -168,17 +120,12 @@ static void end_wait(struct core *core, struct core_entry *entry)
 
 static void run_due(struct core *core)
 {
-    struct timers *limits = &core->limits->limits, *deadlines = &core->limits->deadlines;
-    while (first_ms(limits) <= core->boot_ms) {
-        struct core_entry *entry = limits->heap[0];
-        clear_due(core, entry);
-        end_at_limit(core, entry);
-    }
-    while (first_ms(deadlines) <= core->now_ms) {
-        struct core_entry *entry = deadlines->heap[0];
-        clear_due(core, entry);
-        end_wait(core, entry);
-    }
+    int kind;
+    void *owner;
+    while (timers_take(&core->limits->limits, core->boot_ms, &kind, &owner))
+        end_at_limit(core, owner);
+    while (timers_take(&core->limits->deadlines, core->now_ms, &kind, &owner))
+        end_wait(core, owner);
 }
 
 static void init(struct core *core)
@@ -188,8 +135,8 @@ static void init(struct core *core)
 
 static void clear(struct core *core)
 {
-    free(core->limits->limits.heap);
-    free(core->limits->deadlines.heap);
+    timers_free(&core->limits->limits);
+    timers_free(&core->limits->deadlines);
     free(core->limits);
 }
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "sched/timers.h"
+#include "base/containers/timers.h"
 
 #define OWNERS 200
 

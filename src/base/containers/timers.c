@@ -4,7 +4,7 @@
  * stored by number separately, so that moving entries touches little memory: with one timer for each of many
  * running jobs most of the cost is cache misses.
  */
-#include "sched/timers.h"
+#include "base/containers/timers.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/containers/heap.h"
+
+#define COUNT 1000
+
+static void moments_come_by_time_and_then_by_number(void **state)
+{
+    struct heap heap = { 0 };
+    uint32_t random = 1;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        random = random * 1664525U + 1013904223U;
+        struct heap_item event = { .at_ms = random >> 24, .number = i };
+        heap_push(&heap, event);
+    }
+    struct heap_item before = heap.items[0];
+    for (uint32_t i = 0; i < COUNT; i++) {
+        const struct heap_item first = heap_pop(&heap);
+        assert_true(
+            first.at_ms > before.at_ms || (first.at_ms == before.at_ms && first.number >= before.number));
+        before = first;
+    }
+    assert_int_equal(heap.count, 0);
+    heap_clear(&heap);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(moments_come_by_time_and_then_by_number),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
