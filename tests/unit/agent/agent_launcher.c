@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "agent/confine/limits.h"
+#include "agent/launch/early.h"
 #include "agent/launch/launcher.h"
 #include "agent/confine/limit_files.h"
 #include "agent/host/pids_max.h"
@@ -306,6 +307,137 @@ static void what_cannot_be_guarded_is_not_staged_and_not_started(void **state)
 }
 
 /* The user database may have it again in a moment: nothing is written that would be an end. */
+/* --- steps that start early --- */
+
+/* Of the only GPU in its spec, which is what its filter is made of at any later start of an agent. */
+static bool is_gpu_allowed(const struct node *node)
+{
+    struct launch_spec spec;
+    _cleanup_close_ int fd = open_entry(node);
+    assert_int_equal(file_read_record(fd, SPOOL_SPEC, &launch_spec_record, &spec, NULL), 0);
+    assert_true(spec.is_early);
+    const struct device_rule *first = spec.devices.items;
+    bool is_allowed = first->is_allowed != 0;
+    assert_int_equal(first->major, 195);
+    record_clear(&launch_spec_record, &spec);
+    return is_allowed;
+}
+
+static void stage_early(struct node *node, const struct confine *confine)
+{
+    node->launch.is_early = 1;
+    confine_devices(node, confine);
+    assert_int_equal(stage(node, NULL), LAUNCHER_STAGED);
+    assert_false(is_gpu_allowed(node));
+}
+
+/* The init's end of the pipe. */
+static int open_grant(const struct node *node)
+{
+    _cleanup_close_ int entry_fd = open_entry(node);
+    int fd = openat(entry_fd, SPOOL_GRANT, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static void the_grant_opens_the_filter_and_is_told_to_the_init(void **state)
+{
+    struct node *node = *state;
+    char byte;
+    if (node->confine->can_guard(node->cells, NULL) < 0)
+        skip();
+    stage_early(node, node->confine);
+    _cleanup_close_ int fd = open_grant(node);
+    assert_int_equal(read(fd, &byte, 1), -1);
+    for (int round = 0; round < 2; round++) { // also one that comes again
+        assert_int_equal(launcher_grant(node->launcher, &node->id, NULL), 0);
+        assert_true(is_gpu_allowed(node));
+        assert_int_equal(read(fd, &byte, 1), 1);
+    }
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+}
+
+static bool are_gpus_refused, is_closing_refused;
+
+/* In place of the filter of the cgroup, which cannot be changed in this direction. */
+static int guard_in_part(
+    struct confine_state *state, const struct spool_id *id, const struct launch_spec *spec, struct error *err)
+{
+    const struct device_rule *first = spec->devices.items;
+    bool is_refused = first->is_allowed != 0 ? are_gpus_refused : is_closing_refused;
+    return is_refused ? error_set(err, -EPERM, "no filter today") : 0;
+}
+
+static void a_filter_that_cannot_be_opened_tells_the_init_nothing_and_is_closed_again(void **state)
+{
+    struct node *node = *state;
+    struct confine refusing = *node->confine;
+    const struct confine *usual = node->confine;
+    struct error err = { 0 };
+    char byte;
+    refusing.guard = guard_in_part;
+    are_gpus_refused = is_closing_refused = false;
+    stage_early(node, &refusing);
+    _cleanup_close_ int fd = open_grant(node);
+    are_gpus_refused = true;
+    assert_int_equal(launcher_grant(node->launcher, &node->id, &err), -EPERM);
+    assert_string_equal(err.message, "no filter today");
+    assert_int_equal(read(fd, &byte, 1), -1);
+    assert_false(is_gpu_allowed(node));
+    is_closing_refused = true;
+    assert_int_equal(launcher_grant(node->launcher, &node->id, &err), -ENOTRECOVERABLE);
+    assert_int_equal(read(fd, &byte, 1), -1);
+    node->confine = usual;
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+}
+
+/* How many filters of system calls the command of a step is behind. */
+static int count_filters(struct node *node, struct launcher_process *ret)
+{
+    strings_clear(&node->job.command);
+    strings_add(&node->job.command, "/bin/sh");
+    strings_add(&node->job.command, "-c");
+    strings_add(&node->job.command, "exit $(sed -n 's/^Seccomp_filters:[[:space:]]*//p' /proc/self/status)");
+    *ret = stage_and_start(node);
+    await_hint(node, "42.1.0.0 exit");
+    read_exit(node);
+    assert_int_equal(node->exit.end, END_EXIT);
+    assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
+    await_end(ret);
+    launcher_note_end(node->launcher, ret->pid);
+    return node->exit.exit_code;
+}
+
+static void a_step_is_behind_no_gate_after_one_of_the_same_shepherd_that_was(void **state)
+{
+    struct node *node = *state;
+    struct launcher_process first, second, third;
+    if (node->confine->can_guard(node->cells, NULL) < 0)
+        skip();
+    confine_devices(node, node->confine);
+    int usual = count_filters(node, &first);
+    node->launch.is_early = 1;
+    assert_int_equal(count_filters(node, &second), usual + 1);
+    node->launch.is_early = 0;
+    assert_int_equal(count_filters(node, &third), usual);
+    assert_int_equal(second.pid, first.pid);
+    assert_int_equal(third.pid, first.pid);
+}
+
+static void what_cannot_start_early_is_refused_for_good(void **state)
+{
+    struct node *node = *state;
+    struct error err = { 0 };
+    node->launch.is_early = 1;
+    assert_int_equal(stage(node, &err), LAUNCHER_REFUSED);
+    assert_string_equal(err.message, "it cannot start early where GPUs are not confined");
+    node->launch.id.attempt = 2;
+    node->job.tty = true;
+    confine_devices(node, node->confine);
+    assert_int_equal(stage(node, &err), LAUNCHER_REFUSED);
+    assert_non_null(strstr(err.message, "it is interactive"));
+}
+
 static void an_unknown_user_is_no_end_of_the_job(void **state)
 {
     struct node *node = *state;
@@ -837,6 +969,10 @@ int main(void)
         CASE(a_step_keeps_the_rules_of_its_devices_in_every_cell),
         CASE(what_was_staged_without_rules_is_not_started_where_they_are_promised),
         CASE(what_cannot_be_guarded_is_not_staged_and_not_started),
+        CASE(the_grant_opens_the_filter_and_is_told_to_the_init),
+        CASE(a_filter_that_cannot_be_opened_tells_the_init_nothing_and_is_closed_again),
+        CASE(a_step_is_behind_no_gate_after_one_of_the_same_shepherd_that_was),
+        CASE(what_cannot_start_early_is_refused_for_good),
         CASE(an_unknown_user_is_no_end_of_the_job),
         CASE(a_user_of_another_name_is_refused_unless_numbers_are_enough),
         CASE(a_script_belongs_to_root_and_is_read_by_its_user_alone),

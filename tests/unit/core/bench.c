@@ -51,6 +51,8 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
         sent->has_spec = launch->spec.length > 0;
     if (type->id == MESSAGE_LAUNCH)
         sent->gid = launch->gid;
+    if (type->id == MESSAGE_LAUNCH)
+        sent->is_early = launch->is_early != 0;
     if (type->id == MESSAGE_LAUNCH && launch->user != NULL)
         (void)snprintf(sent->user, sizeof(sent->user), "%s", launch->user);
     if (type->id == MESSAGE_PARK) {
@@ -171,17 +173,32 @@ int bench_open(void **state)
     return 0;
 }
 
-void bench_restart(struct bench *bench, struct job *job)
+static void restart(struct bench *bench, struct job *const *jobs, size_t count)
 {
     struct store_summary summary = { .epoch = 4, .last_job = core_last_job(bench->core), .last_event = 100 };
     core_free(bench->core);
     store_batch_free(take_ptr(bench->flying));
     bench->core = core_new(&bench->options, &bench->effects);
     core_load_summary(bench->core, &summary);
-    if (job != NULL)
-        core_load_job(bench->core, job);
+    for (size_t i = 0; i < count; i++)
+        core_load_job(bench->core, jobs[i]);
     core_load_end(bench->core, bench->now_ms, bench->now_ms);
     bench_settle(bench);
+}
+
+void bench_restart(struct bench *bench, struct job *job)
+{
+    restart(bench, &job, job != NULL);
+}
+
+void bench_restart_all(struct bench *bench)
+{
+    struct job *loaded[BENCH_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < BENCH_MAX; i++)
+        if (bench->stored[i] != NULL)
+            loaded[count++] = take_ptr(bench->stored[i]);
+    restart(bench, loaded, count);
 }
 
 struct job *bench_stored(struct bench *bench, uint64_t job)

@@ -35,6 +35,7 @@ struct sent {
     uint32_t action;       // of a PARK
     char user[32];         // of a LAUNCH
     uint32_t gid;          // of a LAUNCH
+    bool is_early;         // of a LAUNCH
     uint64_t order;        // of a LAUNCH; the last one that a WELCOME tells of
     uint64_t event;        // of a LAUNCH, a WELCOME or a RELEASE_ATTEMPT
     uint64_t epoch;        // of a WELCOME
@@ -72,6 +73,8 @@ int bench_close(void **state);
 struct job *bench_stored(struct bench *bench, uint64_t job);
 /* Another core with the same options takes over, and knows of this job only, which it owns; NULL: of none. */
 void bench_restart(struct bench *bench, struct job *job);
+/* The same, and it knows of all jobs as the store has them, which bench_stored() no longer does. */
+void bench_restart_all(struct bench *bench);
 void bench_configure(struct bench *bench); // what its options say now holds from now on
 
 /* A request for this many GPUs by `uid`; `key` may be NULL. The request's address is its name in answers. */
