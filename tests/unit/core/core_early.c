@@ -53,6 +53,17 @@ static int open_early(void **state)
     return 0;
 }
 
+static void edit_limit(struct bench *b, uint64_t id, int64_t seconds, int *request)
+{
+    struct job_ask ask;
+    job_ask_copy(&ask, scene_job(b, id)->ask);
+    ask.time_limit_ms = seconds * SECOND_MS;
+    core_edit(b->core, b->now_ms, b->now_ms, &scene_admin, id, &ask, NULL, NULL, request);
+    scene_settle(b);
+    assert_int_equal(bench_answer(b, request)->code, 0);
+    job_ask_clear(&ask);
+}
+
 /* --- which job, and when --- */
 
 static void the_next_job_starts_while_its_gpu_is_used(void **state)
@@ -111,6 +122,18 @@ static void one_that_is_held_starts_when_it_is_released(void **state)
     assert_true(scene_launch_of(b, NEXT).is_early);
 }
 
+/* Nothing but the clock changes until then. */
+static void one_that_may_not_begin_yet_starts_when_it_may(void **state)
+{
+    struct bench *b = *state;
+    scene_submit(b, (struct wish){ .is_early = true, .begin_s = 30 }, &two);
+    scene_pass(b, 29);
+    assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
+    scene_pass(b, 2);
+    scene_run(b, NEXT);
+    scene_expect_early(b, NEXT);
+}
+
 static void one_that_refuses_it_and_one_of_a_site_that_does_start_as_usual(void **state)
 {
     struct bench *b = *state;
@@ -134,12 +157,30 @@ static void one_that_refuses_it_and_one_of_a_site_that_does_start_as_usual(void 
 static void none_starts_for_a_gpu_for_which_one_runs_already(void **state)
 {
     struct bench *b = *state;
-    scene_submit(b, (struct wish){ .is_early = true }, &three);
+    scene_submit(
+        b, (struct wish){ .is_early = true, .limit_s = 10, .cpu_milli = 1000, .memory = 1 << 30 }, &three);
     scene_pass(b, 1);
     assert_int_equal(scene_job(b, OTHER)->state, JOB_QUEUED);
+    int cancelled;
+    core_cancel(b->core, b->now_ms, b->now_ms, &scene_owner, OTHER, -1, &cancelled);
+    scene_settle(b);
     scene_end(b, FIRST, END_EXIT, 0);
     scene_expect_granted(b, NEXT);
-    scene_run(b, OTHER); // as NEXT is to end within its limit; see open_early
+}
+
+static void none_starts_on_a_node_that_cannot_do_it(void **state)
+{
+    struct bench *b = *state;
+    const struct scene_node node = { .link = SCENE_LINK, .name = "box", .lacks_early = true };
+    core_link_down(b->core, b->now_ms, b->now_ms, SCENE_LINK);
+    assert_int_equal(scene_hello(b, node), 0);
+    scene_submit(b, (struct wish){ .limit_s = 60 }, &one);
+    scene_run(b, FIRST);
+    scene_submit(b, (struct wish){ .is_early = true, .limit_s = LIMIT_S }, &two);
+    scene_pass(b, 30);
+    assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
+    scene_end(b, FIRST, END_EXIT, 0);
+    assert_false(scene_launch_of(b, NEXT).is_early);
 }
 
 static void a_drained_node_begins_nothing_and_what_began_there_waits(void **state)
@@ -189,17 +230,6 @@ static void when_that_refuses_to_be_parked_it_waits_on(void **state)
     scene_expect_early(b, NEXT);
     scene_end(b, FIRST, END_EXIT, 0);
     scene_expect_granted(b, NEXT);
-}
-
-static void edit_limit(struct bench *b, uint64_t id, int64_t seconds, int *request)
-{
-    struct job_ask ask;
-    job_ask_copy(&ask, scene_job(b, id)->ask);
-    ask.time_limit_ms = seconds * SECOND_MS;
-    core_edit(b->core, b->now_ms, b->now_ms, &scene_admin, id, &ask, NULL, NULL, request);
-    scene_settle(b);
-    assert_int_equal(bench_answer(b, request)->code, 0);
-    job_ask_clear(&ask);
 }
 
 static void when_that_is_extended_it_waits_on_and_its_own_time_does_not_pass(void **state)
@@ -407,7 +437,7 @@ static void an_attempt_that_never_ran_is_followed_by_a_usual_one(void **state)
     scene_settle(b);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
     assert_int_equal(job_park(scene_job(b, NEXT))->kept_cpu_milli, 0);
-    scene_pass(b, 30);
+    scene_pass(b, 59);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED); // for its GPU
     _cleanup_free_ char *why = core_describe_early(b->core, scene_job(b, NEXT));
     assert_string_equal(why, "no, an attempt was given back, and the next one starts as usual");
@@ -448,7 +478,7 @@ static void one_that_goes_on_elsewhere_has_its_gpu_there_from_the_start(void **s
     scene_expect_early(b, NEXT);
     lose_node(b);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
-    assert_int_equal(scene_hello(b, SCENE_LINK + 1, "other", NULL, 0), 0);
+    assert_int_equal(scene_hello(b, (struct scene_node){ .link = SCENE_LINK + 1, .name = "other" }), 0);
     scene_pass(b, 60);
     assert_int_equal(scene_job(b, NEXT)->attempt, 2);
     assert_string_equal(scene_job(b, NEXT)->node, "other");
@@ -470,8 +500,11 @@ static void find_both(struct bench *b, enum attempt_phase first, enum park_seen 
         { .id = { .job = FIRST, .attempt = 1 }, .token = scene_job(b, FIRST)->token, .phase = first },
     };
     b->n_sent = 0;
-    assert_int_equal(
-        scene_hello(b, SCENE_LINK, "box", known, scene_job(b, FIRST)->state == JOB_DONE ? 1 : 2), 0);
+    const struct scene_node box = { .link = SCENE_LINK,
+        .name = "box",
+        .known = known,
+        .n_known = scene_job(b, FIRST)->state == JOB_DONE ? 1 : 2 };
+    assert_int_equal(scene_hello(b, box), 0);
 }
 
 static void a_controller_that_starts_while_it_waits_gives_it_its_gpu(void **state)
@@ -547,8 +580,10 @@ int main(void)
         CASE(it_starts_when_its_gpu_comes_near, open_late),
         CASE(it_starts_when_the_one_before_it_is_being_stopped, open_late),
         CASE(one_that_is_held_starts_when_it_is_released, open_soon),
+        CASE(one_that_may_not_begin_yet_starts_when_it_may, open_soon),
         CASE(one_that_refuses_it_and_one_of_a_site_that_does_start_as_usual, open_soon),
         CASE(none_starts_for_a_gpu_for_which_one_runs_already, open_early),
+        CASE(none_starts_on_a_node_that_cannot_do_it, scene_open),
         CASE(a_drained_node_begins_nothing_and_what_began_there_waits, open_early),
         CASE(when_that_is_parked_it_gets_the_gpu_and_the_parked_one_waits_for_it, open_early),
         CASE(when_that_refuses_to_be_parked_it_waits_on, open_early),

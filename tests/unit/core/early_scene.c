@@ -32,28 +32,28 @@ void scene_settle(struct bench *b)
     }
 }
 
-int scene_hello(
-    struct bench *b, uint32_t link, const char *name, const struct known_attempt *known, size_t n_known)
+int scene_hello(struct bench *b, struct scene_node node)
 {
     struct message_hello hello = { .protocol = LINK_PROTOCOL,
-        .node = xstrdup(name),
+        .node = xstrdup(node.name),
         .boot_id = xstrdup("boot"),
         .cpus = 4,
         .memory_bytes = 16ULL << 30,
         .parks_ranks = 1 };
     struct gpu_state *gpu = xcalloc(1, sizeof(*gpu));
-    *gpu = (struct gpu_state){ .uuid = xasprintf("GPU-%s", name), .memory_bytes = 24ULL << 30, .numa = -1 };
+    *gpu =
+        (struct gpu_state){ .uuid = xasprintf("GPU-%s", node.name), .memory_bytes = 24ULL << 30, .numa = -1 };
     struct node_feature *features = xcalloc(2, sizeof(*features));
     features[0] = (struct node_feature){ .name = xstrdup("park"), .is_on = 1 };
-    features[1] = (struct node_feature){ .name = xstrdup("early"), .is_on = 1 };
-    struct known_attempt *attempts = xcalloc(n_known + 1, sizeof(*attempts));
-    for (size_t i = 0; i < n_known; i++)
-        attempts[i] = known[i];
+    features[1] = (struct node_feature){ .name = xstrdup("early"), .is_on = !node.lacks_early };
+    struct known_attempt *attempts = xcalloc(node.n_known + 1, sizeof(*attempts));
+    for (size_t i = 0; i < node.n_known; i++)
+        attempts[i] = node.known[i];
     hello.gpus = (struct record_list){ gpu, 1 };
     hello.features = (struct record_list){ features, 2 };
-    hello.attempts = (struct record_list){ attempts, n_known };
+    hello.attempts = (struct record_list){ attempts, node.n_known };
     struct error err;
-    int r = core_link_up(b->core, b->now_ms, b->now_ms, link, &hello, &err);
+    int r = core_link_up(b->core, b->now_ms, b->now_ms, node.link, &hello, &err);
     scene_settle(b);
     record_clear(&message_hello_record, &hello);
     return r;
@@ -68,6 +68,7 @@ void scene_submit(struct bench *b, struct wish wish, void *request)
     spec->cwd = xstrdup("/");
     spec->ask.gpus = 1;
     spec->ask.time_limit_ms = wish.limit_s * SECOND_MS;
+    spec->ask.begin_ms = wish.begin_s != 0 ? b->now_ms + wish.begin_s * SECOND_MS : 0;
     spec->ask.priority = wish.priority;
     spec->ask.early = wish.is_early;
     spec->ask.no_early = wish.is_unwilling;
@@ -182,7 +183,7 @@ int scene_open(void **state)
     b->options.recent_done_max = 10;
     b->options.early = (struct early_settings){ .mode = EARLY_ASKED, .within_ms = 2 * MINUTE_MS };
     bench_configure(b);
-    return scene_hello(b, SCENE_LINK, "box", NULL, 0);
+    return scene_hello(b, (struct scene_node){ .link = SCENE_LINK, .name = "box" });
 }
 
 static void encode_park(const struct job *job, struct buffer *out)

@@ -18,7 +18,7 @@ extern const struct identity scene_owner, scene_admin;
 
 /* What a job asks for, beside its GPU. */
 struct wish {
-    int64_t limit_s;
+    int64_t limit_s, begin_s; // from now
     int priority;
     bool is_early, is_unwilling, is_held, goes_on;
     uint64_t memory;
@@ -41,8 +41,15 @@ uint32_t scene_phase(const struct bench *b, uint64_t id);
 struct sent scene_launch_of(const struct bench *b, uint64_t id);
 
 /* --- the node says --- */
-int scene_hello(
-    struct bench *b, uint32_t link, const char *name, const struct known_attempt *known, size_t n_known);
+struct scene_node {
+    uint32_t link;
+    const char *name;
+    bool lacks_early; // it can start no job early
+    const struct known_attempt *known;
+    size_t n_known;
+};
+
+int scene_hello(struct bench *b, struct scene_node node);
 void scene_say(struct bench *b, uint16_t id, const void *message);
 void scene_run(struct bench *b, uint64_t id);
 void scene_end(struct bench *b, uint64_t id, enum job_end how, int exit_code);

@@ -119,7 +119,11 @@ static bool find(struct core *core, struct sched_early *ret)
     };
     int64_t now_ms = core->now_ms != 0 ? core->now_ms : core->last_ms;
     bool is_found = sched_find_early(core->sched, now_ms, &rules, ret, &again_ms);
-    core->earlies->due_ms = is_found ? core->boot_ms : core_boot_at(core, again_ms);
+    /* A job may become eligible by the clock alone, which the pass at that time notices. */
+    int64_t due_ms = core_boot_at(core, again_ms), pass_ms = core_boot_at(core, sched_next_ms(core->sched));
+    if (pass_ms < due_ms)
+        due_ms = pass_ms + 1;
+    core->earlies->due_ms = is_found ? core->boot_ms : due_ms;
     return is_found;
 }
 
@@ -152,7 +156,7 @@ static void run(struct core *core)
     core->earlies->due_ms = TIME_NEVER;
     if (!is_wanted(core))
         return;
-    if (sched_is_dirty(core->sched)) {
+    if (sched_is_dirty(core->sched) || sched_next_ms(core->sched) <= core->now_ms) {
         core->earlies->due_ms = core->boot_ms + 1; // after the pass of this turn
         return;
     }
