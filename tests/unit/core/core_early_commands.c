@@ -120,6 +120,10 @@ static void one_that_fails_before_it_has_its_gpu_ends_that_until_one_gets_there_
     scene_submit(b, (struct wish){ .is_held = true }, &requests[3]);
     assert_described(
         b, FIRST + 3, "no, when this command was started early, it failed before it had its GPUs");
+    core_hold(b->core, b->now_ms, b->now_ms, &scene_owner, FIRST + 3, true, &requests[5]);
+    scene_settle(b);
+    assert_int_equal(scene_job(b, FIRST + 3)->state, JOB_QUEUED);
+    core_hold(b->core, b->now_ms, b->now_ms, &scene_owner, FIRST + 3, false, &requests[6]);
     scene_submit(b, (struct wish){ .is_early = true }, &requests[4]);
     scene_run(b, FIRST + 4);
     scene_expect_early(b, FIRST + 4);

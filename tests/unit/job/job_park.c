@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the record of a job keeps of the scheduler's own rule of parking: how long it ran and waited, and what
- * stays booked. Times are in seconds after the epoch of the test. */
+ * stays booked; and of a start before its GPUs are free. Times are in seconds after the epoch of the test. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -24,8 +24,8 @@ static void apply(struct job *job, struct job_event event, int64_t at_s)
     job_event_clear(&event);
 }
 
-/* It runs since 100, with 4 CPUs and 8 GiB. */
-static int make_job(void **state)
+/* Queued, on one GPU. */
+static struct job *make_queued(void)
 {
     struct job_spec spec;
     job_spec_init(&spec);
@@ -36,15 +36,40 @@ static int make_job(void **state)
     job_spec_clear(&spec);
     struct job_event submitted = { .job = 42, .type = EVENT_SUBMITTED, .wall_ms = 1, .uid = 1000 };
     assert_int_equal(job_apply(job, &submitted, NULL), 0);
+    return job;
+}
+
+static void allocate(struct job *job, bool is_early)
+{
     struct job_event allocated = {
-        .type = EVENT_ALLOCATED, .token = 7, .cpu_milli = 4000, .memory = 8 * GIB
+        .type = EVENT_ALLOCATED, .token = 7, .cpu_milli = 4000, .memory = 8 * GIB, .is_early = is_early
     };
     allocated.node = xstrdup("box");
     allocated.boot_id = xstrdup("boot");
     gpu_grants_add(&allocated.gpus, 0, "GPU-0", 0, 0);
     apply(job, allocated, 90);
+}
+
+static void start(struct job *job)
+{
     apply(job, (struct job_event){ .type = EVENT_STARTED }, 100);
-    *state = job;
+}
+
+/* It runs since 100, with 4 CPUs and 8 GiB. */
+static int make_job(void **state)
+{
+    *state = make_queued();
+    allocate(*state, false);
+    start(*state);
+    return 0;
+}
+
+/* The same, without its GPU. */
+static int make_early(void **state)
+{
+    *state = make_queued();
+    allocate(*state, true);
+    start(*state);
     return 0;
 }
 
@@ -161,6 +186,144 @@ static void a_user_may_keep_it_parked(void **state)
     assert_times(job, 100, 30, 230);
 }
 
+/* --- an early start --- */
+
+static void assert_kept(const struct job *job, uint32_t cpu_milli, uint64_t kept, uint64_t parked)
+{
+    assert_int_equal(job_park(job)->kept_cpu_milli, cpu_milli);
+    assert_int_equal(job_park(job)->kept_memory, kept);
+    assert_int_equal(job_park(job)->memory, parked);
+}
+
+static void it_has_its_cpus_outside_the_ledger_from_its_start_to_its_end(void **state)
+{
+    struct job *job = *state;
+    assert_true(job_is_early(job) && job_is_parked(job) && !job_is_stopped(job) && !job_holds_gpus(job));
+    assert_kept(job, 4000, 8 * GIB, 0);
+    assert_int_equal(job_early_ms(job, 130000), 30000);
+    struct job_event granted = { .type = EVENT_UNPARKED, .waited_ms = 10000 };
+    restore(job, 140);
+    assert_true(job_is_early(job) && job_holds_gpus(job));
+    apply(job, granted, 141);
+    granted.wall_ms = 141000;
+    assert_true(job_early_is_over(job, &granted) && !job_park_is_over(job, &granted));
+    assert_true(job_holds_gpus(job) && !job_is_early(job));
+    assert_int_equal(job_park(job)->early_ms, 41000);
+    assert_int_equal(job_park(job)->saved_ms, 31000);
+    assert_int_equal(job_early_ms(job, 500000), 41000);
+    assert_kept(job, 4000, 8 * GIB, 0);
+    apply(job, (struct job_event){ .type = EVENT_ENDED, .end = END_EXIT }, 200);
+    assert_kept(job, 0, 0, 0);
+    assert_int_equal(job_park(job)->granted_ms, 141000); // what is shown of it stays
+}
+
+/* It waits for longer than it ran: clocks of two machines, or a report that was late. */
+static void it_saves_no_less_than_nothing(void **state)
+{
+    struct job *job = *state;
+    restore(job, 110);
+    apply(job, (struct job_event){ .type = EVENT_UNPARKED, .waited_ms = 999999 }, 111);
+    assert_int_equal(job_park(job)->saved_ms, 0);
+    assert_int_equal(job_park(job)->early_ms, 11000);
+}
+
+static void a_refused_grant_leaves_it_early(void **state)
+{
+    struct job *job = *state;
+    struct job_event refused = { .type = EVENT_PARKED };
+    restore(job, 110);
+    refused.text = xstrdup("its filter cannot be changed");
+    apply(job, refused, 112);
+    assert_true(job_is_early(job) && !job_holds_gpus(job) && !job_is_stopped(job));
+    assert_kept(job, 4000, 8 * GIB, 0);
+    return_at(job, 120, 121);
+    assert_int_equal(job_park(job)->early_ms, 21000);
+}
+
+static void one_that_is_parked_before_its_grant_is_stopped_and_early_again_afterwards(void **state)
+{
+    struct job *job = *state;
+    uint32_t terms = job_run(job)->terms;
+    apply(job, (struct job_event){ .type = EVENT_PARK, .park_cause = PARK_ASKED }, 110);
+    assert_true(job_is_stopped(job));
+    assert_int_equal(job_run(job)->terms, terms + 1); // its node is told
+    assert_kept(job, 4000, 8 * GIB, 0);
+    apply(job, (struct job_event){ .type = EVENT_UNPARK }, 120);
+    assert_true(!job_is_stopped(job) && job_is_early(job));
+    assert_int_equal(job_run(job)->terms, terms + 2);
+}
+
+static void one_that_is_parked_after_its_grant_leaves_its_cpus(void **state)
+{
+    struct job *job = *state;
+    return_at(job, 110, 111);
+    park(job, PARK_ASKED, 120, 121);
+    assert_kept(job, 0, 0, 8 * GIB);
+    assert_int_equal(job_run(job)->cpu_milli, 0);
+    apply(job, (struct job_event){ .type = EVENT_UNPARK }, 130);
+    return_at(job, 140, 141);
+    assert_kept(job, 0, 0, 8 * GIB);
+    assert_int_equal(job_park(job)->early_ms, 11000); // the park is none
+}
+
+static void it_asks_for_exactly_its_gpus_and_its_whole_time(void **state)
+{
+    struct job *job = *state;
+    struct job_ask ask, wanted = *job->ask;
+    wanted.time_limit_ms = 60000;
+    wanted.cpu_milli = 4000;
+    wanted.park_anywhere = true;
+    job_set_ask(job, &wanted);
+    assert_false(job_park_may_move(job));
+    job_park_ask(job, NULL, &ask);
+    assert_string_equal(ask.gpu_ids, "box:0");
+    assert_int_equal(ask.time_limit_ms, 60000);
+    assert_int_equal(ask.cpu_milli, 0);
+    assert_int_equal(ask.memory, 0);
+    free(ask.gpu_ids);
+}
+
+/* The scheduler has it as soon as it is allocated. */
+static void it_does_so_before_its_start_is_reported(void **state)
+{
+    struct job *job = make_queued();
+    struct job_ask ask, wanted = *job->ask;
+    (void)state;
+    wanted.time_limit_ms = 60000;
+    job_set_ask(job, &wanted);
+    allocate(job, true);
+    job_park_ask(job, NULL, &ask);
+    assert_int_equal(ask.time_limit_ms, 60000);
+    free(ask.gpu_ids);
+    job_free(job);
+}
+
+static void only_a_job_with_gpus_on_one_node_starts_early(void **state)
+{
+    struct job *job = make_queued();
+    struct job_event allocated = { .job = 42,
+        .attempt = 1,
+        .type = EVENT_ALLOCATED,
+        .token = 7,
+        .is_early = 1,
+        .node = xstrdup("box"),
+        .boot_id = xstrdup("boot") };
+    struct error err = { 0 };
+    assert_int_not_equal(job_apply(job, &allocated, &err), 0);
+    gpu_grants_add(&allocated.gpus, 0, "GPU-0", 0, 0);
+    job_nodes_add(&allocated.nodes, "box", "boot");
+    job_nodes_add(&allocated.nodes, "other", "boot");
+    assert_int_not_equal(job_apply(job, &allocated, &err), 0);
+    assert_int_equal(job->state, JOB_QUEUED);
+    job_event_clear(&allocated);
+    job_free(job);
+    job = *state;
+    struct job_event named = {
+        .job = 42, .attempt = 1, .type = EVENT_PARK, .park_cause = PARK_EARLY, .wall_ms = 110000
+    };
+    assert_int_not_equal(job_apply(job, &named, &err), 0); // nobody is parked for that
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +333,18 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_refusal_changes_nothing, make_job, free_job),
         cmocka_unit_test_setup_teardown(a_park_by_somebody_else_begins_anew, make_job, free_job),
         cmocka_unit_test_setup_teardown(a_user_may_keep_it_parked, make_job, free_job),
+        cmocka_unit_test_setup_teardown(
+            it_has_its_cpus_outside_the_ledger_from_its_start_to_its_end, make_early, free_job),
+        cmocka_unit_test_setup_teardown(it_saves_no_less_than_nothing, make_early, free_job),
+        cmocka_unit_test_setup_teardown(a_refused_grant_leaves_it_early, make_early, free_job),
+        cmocka_unit_test_setup_teardown(
+            one_that_is_parked_before_its_grant_is_stopped_and_early_again_afterwards, make_early, free_job),
+        cmocka_unit_test_setup_teardown(
+            one_that_is_parked_after_its_grant_leaves_its_cpus, make_early, free_job),
+        cmocka_unit_test_setup_teardown(
+            it_asks_for_exactly_its_gpus_and_its_whole_time, make_early, free_job),
+        cmocka_unit_test(it_does_so_before_its_start_is_reported),
+        cmocka_unit_test_setup_teardown(only_a_job_with_gpus_on_one_node_starts_early, make_early, free_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
