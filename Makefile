@@ -50,10 +50,11 @@ check-real:
 	tools/install-packages check
 	tools/run-tests --real
 
-# Both, with one last line. AGAIN=1: what failed runs once more, alone, and is named.
+# Both, with one last line. AGAIN=1: what failed runs once more, alone, and is named. PART=house leaves out the tests of compat/ and lab/,
+# PART=wings has only these: two machines share the work.
 check-all:
 	tools/install-packages check
-	tools/run-tests --with-real $(if $(AGAIN),--again)
+	tools/run-tests --with-real $(if $(AGAIN),--again) $(if $(PART),--$(PART))
 
 # The long campaigns: CASES random workloads of the scheduler (10000), CYCLES kills (300), MINUTES of constant load (20), FAILOVERS of controllers (100), SEED to replay one; mutations of
 # the sources that tests (tools/mutants) and simulated histories (tools/sim-mutations) must notice; and nodes of

@@ -33,6 +33,7 @@ def pytest_configure(config):
     config.addinivalue_line('markers', 'root: needs root (several users)')
     config.addinivalue_line('markers', 'gpu: needs an NVIDIA GPU')
     config.addinivalue_line('markers', 'real: needs a package that only make check-real installs')
+    config.addinivalue_line('markers', 'wing: of compat/ or lab/: tools/run-tests --wings has these, --house the others')
     config.addinivalue_line('markers', 'smoke: short, and shows that most works: make check QUICK=1')
     bind_root()
     # A shell without job control has what it starts in the background ignore SIGINT, as nohup does with SIGHUP, and so would all that is tested.
@@ -49,12 +50,22 @@ def needs_its_module(item):
                for fixture in fixtures)
 
 
+# Files here whose tests are of the wings of the house (ARCHITECTURE.md, "Rooms").
+WINGS = ('seeds/', 'test_compat.', 'test_gpu_kit', 'test_python_names.', 'test_sim.', 'test_slurm_')
+
+
+def is_of_a_wing(item):
+    return str(item.path.relative_to(os.path.dirname(__file__))).startswith(WINGS)
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Tests run side by side (`-n 6 --dist loadgroup`): those that share an instance in one worker, all others anywhere.
 
     Tests that use the same fixed path name a group of their own: `@pytest.mark.xdist_group('that path')`."""
     for item in items:
+        if is_of_a_wing(item):
+            item.add_marker(pytest.mark.wing)
         if not item.get_closest_marker('xdist_group') and needs_its_module(item):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
         if item.get_closest_marker('root') and not harness.IS_ROOT:
