@@ -13,6 +13,8 @@
 #include "cli/submit/slurm_moment.h"
 #include "cli/term/field.h"
 #include "cli/term/time_text.h"
+#include "compat/slurm/jobs.h"
+#include "job/slurm.h"
 
 #define TIME_SIZE 256 // of a text in a format of the user
 #define MINUTE_S  60
@@ -230,10 +232,26 @@ TEXT(pending_time)
     return number(submitted == 0 ? 0 : ((started != 0 ? started : now_ms) - submitted) / MILLI);
 }
 
+static int64_t noted_seconds(const json_t *job, const char *note)
+{
+    const char *text = slurm_job_note(job, note);
+    return text != NULL ? strtoll(text, NULL, 10) : 0;
+}
+
+/* By when it has ended: mgpu's is its latest start. */
 TEXT(deadline)
 {
+    int64_t start = moment(job, "deadline");
+    int64_t left = noted_seconds(job, SLURM_NOTE_LEFT_AT_DEADLINE) * MILLI;
     (void)now_ms;
-    return slurm_time_shown(moment(job, "deadline"), "N/A");
+    return slurm_time_shown(start != 0 ? start + left : 0, "N/A");
+}
+
+TEXT(least_limit)
+{
+    int64_t seconds = noted_seconds(job, SLURM_NOTE_TIME_MIN);
+    (void)now_ms;
+    return seconds > 0 ? slurm_duration_text(seconds, true) : xstrdup("N/A");
 }
 
 TEXT(begin)
@@ -241,4 +259,11 @@ TEXT(begin)
     int64_t begin = moment(job, "begin");
     (void)now_ms;
     return slurm_time_shown(begin != 0 ? begin : moment(job, "submitted_at"), "N/A");
+}
+
+/* The same in squeue. */
+TEXT(least_short)
+{
+    (void)now_ms;
+    return slurm_duration_text(noted_seconds(job, SLURM_NOTE_TIME_MIN), false);
 }

@@ -35,7 +35,8 @@ slurm_text_fn slurm_text_output, slurm_text_cluster, slurm_text_null, slurm_text
 slurm_text_fn slurm_text_excluded, slurm_text_requested_nodes, slurm_text_gid, slurm_text_licenses,
     slurm_text_wckey;
 slurm_text_fn slurm_text_oversubscribe, slurm_text_requeue, slurm_text_batch, slurm_text_pending_time,
-    slurm_text_task_cpus, slurm_text_tasks_per_node, slurm_text_deadline, slurm_text_begin;
+    slurm_text_task_cpus, slurm_text_tasks_per_node, slurm_text_deadline, slurm_text_begin,
+    slurm_text_least_limit, slurm_text_least_short;
 
 /* As slurm_time_text(), in the format of SLURM_TIME_FORMAT, if that is "relative" or one of strftime(3): for
  * people. */

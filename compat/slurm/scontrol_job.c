@@ -309,7 +309,7 @@ static const struct scontrol_pair job_pairs[] = {
     { true, "DerivedExitCode", slurm_text_exit, NULL, true },
     { true, "RunTime", slurm_text_elapsed, NULL },
     { false, "TimeLimit", slurm_text_account_limit, NULL },
-    { false, "TimeMin", NULL, "N/A" },
+    { false, "TimeMin", slurm_text_least_limit, NULL },
     { true, "SubmitTime", slurm_text_submitted, NULL },
     { false, "EligibleTime", slurm_text_begin, NULL },
     { true, "AccrueTime", slurm_text_begin, NULL },

@@ -21,6 +21,8 @@
 #include "cli/submit/slurm_moment.h"
 #include "cli/submit/slurm_values.h"
 #include "cli/term/field.h"
+#include "cli/term/time_text.h"
+#include "job/slurm.h"
 
 /* Members of a change before it is sent, which are settled for each job. */
 #define ADDED_LIMIT  "added_limit" // seconds
@@ -132,6 +134,16 @@ static int set_limit(struct change *change, const struct key *key, struct error 
         (void)json_object_set_new(body, "time_limit", is_unlimited ? json_null() : json_integer(number));
     if (r == 0 && is_unlimited)
         (void)json_object_set_new(body, "no_time_limit", json_true());
+    return r;
+}
+
+/* Shown, and of no effect on a job that has been submitted. */
+static int set_least(struct change *change, const struct key *key, struct error *err)
+{
+    int64_t seconds = 0;
+    int r = slurm_parse_time(key->name, change->value, &seconds, err);
+    _cleanup_free_ char *text = xasprintf("%" PRId64, seconds);
+    strings_set_env(&change->notes, SLURM_NOTE_TIME_MIN, text);
     return r;
 }
 
@@ -253,6 +265,7 @@ static const struct key keys[] = {
     { "Partition", 2, set_text, "partition" },
     { "MinMemoryNode", 10, set_memory, NULL },
     { "Deadline", 3, set_moment, "deadline" },
+    { "TimeMin", 5, set_least, NULL },
 };
 
 static const struct key *find_key(const char *word)
@@ -342,6 +355,24 @@ static int settle_counts(struct client *client, const char *path, json_t *body, 
     (void)json_object_del(body, CPUS);
     (void)json_object_del(body, GRES);
     return r;
+}
+
+/* "Deadline=": of it the latest start, which is as long before it as that of the job was. */
+static int settle_deadline(struct client *client, const char *path, json_t *body, struct error *err)
+{
+    _cleanup_json_ json_t *job = NULL;
+    _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
+    const char *deadline = field_text(body, "deadline");
+    char utc[32];
+    if (deadline == NULL)
+        return 0;
+    int r = client_get(client, request, &job, err);
+    const char *left = slurm_job_note(job, SLURM_NOTE_LEFT_AT_DEADLINE);
+    if (r < 0 || left == NULL)
+        return r;
+    utc_format(time_parse(deadline) - strtoll(left, NULL, 10) * 1000, utc, sizeof(utc));
+    (void)json_object_set_new(body, "deadline", json_string(utc));
+    return 0;
 }
 
 static int refuse_key(const char *text, struct error *err)
@@ -451,6 +482,8 @@ static int change_jobs(struct change *change, const struct slurm_ids *ids, struc
             r = settle_throttle(change->client, path, changes, err);
         if (r == 0)
             r = settle_counts(change->client, path, changes, err);
+        if (r == 0)
+            r = settle_deadline(change->client, path, changes, err);
         if (r == 0)
             r = add_notes(change->client, path, &change->notes, changes, err);
         if (r == 0)

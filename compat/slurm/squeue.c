@@ -153,7 +153,7 @@ static const struct slurm_column columns[] = {
     { 0, "MaxNodes", "MAX_NODES", slurm_text_zero, 0 },
     { 0, "MCSLabel", "MCSLABEL", slurm_text_unavailable, 0 },
     { 0, "mem-per-tres", "MEM_PER_TRES", slurm_text_unavailable, 0 },
-    { 0, "MinTime", "MIN_TIME", slurm_text_unavailable, 0 },
+    { 0, "MinTime", "MIN_TIME", slurm_text_least_short, 0 },
     { 0, "Network", "NETWORK", slurm_text_null, 0 },
     { 0, "Nodes", "NODES", slurm_text_nodes, 0 },
     { 0, "NTPerBoard", "NTASKS_PER_BOARD", slurm_text_unavailable, 0 },

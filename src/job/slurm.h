@@ -14,17 +14,19 @@
 #define SLURM_CLUSTER   "mgpu" // the name of the cluster
 #define SLURM_PARTITION "gpu"  // the built-in partition, of all nodes
 
-#define SLURM_NOTE_KIND           "kind"            // sbatch, srun or salloc; always present
-#define SLURM_NOTE_SIGNAL         "signal"          // as written: "B:USR1@60"
-#define SLURM_NOTE_TASKS          "ntasks"          // if given or implied
-#define SLURM_NOTE_TASKS_PER_NODE "ntasks_per_node" // if given
-#define SLURM_NOTE_CPUS_PER_TASK  "cpus_per_task"   // if given
-#define SLURM_NOTE_MEM_PER_CPU    "mem_per_cpu"     // if given; MiB
-#define SLURM_NOTE_ARRAY          "array"           // indexes as requested
-#define SLURM_NOTE_ACCOUNT        "account"
-#define SLURM_NOTE_QOS            "qos"
-#define SLURM_NOTE_COMMENT        "comment"
-#define SLURM_NOTE_LINE           "line" // the command line that submitted it
+#define SLURM_NOTE_KIND             "kind"            // sbatch, srun or salloc; always present
+#define SLURM_NOTE_SIGNAL           "signal"          // as written: "B:USR1@60"
+#define SLURM_NOTE_TASKS            "ntasks"          // if given or implied
+#define SLURM_NOTE_TASKS_PER_NODE   "ntasks_per_node" // if given
+#define SLURM_NOTE_CPUS_PER_TASK    "cpus_per_task"   // if given
+#define SLURM_NOTE_MEM_PER_CPU      "mem_per_cpu"     // if given; MiB
+#define SLURM_NOTE_ARRAY            "array"           // indexes as requested
+#define SLURM_NOTE_ACCOUNT          "account"
+#define SLURM_NOTE_QOS              "qos"
+#define SLURM_NOTE_COMMENT          "comment"
+#define SLURM_NOTE_TIME_MIN         "time_min"         // seconds
+#define SLURM_NOTE_LEFT_AT_DEADLINE "left_at_deadline" // seconds from the latest start to Slurm's deadline
+#define SLURM_NOTE_LINE             "line"             // the command line that submitted it
 
 /* Variables of a job that are the value of such an option. */
 struct slurm_variable {

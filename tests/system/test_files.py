@@ -129,7 +129,7 @@ def test_submit_and_sbatch_make_the_same_request_of_a_script(box, place):
     os.mkdir(f'{place}/bin')
     commands = slurm.Slurm(box, f'{place}/bin')
     write(place, 'same.sh', '#!/bin/bash\n#SBATCH -H -J same -n 2 -c 1 --gpus-per-task=1 --mem-per-cpu=100M -t 1-2\n'
-                            '#SBATCH --signal=USR1@30 --nice=7 --deadline=now+2hours -p gpu --requeue --mail-type=FAIL\ntrue\n')
+                            '#SBATCH --signal=USR1@30 --nice=7 --deadline=now+2days -p gpu --requeue --mail-type=FAIL\ntrue\n')
     ids, done = submit(box, place, 'same.sh')
     assert done.err == '', done
     names = ('name', 'gpus', 'cpus', 'memory', 'time_limit', 'warn_signal', 'priority', 'partition', 'requeue_on_node_lost',

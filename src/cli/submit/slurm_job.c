@@ -14,9 +14,11 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/hostlist.h"
 #include "base/memory.h"
 #include "cli/options/ask.h"
+#include "cli/submit/slurm_times.h"
 #include "cli/submit/slurm_values.h"
 #include "job/ask.h"
 #include "job/slurm.h"
@@ -300,14 +302,6 @@ static int settle_nodes(struct slurm_job *job, struct error *err)
     return r;
 }
 
-/* The limit may not be below --time-min, which has no other effect here. */
-static int check_least_time(const struct slurm_job *job, struct error *err)
-{
-    if (job->time_s <= 0 || job->least_s <= job->time_s)
-        return 0;
-    return error_set(err, -EINVAL, "Invalid time-min specification (exceeds job's time or other limits)");
-}
-
 void slurm_job_note_line(struct slurm_job *job, const char *program, int argc, char **argv)
 {
     _cleanup_buffer_ struct buffer line = { 0 };
@@ -325,7 +319,7 @@ int slurm_job_settle_request(struct slurm_job *job, struct error *err)
             error_set(err, -EINVAL, "--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."));
     if (job->refusal != NULL)
         return error_set(err, -EINVAL, "%s", job->refusal);
-    int r = check_least_time(job, err);
+    int r = slurm_settle_times(job, clock_wall_ms(), err);
     if (r == 0)
         r = check_companions(job, job->tasks > 0 || job->nodes > 0 || job->tasks_per_node > 0, err);
     if (r == 0)
@@ -336,16 +330,8 @@ int slurm_job_settle_request(struct slurm_job *job, struct error *err)
     if (r == 0)
         r = settle_gpus(job, err);
     settle_host(job);
-    if (job->time_s == SLURM_NO_LIMIT)
-        (void)json_object_set_new(job->submit.ask, "no_time_limit", json_true());
-    else if (job->time_s != SLURM_UNSET)
-        (void)json_object_set_new(job->submit.ask, "time_limit", json_integer(job->time_s));
     if (job->is_exclusive)
         (void)json_object_set_new(job->submit.ask, "exclusive", json_true());
-    if (r == 0 && job->immediate_s > 0) {
-        _cleanup_free_ char *deadline = xasprintf("+%" PRId64 "s", job->immediate_s);
-        r = ask_set(job->submit.ask, NULL, "deadline", "--immediate", deadline, err);
-    }
     if (job->name != NULL)
         (void)json_object_set_new(job->submit.ask, "name", json_string(job->name));
     return r == 0 ? settle_mail(job, err) : r;

@@ -42,9 +42,10 @@ struct slurm_job {
     const char *gpu_bind; // --gpu-bind, or NULL
     const char *command;  // for salloc --no-shell: NULL
     bool is_without_shell;
-    int64_t least_s;     // of --time-min; 0: none
-    const char *refusal; // of a value that slurmctld refuses, in its words; NULL: none
-    int kill_signal;     // salloc --kill-command; 0: none
+    int64_t least_s;               // of --time-min; 0: none
+    int64_t begin_ms, deadline_ms; // wall clock; 0: none
+    const char *refusal;           // of a value that slurmctld refuses, in its words; NULL: none
+    int kill_signal;               // salloc --kill-command; 0: none
 };
 
 /* Converts "afterok:12:13,after:14+10" to "after" of the API; *ret is NULL for an empty value. */

@@ -203,11 +203,9 @@ SETTER(moment)
         (void)slurm_bad_value(option, err);
         return error_mark(err, SLURM_LED, error_hint(err, "%s", why.message));
     }
-    if (strcmp(option->name, "deadline") == 0 && ms <= clock_wall_ms()) {
-        job->refusal = "Requested time limit is invalid (missing or exceeds some limit)";
-        return 0;
-    }
-    return ask_set(ask_of(job), NULL, option->name, name, utc, err);
+    bool is_deadline = strcmp(option->name, "deadline") == 0;
+    *(is_deadline ? &job->deadline_ms : &job->begin_ms) = ms;
+    return is_deadline ? 0 : ask_set(ask_of(job), NULL, option->name, name, utc, err);
 }
 
 SETTER(dependency)
