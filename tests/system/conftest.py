@@ -5,12 +5,17 @@ import ctypes
 import os
 import shutil
 import signal
+import sys
 import tempfile
 
 import pytest
 
 import harness
 
+
+# Each of the processes that run tests side by side compiles all of them, and pytest twice. What one has compiled is for all; programs that
+# tests start compile as they would without this.
+sys.dont_write_bytecode, sys.pycache_prefix = False, f'{harness.build_folder()}/pycache'
 
 CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE = 0x20000, 0x1000, 0x4000, 0x40000  # of sched.h and sys/mount.h
 

@@ -10,6 +10,7 @@ import fcntl
 import functools
 import grp
 import http.client
+import importlib.util
 import json
 import os
 import pwd
@@ -56,6 +57,12 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(('127.0.0.1', 0))
         return probe.getsockname()[1]
+
+
+@functools.lru_cache(maxsize=None)
+def has_module(name):
+    """Whether Python has the module, which is not imported: torch takes seconds, in each process that collects tests."""
+    return importlib.util.find_spec(name) is not None
 
 
 def build_folder():

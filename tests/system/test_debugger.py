@@ -3,7 +3,6 @@
 
 import functools
 import json
-import subprocess
 
 import pytest
 
@@ -12,7 +11,7 @@ from running import all_ended
 from test_ports import Forward
 
 pytestmark = [pytest.mark.real,
-              pytest.mark.skipif(subprocess.run(['/usr/bin/python3', '-c', 'import debugpy'], capture_output=True, check=False).returncode != 0,
+              pytest.mark.skipif(not harness.has_module('debugpy'),
                                  reason='debugpy is not installed: tools/install-packages real')]
 
 PROGRAM = '''import sys

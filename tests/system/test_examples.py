@@ -21,12 +21,7 @@ TIMEOUT_S = 60  # libraries start slowly on a busy machine
 BLOCK = re.compile(r'(?:^    .*\n)+', re.M)
 
 
-def has_module(name):
-    return subprocess.run(['/usr/bin/python3', '-c', f'import {name}'], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
-                          env={'PATH': '/usr/bin:/bin'}).returncode == 0
-
-
-needs_torch = pytest.mark.skipif(not has_module('torch'), reason='python3-torch is not installed')
+needs_torch = pytest.mark.skipif(not harness.has_module('torch'), reason='python3-torch is not installed')
 
 
 class Example:
@@ -36,7 +31,7 @@ class Example:
         self.box, self.folder = box, f'{place}/{name}'
         shutil.copytree(f'{harness.ROOT}/examples/{name}', self.folder)
         os.chmod(self.folder, 0o777)
-        missing = [library for library in stand_ins if not has_module(library)]
+        missing = [library for library in stand_ins if not harness.has_module(library)]
         for library in missing:
             source = f'{harness.ROOT}/tests/system/stand_ins/{library}'
             for found in glob.glob(f'{source}*'):
@@ -160,7 +155,7 @@ def test_a_training_that_is_requeued_evaluates_no_checkpoint_twice(example):
 
 # --- optuna ---
 
-needs_optuna = pytest.mark.skipif(not has_module('optuna'), reason='python3-optuna is not installed: tools/install-packages real')
+needs_optuna = pytest.mark.skipif(not harness.has_module('optuna'), reason='python3-optuna is not installed: tools/install-packages real')
 WORKER = re.compile(r'worker (\d) on GPU (\d): 6 trials, from (\S+) s to (\S+) s')
 
 
@@ -279,7 +274,7 @@ def nodes(someone, place):
         yield make
 
 
-@pytest.mark.skipif(not has_module('numpy'), reason='python3-numpy is not installed')
+@pytest.mark.skipif(not harness.has_module('numpy'), reason='python3-numpy is not installed')
 def test_jax_uses_all_gpus_of_the_job_on_one_node_and_on_two(nodes):
     it = nodes('jax', ['jax'])
     it.type_readme()

@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import stat
-import subprocess
 import time
 
 import pytest
@@ -338,11 +337,6 @@ def test_a_stop_goes_on_when_the_shepherd_dies_in_it(make_instance, gate, bell):
 
 # --- the examples ---
 
-def has_torch():
-    return subprocess.run(['/usr/bin/python3', '-c', 'import torch'], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                          check=False, env={'PATH': '/usr/bin:/bin'}).returncode == 0
-
-
 def go_on_in_the_next_attempt(box, place, example, seconds):
     script = shutil.copy(f'{harness.ROOT}/examples/{example}', place)
     job = box.submit('-C', place, '--checkpoint', '--signal', 'USR1', '--grace', '30s', '-e', f'STATE={place}/state',
@@ -361,6 +355,6 @@ def test_the_example_goes_on_where_it_was(box, place):
     go_on_in_the_next_attempt(box, place, 'checkpoint.sh', '0.15')
 
 
-@pytest.mark.skipif(not has_torch(), reason='python3-torch is not installed')
+@pytest.mark.skipif(not harness.has_module('torch'), reason='python3-torch is not installed')
 def test_the_training_goes_on_where_it_was(box, place):
     go_on_in_the_next_attempt(box, place, 'checkpoint.py', '0.15')

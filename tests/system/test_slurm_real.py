@@ -61,11 +61,6 @@ def nodes(two, place):
     return slurm.Slurm(two.box, place)
 
 
-def has_module(name):
-    return subprocess.run(['/usr/bin/python3', '-c', f'import {name}'], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                          check=False, env={'PATH': '/usr/bin:/bin'}).returncode == 0
-
-
 MPI_PROGRAM = '''
 import os
 from mpi4py import MPI
@@ -77,7 +72,7 @@ if rows:
 '''
 
 
-@pytest.mark.skipif(not has_module('mpi4py'), reason='mpi4py is not installed: tools/install-packages real')
+@pytest.mark.skipif(not harness.has_module('mpi4py'), reason='mpi4py is not installed: tools/install-packages real')
 def test_ranks_of_open_mpi_talk_on_two_nodes(nodes):
     nodes.script(MPI_PROGRAM, 'sum.py')  # over TCP: the shared memory of Open MPI takes two nodes on one host for one
     line = (f'mpirun --mca btl tcp,self --mca btl_tcp_if_include lo --mca oob_tcp_if_include lo '
@@ -110,7 +105,7 @@ print(f'rank {dist.get_rank()} of {dist.get_world_size()}: {value.item()} on', o
 '''
 
 
-@pytest.mark.skipif(not has_module('torch.distributed'), reason='python3-torch is not installed')
+@pytest.mark.skipif(not harness.has_module('torch'), reason='python3-torch is not installed')
 def test_pytorch_meets_by_the_variables_of_srun(nodes):
     nodes.script(GLOO_PROGRAM, 'meet.py')
     line = (f'export GLOO_SOCKET_IFNAME=lo MASTER_ADDR=127.0.0.1\n'
@@ -121,7 +116,7 @@ def test_pytorch_meets_by_the_variables_of_srun(nodes):
     assert sorted(nodes.read('out').splitlines()) == ['rank 0 of 2 on n1 3.0', 'rank 1 of 2 on n2 3.0']
 
 
-@pytest.mark.skipif(not has_module('torch.distributed'), reason='python3-torch is not installed')
+@pytest.mark.skipif(not harness.has_module('torch'), reason='python3-torch is not installed')
 def test_torchrun_starts_its_workers_on_two_nodes(nodes):
     nodes.script(TORCHRUN_PROGRAM, 'train.py')
     port = harness.free_port()
@@ -167,7 +162,7 @@ print(short, long)
 '''
 
 
-@pytest.mark.skipif(not has_module('cylc.flow.job_runner_handlers.slurm'), reason='cylc-flow is not installed: tools/install-packages real')
+@pytest.mark.skipif(not harness.has_module('cylc'), reason='cylc-flow is not installed: tools/install-packages real')
 def test_cylc_submits_polls_and_kills_jobs(cluster):
     done = cluster.run('/usr/bin/python3', '-', input=CYLC_PROGRAM, timeout_s=120)
     assert done.code == 0, done
@@ -202,7 +197,7 @@ with Client(scheduler_file='scheduler.json', timeout=60) as client:
 '''
 
 
-@pytest.mark.skipif(not has_module('distributed'), reason='python3-distributed is not installed: tools/install-packages real')
+@pytest.mark.skipif(not harness.has_module('distributed'), reason='python3-distributed is not installed: tools/install-packages real')
 def test_dask_computes_on_workers_that_are_jobs(cluster):
     user = cluster.box.client
     scheduler = subprocess.Popen(

@@ -3,7 +3,6 @@
 
 import re
 import shutil
-import subprocess
 
 import pytest
 
@@ -13,9 +12,7 @@ TIMEOUT_S = 180
 
 
 def has_torch():
-    return shutil.which('torchrun') is not None and subprocess.run(
-        ['/usr/bin/python3', '-c', 'import torch.distributed'], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False,
-        env={'PATH': '/usr/bin:/bin'}).returncode == 0
+    return shutil.which('torchrun') is not None and harness.has_module('torch')
 
 
 needs_torch = pytest.mark.skipif(not has_torch(), reason='python3-torch is not installed')
