@@ -74,6 +74,28 @@ def test_the_training_of_the_demo_needs_no_host_name_that_can_be_looked_up():
     assert status == 0 and ':converged' in said, said[-8000:]
 
 
+RECORD = '#!/bin/sh\necho "${0##*/} $*" >> "$RECORDED"\n[ "$1" != setup ] || { mkdir -p "$2" && touch "$2/build.ninja"; }\n'
+
+
+def test_what_make_run_has_built_quickly_is_optimized_by_the_next_make_and_never_the_other_way_round(tmp_path):
+    for name in ('meson', 'ninja'):
+        (tmp_path / name).write_text(RECORD, encoding='ascii')
+        (tmp_path / name).chmod(0o755)
+    record, folder = tmp_path / 'record', tmp_path / 'folder'
+
+    def make(target):
+        record.write_text('', encoding='ascii')
+        subprocess.run(['make', '-C', harness.ROOT, target, f'BUILD={folder}'], check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+                       env={**os.environ, 'PATH': f'{tmp_path}:{os.environ["PATH"]}', 'RECORDED': str(record)})
+        return record.read_text(encoding='ascii').splitlines()
+
+    first = make('programs')
+    assert '-Doptimization=0' in first[0] and first[1:] == [f'ninja -C {folder} programs'], first
+    assert make('programs') == [f'ninja -C {folder} programs']
+    assert make('all') == [f'meson configure {folder} --buildtype=debugoptimized', f'ninja -C {folder}']
+    assert make('all') == [f'ninja -C {folder}'] and make('programs') == [f'ninja -C {folder} programs'], 'an optimized build stays one'
+
+
 @needs_plain_build
 def test_an_installed_tree_works(make_instance, tmp_path, someone):
     done = subprocess.run(['meson', 'install', '-C', BUILD, '--no-rebuild', '--destdir', str(tmp_path)],
