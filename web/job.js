@@ -6,7 +6,7 @@ import { niceMax } from './chart.js';
 import { h, redraw } from './dom.js';
 import { bytes, duration, elementsOf, exactTime, fullMoment, gpusOf, gpusText, moment, numberOf, outcome, percent, plural } from './format.js';
 import { isOpen, isSplitUp, mayControl, mayRead, state, waits, watchEvents } from './live.js';
-import { logView } from './log.js';
+import { logView, logsOf } from './log.js';
 import { grantText, parkText, progressBar, scrollArea, section, startText, stateBadge, time, userName } from './parts.js';
 import { momentOf, spansOf } from './spans.js';
 import { timeTracks } from './tracks.js';
@@ -145,7 +145,7 @@ export function mount(root, number) {
   const factPlace = h('div');
   body.append(h('div', { class: 'wide' }, whyPlace, logPlace, chartPlace), h('div', { class: 'side' }, factPlace, eventPlace));
   root.append(head, body);
-  let job = null, why = null, past = null, problem = null, log = null, fetchedAt = 0, isBusy = false, isClosed = false;
+  let job = null, why = null, past = null, problem = null, logs = [], fetchedAt = 0, isBusy = false, isClosed = false;
 
   async function fetchJob() {
     isBusy = true;
@@ -169,12 +169,12 @@ export function mount(root, number) {
   }
 
   function drawLog() {
-    log?.draw();
+    for (const log of logs) log.draw();
     const hasOutput = mayRead(job) && (job.started_at || job.attempt > 0) && job.ended_by !== 'start_failed';
-    if (hasOutput && !log) {
-      log = logView(`api/v1/jobs/${number}/log`, () => job);
-      logPlace.replaceChildren(section('Output', log.node));
-    } else if (job.started_at && !log && !mayRead(job)) {
+    if (hasOutput && logs.length === 0) {
+      logs = logsOf(job).map((log) => logView(number, log, () => job));
+      logPlace.replaceChildren(...logs.map((log) => section(log.title, log.node)));
+    } else if (job.started_at && logs.length === 0 && !mayRead(job)) {
       redraw(logPlace, 'private', () => section('Output', h('p', { class: 'empty' }, `Only ${job.user} can read it.`)));
     }
   }
@@ -211,9 +211,9 @@ export function mount(root, number) {
       removeEventListener('resize', drawAll);
       isClosed = true;
       endWatch();
-      log?.close();
+      for (const log of logs) log.close();
     },
     job: () => job,
-    keys: { f: () => log?.follow() },
+    keys: { f: () => { for (const log of logs) log.follow(); } },
   };
 }

@@ -9,11 +9,18 @@ import { Screen } from './screen.js';
 const FIRST_BYTES = 256 * 1024;
 const RETRY_MS = 2000;
 
-/** `jobOf` returns the job as it is now. Close the view with close(). */
-export function logView(path, jobOf) {
-  const pane = h('div', { class: 'log', role: 'log', 'aria-live': 'off', tabindex: 0, 'aria-label': 'Output' });
-  const follow = h('input', { type: 'checkbox', id: 'follow', checked: true });
-  const wrap = h('input', { type: 'checkbox', id: 'wrap', checked: true });
+/** The logs of a job: title, parameter of the request, file name of a download, and the words in place of an empty one. */
+const BOTH = { title: 'Output', stream: 'stdout', file: 'output.log', soFar: 'It has printed nothing so far.', atEnd: 'It printed nothing.' };
+const OUT = { ...BOTH, title: 'Standard output', soFar: 'Nothing on standard output so far.', atEnd: 'Nothing on standard output.' };
+const ERR = { title: 'Standard error', stream: 'stderr', file: 'error.log', soFar: 'Nothing on standard error so far.', atEnd: 'Nothing on standard error.' };
+export const logsOf = (job) => (job.split_log ? [OUT, ERR] : [BOTH]);
+
+/** The view of one of logsOf(), of job `number`. `jobOf` returns the job as it is now. Close the view with close(). */
+export function logView(number, log, jobOf) {
+  const path = `api/v1/jobs/${number}/log?stream=${log.stream}`;
+  const pane = h('div', { class: 'log', role: 'log', 'aria-live': 'off', tabindex: 0, 'aria-label': log.title });
+  const follow = h('input', { type: 'checkbox', id: `follow-${log.stream}`, checked: true });
+  const wrap = h('input', { type: 'checkbox', id: `wrap-${log.stream}`, checked: true });
   const status = h('span', { class: 'quiet' });
   const silence = h('p', { class: 'empty', role: 'status' });
   const terminal = jobOf()?.tty ? new Screen(pane) : new Terminal(pane);
@@ -28,7 +35,7 @@ export function logView(path, jobOf) {
   function drawSilence() {
     const isSilent = position === 0 && !hasText;
     pane.hidden = !hasText;
-    setText(silence, isSilent ? (isOpen(jobOf() ?? {}) ? 'It has printed nothing so far.' : 'It printed nothing.') : '');
+    setText(silence, isSilent ? (isOpen(jobOf() ?? {}) ? log.soFar : log.atEnd) : '');
     silence.hidden = !isSilent;
   }
 
@@ -43,7 +50,7 @@ export function logView(path, jobOf) {
   /** Reads on from `position`; the first time, the end of what is there. */
   async function read() {
     const range = position === null ? `bytes=-${FIRST_BYTES}` : `bytes=${position}-`;
-    const response = await open(`${path}?follow=1`, { headers: { Range: range }, signal: controller.signal });
+    const response = await open(`${path}&follow=1`, { headers: { Range: range }, signal: controller.signal });
     if (position === null) {
       position = Number(/bytes (\d+)-/.exec(response.headers.get('Content-Range') ?? '')?.[1] ?? 0);
       if (position > 0) write(`\x1b[2m… ${position} bytes before\x1b[0m\n`);
@@ -89,9 +96,10 @@ export function logView(path, jobOf) {
   run();
   return {
     draw: drawSilence,
+    title: log.title,
     node: h('div', { class: 'logbox' },
-      h('div', { class: 'bar' }, h('label', { for: 'follow' }, follow, ' follow'), h('label', { for: 'wrap' }, wrap, ' wrap'), status,
-        h('a', { class: 'button', href: path, download: 'output.log' }, 'Download')), silence, pane),
+      h('div', { class: 'bar' }, h('label', { for: follow.id }, follow, ' follow'), h('label', { for: wrap.id }, wrap, ' wrap'), status,
+        h('a', { class: 'button', href: path, download: log.file }, 'Download')), silence, pane),
     follow() { follow.click(); },
     close() {
       isClosed = true;

@@ -532,6 +532,21 @@ def test_one_picture_as_text(make_instance, gate):
     assert re.search(r'^│you +2 +1 +8 ', wide.out, re.M), wide
 
 
+def test_the_log_of_a_job_shows_standard_error_too_where_that_has_a_log_of_its_own(make_instance, gate):
+    box = make_instance(GPUS)
+    job = box.submit('--split-log', '-g', 0, '--', 'sh', '-c', f'printf "half a line"; echo "why it fails" >&2; read x < {gate.path}')
+    box.wait(job, 'running')
+
+    def shown():
+        text = box.mgpu('top', '--once', '--size', '100x30', check=True).out
+        return re.findall(r'^│ (half a line|why it fails) +│$', text, re.M)
+
+    harness.until(lambda: sorted(shown()) == ['half a line', 'why it fails'], 'both in the log')
+    gate.open()
+    box.wait(job)
+    assert sorted(shown()) == ['half a line', 'why it fails'], 'each on a line of its own'
+
+
 def test_one_picture_needs_a_mgpud(box, place):
     done = box.mgpu('--socket', f'{place}/none', 'top', '--once')
     assert done.code == 5 and 'hint' in done.err, done

@@ -59,6 +59,20 @@ def test_a_job_that_prints_nothing_says_so_instead_of_an_empty_box(web, box, gat
     web.complaints()  # a range of an empty file
 
 
+def test_a_job_whose_log_is_split_has_a_box_for_each_part(web, box):
+    job = box.submit('-q', '--split-log', '-g', '0', '--', 'sh', '-c', 'echo "words of progress"; echo "why it fails" >&2; exit 3')
+    box.wait(job)
+    web.show(f'job/{job}')
+    web.until_text('words of progress', '[aria-label="Standard output"]')
+    web.until_text('why it fails', '[aria-label="Standard error"]')
+    silent = box.submit('-q', '--split-log', '-g', '0', '--', 'true')
+    box.wait(silent)
+    web.show(f'job/{silent}')
+    web.until_text('Nothing on standard output.', '[aria-label="Standard output"]')
+    web.until_text('Nothing on standard error.', '[aria-label="Standard error"]')
+    web.complaints()  # a range of an empty file
+
+
 def test_what_was_not_measured_is_left_out(web, box, gate):
     for options in (('-g', '0'), ('-g', '1')):
         job = box.submit('-q', *options, '-c', '1', '--', 'true')

@@ -73,7 +73,7 @@ void top_draw_log_lines(struct top *top, const struct rect *area)
         draw_output(top, area);
     else if (is_here && top->log.problem[0] != '\0')
         draw_words(top, area, top->log.problem);
-    else if (is_here && top->log.status != 0)
+    else if (is_here && top_log_is_settled(&top->log))
         draw_words(top, area, "no output");
     else
         draw_words(top, area, job_is_done(job) ? "reading its output ..." : "no output yet");

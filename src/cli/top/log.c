@@ -19,41 +19,47 @@
 #define START_BYTES  16384        // read before the end
 #define BURST_BYTES  (256U << 10) // in a second; more is passed over
 #define AGAIN_MS     2000
+#define HTTP_OK      200
 #define HTTP_REFUSED 403
 #define HTTP_AT_END  416 // a range that begins where the output ends
 
 static int take_bytes(void *target, const void *bytes, size_t length)
 {
-    struct top *top = target;
-    struct top_log *log = &top->log;
+    struct top_log_part *part = target;
+    struct top_log *log = &part->top->log;
     const char *text = bytes, *end = text + length;
-    bool is_cut = log->status == 0 && log->stream.offset > 0;
+    bool is_cut = part->status == 0 && part->stream.offset > 0;
     const char *newline = is_cut ? memchr(text, '\n', length) : NULL;
     text = newline != NULL ? newline + 1 : text; // the first line was begun before what is read
-    log->status = 200;
-    log->second_bytes += length;
+    part->status = HTTP_OK;
+    part->second_bytes += length;
+    if (log->last != NULL && log->last != part)
+        tail_end_line(&log->tail);
+    log->last = part;
     tail_add(&log->tail, text, (size_t)(end - text));
-    top->is_changed = true;
+    part->top->is_changed = true;
     return 0;
 }
 
-static void ask(struct top *top)
+static void ask(struct top_log_part *part)
 {
-    struct top_log *log = &top->log;
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64 "/log?follow=1", log->job);
-    stream_start(&log->stream, &top->call->client, path);
-    log->stream.sink = take_bytes;
-    log->stream.sink_target = top;
-    log->again_ms = 0;
+    struct top *top = part->top;
+    bool is_error = part > top->log.parts;
+    _cleanup_free_ char *path = xasprintf(
+        API_PATH "/jobs/%" PRId64 "/log?follow=1%s", top->log.job, is_error ? "&stream=stderr" : "");
+    stream_start(&part->stream, &top->call->client, path);
+    part->stream.sink = take_bytes;
+    part->stream.sink_target = part;
+    part->again_ms = 0;
 }
 
 /* Discards the position and starts again near the end. */
-static void ask_for_end(struct top *top)
+static void ask_for_end(struct top_log_part *part)
 {
-    top->log.status = 0;
-    top->log.stream.offset = 0;
-    top->log.stream.tail = START_BYTES;
-    ask(top);
+    part->status = 0;
+    part->stream.offset = 0;
+    part->stream.tail = START_BYTES;
+    ask(part);
 }
 
 static json_t *job_of(const struct top *top, int64_t id)
@@ -84,16 +90,22 @@ void top_log_follow(struct top *top, int64_t job)
     log->attempt = attempt;
     if (top->view.page != PAGE_JOB)
         top->view.scroll = 0;
-    if (job != 0)
-        ask_for_end(top);
+    if (job == 0)
+        return;
+    log->count = json_is_true(json_object_get(job_of(top, job), "split_log")) ? TOP_LOG_PARTS : 1;
+    for (size_t i = 0; i < log->count; i++) {
+        log->parts[i].top = top;
+        ask_for_end(&log->parts[i]);
+    }
 }
 
-static void end(struct top *top)
+static void end(struct top_log_part *part)
 {
+    struct top *top = part->top;
     struct top_log *log = &top->log;
-    const struct http_answer *answer = stream_answer(&log->stream);
+    const struct http_answer *answer = stream_answer(&part->stream);
     struct error err = { 0 };
-    log->status = (int)answer->status;
+    part->status = (int)answer->status;
     log->problem[0] = '\0';
     if (answer->status >= 300 && answer->status != HTTP_AT_END) {
         (void)client_problem(answer, &err);
@@ -102,49 +114,75 @@ static void end(struct top *top)
     const json_t *job = job_of(top, log->job);
     bool is_over = job != NULL && job_is_done(job);
     if (!is_over && answer->status != HTTP_REFUSED)
-        log->again_ms = clock_boot_ms() + AGAIN_MS;
+        part->again_ms = clock_boot_ms() + AGAIN_MS;
     top->is_changed = true;
 }
 
 /* The rest of a burst is passed over. */
-static void give_up_burst(struct top *top)
+static void give_up_burst(struct top_log_part *part)
 {
-    struct top_log *log = &top->log;
     static const char note[] = "\n... more than can be shown ...\n";
-    tail_add(&log->tail, note, strlen(note));
-    stream_clear(&log->stream);
-    ask_for_end(top);
-    log->stream.retry_ms = (log->second + 1) * 1000;
+    tail_add(&part->top->log.tail, note, strlen(note));
+    stream_clear(&part->stream);
+    ask_for_end(part);
+    part->stream.retry_ms = (part->second + 1) * 1000;
 }
 
-void top_log_advance(struct top *top, bool is_readable)
+static void advance(struct top_log_part *part, bool is_readable)
 {
     struct error err = { 0 };
-    struct top_log *log = &top->log;
     int64_t now = clock_boot_ms();
-    if (log->again_ms > 0 && now >= log->again_ms && log->stream.path != NULL)
-        ask(top);
-    else if (log->again_ms > 0 && now >= log->again_ms)
-        ask_for_end(top);
-    if (now / 1000 != log->second) {
-        log->second = now / 1000;
-        log->second_bytes = 0;
+    if (part->again_ms > 0 && now >= part->again_ms && part->stream.path != NULL)
+        ask(part);
+    else if (part->again_ms > 0 && now >= part->again_ms)
+        ask_for_end(part);
+    if (now / 1000 != part->second) {
+        part->second = now / 1000;
+        part->second_bytes = 0;
     }
-    if (log->stream.state != STREAM_AWAY && log->stream.state != STREAM_OPEN)
+    if (part->stream.state != STREAM_AWAY && part->stream.state != STREAM_OPEN)
         return;
-    int r = stream_advance(&log->stream, is_readable, &err);
+    int r = stream_advance(&part->stream, is_readable, &err);
     if (r > 0)
-        end(top);
+        end(part);
     else if (r < 0) {
-        stream_clear(&log->stream);
-        log->again_ms = now + AGAIN_MS;
-    } else if (log->second_bytes > BURST_BYTES)
-        give_up_burst(top);
+        stream_clear(&part->stream);
+        part->again_ms = now + AGAIN_MS;
+    } else if (part->second_bytes > BURST_BYTES)
+        give_up_burst(part);
+}
+
+void top_log_advance(struct top *top, const bool is_readable[TOP_LOG_PARTS])
+{
+    for (size_t i = 0; i < top->log.count; i++)
+        advance(&top->log.parts[i], is_readable[i]);
+}
+
+int64_t top_log_due_ms(const struct top_log *log)
+{
+    int64_t due_ms = INT64_MAX;
+    for (size_t i = 0; i < log->count; i++) {
+        const struct top_log_part *part = &log->parts[i];
+        if (part->stream.state == STREAM_AWAY && part->stream.retry_ms < due_ms)
+            due_ms = part->stream.retry_ms;
+        if (part->again_ms > 0 && part->again_ms < due_ms)
+            due_ms = part->again_ms;
+    }
+    return due_ms;
+}
+
+bool top_log_is_settled(const struct top_log *log)
+{
+    bool is_settled = true;
+    for (size_t i = 0; i < log->count; i++)
+        is_settled &= log->parts[i].status != 0;
+    return is_settled;
 }
 
 void top_log_clear(struct top_log *log)
 {
-    stream_clear(&log->stream);
+    for (size_t i = 0; i < TOP_LOG_PARTS; i++)
+        stream_clear(&log->parts[i].stream);
     tail_clear(&log->tail);
     *log = (struct top_log){ 0 };
 }

@@ -128,7 +128,7 @@ static void follow_selection(struct top *top, int64_t *selected, int64_t *since_
 /* Waits for a key, mgpud or the time; true when the terminal has gone. */
 static bool wait_for_any(struct top *top, int most_ms, bool ready[TOP_FDS])
 {
-    int fds[TOP_FDS] = { -1, -1, -1 };
+    int fds[TOP_FDS] = { -1, -1, -1, -1 };
     struct pollfd polled[TOP_FDS + 1];
     if (!top->view.is_frozen) {
         top_wire_fds(top, fds);

@@ -47,6 +47,12 @@ void tail_add(struct tail *tail, const void *bytes, size_t length)
         add_byte(tail, (char)plain.bytes[i]);
 }
 
+void tail_end_line(struct tail *tail)
+{
+    if (tail->open.length > 0)
+        finish_line(tail);
+}
+
 size_t tail_count(const struct tail *tail)
 {
     return tail->count + (tail->open.length > 0 ? 1 : 0);

@@ -21,6 +21,9 @@ struct tail {
 /* Appends output of the job. */
 void tail_add(struct tail *tail, const void *bytes, size_t length);
 
+/* Ends a line that is not complete: what is appended next is a line of its own. */
+void tail_end_line(struct tail *tail);
+
 /* The number of lines, including the incomplete one, and the i-th of them; valid until the next add. */
 size_t tail_count(const struct tail *tail);
 const char *tail_line(struct tail *tail, size_t i);

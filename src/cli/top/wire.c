@@ -23,7 +23,7 @@
 #define SILENT_MS  5000 // an answer that takes longer is a mgpud that does not answer
 #define DEED_MS    5000
 
-enum { FD_ASK, FD_EVENTS, FD_LOG };
+enum { FD_ASK, FD_EVENTS, FD_LOG }; // and those of further parts of the log
 
 static void note_loss(struct top *top, const struct error *err)
 {
@@ -184,7 +184,7 @@ void top_wire_advance(struct top *top, const bool *is_ready)
     advance_events(top, ready[FD_EVENTS]);
     advance_question(top, ready[FD_ASK]);
     if (top->call->client.path != NULL)
-        top_log_advance(top, ready[FD_LOG]);
+        top_log_advance(top, ready + FD_LOG);
 }
 
 void top_wire_resume(struct top *top)
@@ -197,7 +197,8 @@ void top_wire_fds(const struct top *top, int fds[TOP_FDS])
 {
     fds[FD_ASK] = stream_fd(&top->wire.ask);
     fds[FD_EVENTS] = stream_fd(&top->wire.events);
-    fds[FD_LOG] = stream_fd(&top->log.stream);
+    for (size_t i = 0; i < TOP_LOG_PARTS; i++)
+        fds[FD_LOG + i] = i < top->log.count ? stream_fd(&top->log.parts[i].stream) : -1;
 }
 
 static int64_t sooner(int64_t a, int64_t b)
@@ -211,10 +212,7 @@ int top_wire_wait_ms(const struct top *top, int most)
     const struct top_wire *wire = &top->wire;
     if (wire->events.state == STREAM_AWAY)
         until = sooner(until, wire->events.retry_ms);
-    if (top->log.stream.state == STREAM_AWAY)
-        until = sooner(until, top->log.stream.retry_ms);
-    if (top->log.again_ms > 0)
-        until = sooner(until, top->log.again_ms);
+    until = sooner(until, top_log_due_ms(&top->log));
     if (wire->asked >= 0 && wire->ask.state == STREAM_AWAY)
         until = sooner(until, wire->ask.retry_ms);
     for (int i = 0; i < ASKS && wire->asked < 0; i++) {
@@ -247,7 +245,7 @@ static bool is_settled(const struct top *top)
 /* The followed log has output, or will have none. */
 static bool is_log_settled(const struct top *top)
 {
-    return top->log.job == 0 || top->log.status != 0;
+    return top->log.job == 0 || top_log_is_settled(&top->log);
 }
 
 static int settle(struct top *top, bool (*is_done)(const struct top *top), int timeout_ms, struct error *err)

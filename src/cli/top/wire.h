@@ -7,7 +7,7 @@
 
 #include "cli/top/top.h"
 
-#define TOP_FDS 3
+#define TOP_FDS 4
 
 void top_wire_init(struct top *top);
 void top_wire_clear(struct top *top);
