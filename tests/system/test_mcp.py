@@ -106,6 +106,34 @@ def test_job_is_checked_submitted_read_and_cancelled(box, assistant, gate):
     assert box.wait(waiting)['state'] == 'done'
 
 
+def find_nulls(value, path=''):
+    if isinstance(value, dict):
+        return [found for key, member in value.items() for found in ([f'{path}.{key}'] if member is None else find_nulls(member, f'{path}.{key}'))]
+    return [found for member in value for found in find_nulls(member, f'{path}[]')] if isinstance(value, list) else []
+
+
+def test_no_answer_has_keys_without_a_value_and_the_schema_says_so(box, assistant):
+    number = assistant.get('submit_job', command='true', gpus=1, name='sparse')['id']
+    assistant.get('wait_job', job=number)
+    assistant.get('submit_job', command='true', gpus=1, dry_run=True)
+    for tool, arguments in (('list_gpus', {}), ('list_jobs', {}), ('show_job', {'job': number}), ('explain_job', {'job': number}),
+                            ('wait_job', {'job': number}), ('submit_job', {'command': 'true', 'dry_run': True})):
+        assert find_nulls(assistant.get(tool, **arguments)) == [], tool
+    assert box.job(number)['error'] is None, 'the API has it with null'
+    tools = {tool['name']: tool for tool in assistant.request('tools/list')['result']['tools']}
+    assert 'outputSchema' not in tools.pop('read_output'), 'text'
+    assert all('left out' in tool['outputSchema']['description'] for tool in tools.values())
+
+
+def test_output_of_a_job_whose_log_is_split_has_both_parts(box, assistant):
+    job = box.submit('--split-log', '-g', 0, '--', 'sh', '-c', 'printf out; echo err >&2; exit 3')
+    box.wait(job)
+    assert assistant.call('read_output', job=job) == ('--- standard output ---\nout\n--- standard error ---\nerr\n', False)
+    silent = box.submit('--split-log', '-g', 0, '--', 'true')
+    box.wait(silent)
+    assert assistant.call('read_output', job=silent) == ('--- standard output ---\n--- standard error ---\n', False)
+
+
 def test_jobs_are_named_as_answers_and_people_name_them(box, assistant):
     number = assistant.get('submit_job', command='exit 3', gpus=0, name='by-name')['id']
     assert isinstance(number, int)

@@ -150,19 +150,15 @@ static char *shown_output(const struct buffer *bytes, int64_t lines)
     return xstrdup(buffer_text(&valid));
 }
 
-int mcp_read_output(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
+/* The end of one log of the job; empty while there is none. */
+static int read_log(
+    const struct mcp *mcp, const char *job, const char *query, int64_t lines, char **ret, struct error *err)
 {
-    _cleanup_free_ char *job = NULL;
     _cleanup_(http_client_freep) struct http_client *http = NULL;
-    int64_t lines = field_integer(arguments, "lines", LINES_SHOWN);
-    if (lines < 1 || lines > LINES_MAX)
-        return error_set(err, -ERANGE, "lines must be between 1 and %d", LINES_MAX);
-    int r = find_own_job(mcp, arguments, &job, err);
-    if (r == 0)
-        r = client_connect(&mcp->call->client, &http, err);
+    int r = client_connect(&mcp->call->client, &http, err);
     if (r < 0)
         return r;
-    _cleanup_free_ char *path = xasprintf("%s/log", job);
+    _cleanup_free_ char *path = xasprintf("%s/log%s", job, query);
     _cleanup_free_ char *range = xasprintf("Range: bytes=-%u", OUTPUT_BYTES);
     struct http_request request = { .method = "GET", .path = path, .header = range };
     r = http_client_request(http, &request, OUTPUT_WAIT_MS, err);
@@ -172,8 +168,32 @@ int mcp_read_output(const struct mcp *mcp, const json_t *arguments, json_t **ret
     bool is_empty = answer->status == 404 || answer->status == 416;
     if (!is_empty && answer->status != 200 && answer->status != 206)
         return client_problem(answer, err);
-    _cleanup_free_ char *text = is_empty ? xstrdup("") : shown_output(&answer->body, lines);
-    *ret = json_string(text);
+    *ret = is_empty ? xstrdup("") : shown_output(&answer->body, lines);
+    return 0;
+}
+
+int mcp_read_output(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
+{
+    _cleanup_free_ char *path = NULL, *out = NULL, *error = NULL;
+    _cleanup_json_ json_t *job = NULL;
+    int64_t lines = field_integer(arguments, "lines", LINES_SHOWN);
+    if (lines < 1 || lines > LINES_MAX)
+        return error_set(err, -ERANGE, "lines must be between 1 and %d", LINES_MAX);
+    int r = find_own_job(mcp, arguments, &path, err);
+    if (r == 0)
+        r = client_get(&mcp->call->client, path, &job, err);
+    if (r == 0)
+        r = read_log(mcp, path, "", lines, &out, err);
+    if (r < 0)
+        return r;
+    bool is_split = json_is_true(json_object_get(job, "split_log"));
+    if (is_split)
+        r = read_log(mcp, path, "?stream=stderr", lines, &error, err);
+    if (r < 0)
+        return r;
+    const char *end = *out != '\0' && out[strlen(out) - 1] != '\n' ? "\n" : "";
+    *ret = is_split ? json_sprintf("--- standard output ---\n%s%s--- standard error ---\n%s", out, end, error)
+                    : json_string(out);
     return 0;
 }
 

@@ -54,7 +54,23 @@ static json_t *initialize(const json_t *id, const json_t *params)
         json_pack("{s:s,s:{s:{}},s:{s:s,s:s},s:s}", "protocolVersion", version, "capabilities", "tools",
             "serverInfo", "name", "mgpu", "version", MGPU_VERSION, "instructions",
             "GPUs of this machine are shared: run programs that need one with submit_job, never directly. "
-            "Check with dry_run first; request no more GPUs and time than the job needs."));
+            "Check with dry_run first; request no more GPUs and time than the job needs. " MCP_ABSENT));
+}
+
+/* Leaves out the keys whose value is null, which cost an assistant attention and say nothing; elements of
+ * arrays stay. The depth is that of the API's answers. */
+static void leave_out_nulls(json_t *value)
+{
+    size_t index = 0;
+    json_t *member = NULL;
+    for (void *at = json_object_iter(value), *next = NULL; at != NULL; at = next) {
+        next = json_object_iter_next(value, at);
+        if (json_is_null(json_object_iter_value(at)))
+            (void)json_object_del(value, json_object_iter_key(at));
+        else
+            leave_out_nulls(json_object_iter_value(at));
+    }
+    json_array_foreach(value, index, member) leave_out_nulls(member);
 }
 
 /* An object goes along as it is, for clients that read data rather than text. */
@@ -78,6 +94,7 @@ static json_t *call_tool(const struct mcp *mcp, const json_t *id, const json_t *
     int r = mcp_tool_check(tool, arguments, &err);
     if (r == 0)
         r = tool->run(mcp, arguments, &answer, &err);
+    leave_out_nulls(answer);
     _cleanup_free_ char *text =
         r < 0 ? xasprintf("%s%s%s", err.message, err.hint[0] != '\0' ? "\nhint: " : "", err.hint)
         : json_is_string(answer) ? xstrdup(json_string_value(answer))

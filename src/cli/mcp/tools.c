@@ -32,12 +32,15 @@ static const struct mcp_tool tools[] = {
         { { "job", MCP_JOB, JOB_HELP, true } }, true, false, mcp_show_job },
     { "explain_job", "Why a job waits, when it is expected to start, and what would start it now.",
         { { "job", MCP_JOB, JOB_HELP, true } }, true, false, mcp_explain_job },
-    { "read_output", "The end of the output of one of the user's jobs, without colours.",
+    { "read_output",
+        "The end of the output of one of the user's jobs, without colours. If standard error has a log of "
+        "its "
+        "own, it follows standard output, each under a heading.",
         {
             { "job", MCP_JOB, JOB_HELP, true },
             { "lines", "integer", "the last lines, 1 to 2000; 100", false },
         },
-        true, false, mcp_read_output },
+        true, false, mcp_read_output, .is_text = true },
     { "wait_job",
         "Waits until a job has ended, and answers with the job: exit_code, ended_by, message. If it has not "
         "ended by then, the answer is the job as it is; call again.",
@@ -115,11 +118,15 @@ static json_t *describe_arguments(const struct mcp_tool *tool)
 json_t *mcp_tools_describe(void)
 {
     json_t *array = json_array();
-    for (size_t i = 0; i < TOOLS; i++)
-        (void)json_array_append_new(
-            array, json_pack("{s:s,s:s,s:o,s:{s:b,s:b}}", "name", tools[i].name, "description", tools[i].help,
-                       "inputSchema", describe_arguments(&tools[i]), "annotations", "readOnlyHint",
-                       tools[i].is_reading, "destructiveHint", tools[i].is_destructive));
+    for (size_t i = 0; i < TOOLS; i++) {
+        json_t *tool = json_pack("{s:s,s:s,s:o,s:{s:b,s:b}}", "name", tools[i].name, "description",
+            tools[i].help, "inputSchema", describe_arguments(&tools[i]), "annotations", "readOnlyHint",
+            tools[i].is_reading, "destructiveHint", tools[i].is_destructive);
+        if (!tools[i].is_text)
+            (void)json_object_set_new(
+                tool, "outputSchema", json_pack("{s:s,s:s}", "type", "object", "description", MCP_ABSENT));
+        (void)json_array_append_new(array, tool);
+    }
     return array;
 }
 

@@ -13,6 +13,8 @@
 
 #define MCP_ARGUMENTS 10
 #define MCP_JOB       "job" // an integer or a string
+/* What assistants are told of all answers. */
+#define MCP_ABSENT "Keys without a value are left out of the answers."
 
 struct mcp_argument {
     const char *name;
@@ -34,6 +36,7 @@ struct mcp_tool {
     /* The answer, an object or a text, which the caller owns, or a negative errno with a sentence. The
      * arguments have been checked against the table. */
     int (*run)(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err);
+    bool is_text; // so is its answer, which is an object otherwise
 };
 
 /* -ENOENT with a sentence that names all tools; `name` may be NULL. */
