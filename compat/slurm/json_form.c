@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
@@ -275,4 +276,14 @@ void slurm_json_print(const char *member, json_t *list, bool is_account)
     (void)json_dumpf(page, stdout, JSON_INDENT(2));
     (void)putchar('\n');
     json_decref(page);
+}
+
+int slurm_json_print_jobs(const json_t *jobs)
+{
+    json_t *list = json_array(), *job = NULL;
+    size_t index = 0;
+    int64_t now_ms = clock_wall_ms();
+    json_array_foreach(jobs, index, job)(void) json_array_append_new(list, slurm_json_job(job, now_ms));
+    slurm_json_print("jobs", list, false);
+    return 0;
 }

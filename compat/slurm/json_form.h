@@ -16,3 +16,6 @@ json_t *slurm_json_meta(bool is_account);
 
 /* Prints {"meta": ..., "errors": [], MEMBER: list}; takes ownership of the list. */
 void slurm_json_print(const char *member, json_t *list, bool is_account);
+
+/* Prints the jobs as squeue --json. Returns 0. */
+int slurm_json_print_jobs(const json_t *jobs);

@@ -32,6 +32,7 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
     scontrol->form.is_one_line |= option->letter == 'o';
     scontrol->form.has_details |= option->letter == 'd';
     scontrol->form.is_quiet |= option->letter == 'Q';
+    scontrol->form.is_verbose |= option->letter == 'v';
     return 0;
 }
 
@@ -48,7 +49,7 @@ const struct slurm_option slurm_scontrol_options[] = {
     SLURM_ROW(SLURM_SCONTROL, "quiet", 'Q', NULL, set_flag, NULL, "print errors only"),
     SLURM_NO_EFFECT(SLURM_SCONTROL, "sibling", 0, NULL, NULL, "siblings of a federation"),
     SLURM_NO_EFFECT(SLURM_SCONTROL, "uid", 'u', "user", NULL, "as this user"),
-    SLURM_NO_EFFECT(SLURM_SCONTROL, "verbose", 'v', NULL, NULL, "increase verbosity"),
+    SLURM_ROW(SLURM_SCONTROL, "verbose", 'v', NULL, set_flag, NULL, "print how many things are shown"),
     { 0 },
 };
 
@@ -251,6 +252,13 @@ static int run_quiet(struct scontrol *scontrol, int argc, char **argv, struct er
     return 0;
 }
 
+static int run_verbose(struct scontrol *scontrol, int argc, char **argv, struct error *err)
+{
+    (void)argc, (void)argv, (void)err;
+    scontrol->form.is_verbose = true;
+    return 0;
+}
+
 static int run_nothing(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
     (void)scontrol, (void)argc, (void)argv, (void)err;
@@ -260,8 +268,13 @@ static int run_nothing(struct scontrol *scontrol, int argc, char **argv, struct 
 #define JOBS "JOB[,JOB...]|jobname=NAME"
 
 static const struct scontrol_command commands[] = {
+    { "abort", 5, NULL, NULL, NULL, "mgpud is a unit of systemd: systemctl stop mgpud" },
     { "all", 3, NULL, run_nothing, "", "show all partitions, as always" },
     { "completing", 2, NULL, run_completing, "", "jobs that are ending, and their nodes" },
+    { "create", 2, NULL, NULL, NULL,
+        "partitions are in mgpud's configuration (mgpud(8)); mgpu reserve reserves" },
+    { "delete", 2, NULL, NULL, NULL,
+        "partitions are in mgpud's configuration (mgpud(8)); mgpu reserve reserves" },
     { "details", 3, NULL, run_details, "", "show the GPUs of jobs and nodes by their numbers" },
     { "errnumstr", 4, NULL, run_errnumstr, "NUMBER", "the sentence with this number of Slurm's" },
     { "help", 2, NULL, run_help, "", "this list" },
@@ -269,36 +282,31 @@ static const struct scontrol_command commands[] = {
     { "hold", 4, "hold", NULL, JOBS, "do not start these jobs" },
     { "holdu", 5, "hold", NULL, JOBS, "the same" },
     { "listpids", 1, NULL, run_listpids, "[JOB[.STEP]]", "processes of jobs on this machine" },
+    { "notify", 1, NULL, NULL, NULL, "jobs get no messages; mgpu exec runs a command in a job" },
     { "oneliner", 1, NULL, run_oneliner, "", "show each thing on one line" },
     { "pidinfo", 3, NULL, run_pidinfo, "PID", "the job of a process, and its end" },
     { "ping", 3, NULL, run_ping, "", "whether mgpud answers" },
     { "quiet", 4, NULL, run_quiet, "", "print no errors" },
+    { "reboot", 3, NULL, NULL, NULL, "nodes are not rebooted from here" },
+    { "reconfigure", 3, NULL, NULL, NULL,
+        "mgpud reads its configuration again on SIGHUP: systemctl reload mgpud" },
     { "release", 3, "release", NULL, JOBS, "start jobs that are held" },
     { "requeue", 3, "requeue", NULL, JOBS, "put jobs back into the queue" },
     { "requeuehold", 8, "requeue", NULL, JOBS, "the same, and hold them" },
     { "resume", 3, "continue", NULL, JOBS, "continue jobs that are suspended" },
+    { "setdebug", 4, NULL, NULL, NULL, "logs are the journal's: journalctl -u mgpud" },
     { "show", 2, NULL, run_show, "ENTITY [NAME]",
         "config, hostlist, hostnames, job, licenses, node, partition, reservation, step" },
+    { "shutdown", 8, NULL, NULL, NULL, "mgpud is a unit of systemd: systemctl stop mgpud" },
     { "suspend", 2, "suspend", NULL, JOBS, "stop jobs, which keep their GPUs" },
+    { "takeover", 8, NULL, NULL, NULL, "controllers elect their leader (docs/controllers.md)" },
     { "top", 3, NULL, run_top, "JOB[,JOB...]", "consider these jobs before your others" },
     { "uhold", 2, "hold", NULL, JOBS, "do not start these jobs" },
     { "update", 1, NULL, run_update, "KEY=VALUE...", "change a job (JobId=12) or a node (NodeName=n1)" },
-    { "verbose", 4, NULL, run_nothing, "", "show more, of which there is nothing" },
+    { "verbose", 4, NULL, run_verbose, "", "print how many things are shown" },
     { "version", 4, NULL, run_version, "", "the version" },
     { "wait_job", 2, NULL, run_wait, "JOB", "until the job has its nodes" },
     { "write", 5, NULL, run_write, "batch_script JOB [FILE|-]", "the script of a job" },
-    { "abort", 5, NULL, NULL, NULL, "mgpud is a unit of systemd: systemctl stop mgpud" },
-    { "create", 2, NULL, NULL, NULL,
-        "partitions are in mgpud's configuration (mgpud(8)); mgpu reserve reserves" },
-    { "delete", 2, NULL, NULL, NULL,
-        "partitions are in mgpud's configuration (mgpud(8)); mgpu reserve reserves" },
-    { "notify", 1, NULL, NULL, NULL, "jobs get no messages; mgpu exec runs a command in a job" },
-    { "reboot", 3, NULL, NULL, NULL, "nodes are not rebooted from here" },
-    { "reconfigure", 3, NULL, NULL, NULL,
-        "mgpud reads its configuration again on SIGHUP: systemctl reload mgpud" },
-    { "setdebug", 4, NULL, NULL, NULL, "logs are the journal's: journalctl -u mgpud" },
-    { "shutdown", 8, NULL, NULL, NULL, "mgpud is a unit of systemd: systemctl stop mgpud" },
-    { "takeover", 8, NULL, NULL, NULL, "controllers elect their leader (docs/controllers.md)" },
     { 0 },
 };
 

@@ -387,6 +387,18 @@ static void print_one(
     print_job(shown, form);
 }
 
+/* "0" is all jobs, and "0_3" the elements with that index of all arrays. */
+static bool is_any(const char *name, int64_t *ret_index)
+{
+    char *end = NULL;
+    *ret_index = SLURM_NO_INDEX;
+    if (name == NULL || name[0] != '0' || (name[1] != '\0' && name[1] != '_'))
+        return false;
+    if (name[1] == '_')
+        *ret_index = strtoll(name + 2, &end, 10);
+    return end == NULL || (end != name + 2 && *end == '\0');
+}
+
 int scontrol_show_jobs(
     struct client *client, const char *name, const struct scontrol_form *form, struct error *err)
 {
@@ -394,6 +406,9 @@ int scontrol_show_jobs(
     _cleanup_json_ json_t *jobs = NULL;
     size_t index = 0;
     json_t *job = NULL;
+    int64_t wanted = SLURM_NO_INDEX;
+    const char *any = is_any(name, &wanted) ? name : NULL;
+    name = any != NULL ? NULL : name;
     int r = name != NULL ? slurm_ids_parse(name, &ids, err) : 0;
     const struct slurm_query query = { .ids = &ids };
     if (r < 0) {
@@ -406,11 +421,19 @@ int scontrol_show_jobs(
     slurm_jobs_narrow(&ids, &jobs);
     if (json_array_size(jobs) == 0 && name != NULL)
         return error_set(err, -ENOENT, "Invalid job id specified");
+    scontrol_count_print(json_array_size(jobs), form);
     if (json_array_size(jobs) == 0)
         (void)puts("No jobs in the system");
+    size_t shown = 0;
     json_array_foreach(jobs, index, job)
     {
+        if (wanted != SLURM_NO_INDEX && field_integer(job, "array_index", SLURM_NO_INDEX) != wanted)
+            continue;
         print_one(client, job, name != NULL, form);
+        shown++;
     }
-    return 0;
+    bool is_missing = wanted != SLURM_NO_INDEX && shown == 0;
+    if (is_missing && !form->is_quiet)
+        (void)printf("Job %s not found\n", any);
+    return is_missing;
 }

@@ -179,6 +179,7 @@ int scontrol_show_nodes(
         r = slurm_partitions_get(client, &partitions, err);
     if (r < 0)
         return r;
+    scontrol_count_print(json_array_size(nodes), form);
     json_array_foreach(nodes, index, node)
     {
         bool is_wanted = name == NULL;
@@ -254,6 +255,7 @@ int scontrol_show_partitions(
         r = slurm_partitions_get(client, &partitions, err);
     if (r < 0)
         return r;
+    scontrol_count_print(json_array_size(partitions), form);
     json_array_foreach(partitions, index, partition)
     {
         if (name != NULL && !field_is(partition, "name", name))

@@ -17,8 +17,12 @@ struct scontrol_pair {
 /* How things are shown: -o and -d. */
 struct scontrol_form {
     bool is_one_line, has_details;
-    bool is_quiet; // what is not found is not said
+    bool is_quiet;   // what is not found is not said
+    bool is_verbose; // when what is shown was true, and how many there are
 };
+
+/* With -v, the line before that many things are shown. */
+void scontrol_count_print(size_t count, const struct scontrol_form *form);
 
 /* Prints the pairs up to one with a NULL key. */
 void scontrol_pairs_print(

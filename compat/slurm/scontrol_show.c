@@ -24,6 +24,13 @@
 #include "cli/submit/slurm_moment.h"
 #include "cli/term/field.h"
 
+void scontrol_count_print(size_t count, const struct scontrol_form *form)
+{
+    _cleanup_free_ char *now = slurm_time_text(clock_wall_ms(), "");
+    if (form->is_verbose)
+        (void)printf("last_update_time=%s, records=%zu\n", now, count);
+}
+
 void scontrol_pairs_print(
     const struct scontrol_pair *pairs, const json_t *thing, const struct scontrol_form *form)
 {
@@ -59,17 +66,13 @@ static const struct scontrol_pair step_pairs[] = { { false, "StepId", slurm_text
     { false, "Dist", NULL, "Block" }, { 0 } };
 
 /* The running steps of these jobs, or of all. */
-static int show_steps(
-    struct client *client, const char *name, const struct scontrol_form *form, struct error *err)
+/* The running steps of the jobs that are listed. */
+static int load_steps(
+    struct client *client, const struct slurm_ids *ids, const json_t *jobs, json_t **ret, struct error *err)
 {
-    _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
-    _cleanup_json_ json_t *jobs = NULL;
-    size_t index = 0, shown = 0;
-    json_t *job = NULL;
-    const struct slurm_query query = { .ids = &ids, .is_quick = true, .has_open_alone = true };
-    int r = name != NULL ? slurm_ids_parse(name, &ids, err) : 0;
-    if (r == 0)
-        r = slurm_jobs_get(client, &query, &jobs, err);
+    json_t *all = json_array(), *job = NULL;
+    size_t index = 0;
+    int r = 0;
     json_array_foreach(jobs, index, job)
     {
         _cleanup_json_ json_t *steps = NULL;
@@ -79,21 +82,41 @@ static int show_steps(
             r = slurm_steps_get(client, job, true, &steps, err);
         json_array_foreach(steps, place, step)
         {
-            bool is_listed = ids.count == 0;
-            for (size_t i = 0; i < ids.count; i++)
-                is_listed |= slurm_id_fits_step(&ids.items[i], step);
+            bool is_listed = ids->count == 0;
+            for (size_t i = 0; i < ids->count; i++)
+                is_listed |= slurm_id_fits_step(&ids->items[i], step);
             if (is_listed)
-                scontrol_pairs_print(step_pairs, step, form);
-            shown += is_listed;
+                (void)json_array_append(all, step);
         }
     }
-    if (r == 0 && shown == 0 && name != NULL) {
+    *ret = all;
+    return r;
+}
+
+static int show_steps(
+    struct client *client, const char *name, const struct scontrol_form *form, struct error *err)
+{
+    _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
+    _cleanup_json_ json_t *jobs = NULL, *steps = NULL;
+    size_t index = 0;
+    json_t *step = NULL;
+    const struct slurm_query query = { .ids = &ids, .is_quick = true, .has_open_alone = true };
+    int r = name != NULL ? slurm_ids_parse(name, &ids, err) : 0;
+    if (r == 0)
+        r = slurm_jobs_get(client, &query, &jobs, err);
+    if (r == 0)
+        r = load_steps(client, &ids, jobs, &steps, err);
+    if (r < 0)
+        return r;
+    if (json_array_size(steps) == 0 && name != NULL) {
         (void)fprintf(stderr, "slurm_get_job_steps error: Invalid job id specified\n");
         return 1;
     }
-    if (r == 0 && shown == 0)
+    scontrol_count_print(json_array_size(steps), form);
+    if (json_array_size(steps) == 0)
         (void)puts("No job steps in the system");
-    return r;
+    json_array_foreach(steps, index, step) scontrol_pairs_print(step_pairs, step, form);
+    return 0;
 }
 
 /* --- the configuration ---
@@ -398,11 +421,13 @@ int scontrol_show(struct client *client, const char *word, const char *name, con
     if (is_word(entity, "steps", 2))
         return show_steps(client, name, form, err);
     if (is_word(entity, "licenses", 3)) {
+        scontrol_count_print(0, form);
         (void)puts("No licenses configured in Slurm.");
         return 0;
     }
     if (is_word(entity, "reservations", 3)) { // which have no names
         _cleanup_free_ char *shown = name != NULL ? text_escape(name, 60) : NULL;
+        scontrol_count_print(0, form);
         (void)printf(shown != NULL ? "Reservation %s not found\n" : "No reservations in the system%s\n",
             shown != NULL ? shown : "");
         return shown != NULL;

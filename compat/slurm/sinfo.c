@@ -21,6 +21,7 @@
 #include "compat/slurm/sinfo_columns.h"
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/table.h"
+#include "compat/slurm/verbose.h"
 #include "cli/term/field.h"
 
 #define FORMAT_USUAL      "%9P %.5a %.10l %.6D %.6t %N"
@@ -36,6 +37,7 @@ struct sinfo {
     bool is_headless, is_each_node, is_reasons, is_summary, is_long, is_json, is_dead, is_responding,
         is_reservations;
     int64_t repeat_s;
+    struct strings given; // options, for --verbose
 };
 
 static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
@@ -107,7 +109,7 @@ const struct slurm_option slurm_sinfo_options[] = {
     SLURM_ROW(SLURM_SINFO, "states", 't', "list", set_text, NULL, "nodes in these states"),
     SLURM_ROW(SLURM_SINFO, "summarize", 's', NULL, set_flag, NULL, "one line for each partition"),
     SLURM_ROW(SLURM_SINFO, "reservation", 'T', NULL, set_flag, NULL, "reservations, of which there are none"),
-    SLURM_NO_EFFECT(SLURM_SINFO, "verbose", 'v', NULL, NULL, "increase verbosity"),
+    SLURM_ROW(SLURM_SINFO, "verbose", 'v', NULL, set_flag, NULL, "print the options first"),
     SLURM_REFUSE(SLURM_SINFO, "yaml", 0, NULL, SLURM_NO_YAML),
     { 0 },
 };
@@ -307,7 +309,8 @@ static int print(const struct sinfo *sinfo, struct error *err)
     } else if (r == 0) {
         groups = group_nodes(sinfo, &table, partitions, nodes);
         fit_names(sinfo, nodes, &table);
-        if (!sinfo->is_headless && (sinfo->is_long || sinfo->repeat_s > 0))
+        if (!sinfo->is_headless &&
+            (sinfo->is_long || sinfo->repeat_s > 0 || slurm_verbose_level(&sinfo->given) > 0))
             slurm_print_date();
         slurm_table_print(&table, groups);
     }
@@ -315,10 +318,34 @@ static int print(const struct sinfo *sinfo, struct error *err)
     return r;
 }
 
+static void note_option(
+    const struct slurm_reading *reading, const struct slurm_option *option, const char *value)
+{
+    slurm_verbose_note(&((struct sinfo *)reading->target)->given, option, value);
+}
+
+/* --verbose, with what follows from several options. */
+static void tell_options(struct sinfo *sinfo)
+{
+    bool is_filter = sinfo->nodes != NULL || sinfo->partitions != NULL || sinfo->states != NULL ||
+                     sinfo->is_dead || sinfo->is_responding || sinfo->is_reasons;
+    bool has_partition = sinfo->long_format != NULL ? strcasestr(sinfo->long_format, "part") != NULL
+                         : sinfo->format != NULL    ? strpbrk(sinfo->format, "PR") != NULL
+                                                    : !sinfo->is_reasons;
+    if (sinfo->is_dead && sinfo->states == NULL)
+        strings_set_env(&sinfo->given, "states", "down");
+    if (is_filter)
+        strings_set_env(&sinfo->given, "filtering", "1");
+    if (has_partition)
+        strings_set_env(&sinfo->given, "part_field", "1");
+    if (slurm_verbose_print(slurm_verbose_sinfo, &sinfo->given))
+        (void)puts("");
+}
+
 int slurm_run_sinfo(const struct slurm_program *program, int argc, char **argv)
 {
     struct sinfo sinfo = { 0 };
-    const struct slurm_reading reading = { .program = program, .target = &sinfo };
+    const struct slurm_reading reading = { .program = program, .target = &sinfo, .seen = note_option };
     struct error err = { 0 };
     int first = 0;
     if (slurm_options_answer(program, argc, argv))
@@ -326,17 +353,20 @@ int slurm_run_sinfo(const struct slurm_program *program, int argc, char **argv)
     int r = slurm_options_from_environment(&reading, "SINFO", &err);
     if (r == 0)
         r = slurm_options_read(&reading, argc, argv, false, &first, &err);
-    if (r < 0)
-        return slurm_fail(program, &err);
-    if (check_states(&sinfo, &err) < 0)
-        return slurm_fail(program, &err);
-    if (sinfo.is_reservations)
-        return puts("No reservations in the system") < 0;
+    if (r == 0)
+        r = check_states(&sinfo, &err);
+    if (r == 0)
+        tell_options(&sinfo);
+    if (r < 0 || sinfo.is_reservations) {
+        strings_clear(&sinfo.given);
+        return r < 0 ? slurm_fail(program, &err) : puts("No reservations in the system") < 0;
+    }
     do {
         r = print(&sinfo, &err);
         (void)fflush(stdout);
         if (r == 0 && sinfo.repeat_s > 0)
             (void)sleep((unsigned)sinfo.repeat_s);
     } while (r == 0 && sinfo.repeat_s > 0);
+    strings_clear(&sinfo.given);
     return r < 0 ? slurm_fail_load("slurm_load_partitions", &err) : 0;
 }

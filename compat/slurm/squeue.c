@@ -3,7 +3,6 @@
  * squeue: waiting and running jobs, and those that ended within MinJobAge if requested by state. -o takes
  * letters with widths, -O names; both use the same table of fields.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +23,7 @@
 #include "compat/slurm/steps.h"
 #include "compat/slurm/programs.h"
 #include "compat/slurm/table.h"
+#include "compat/slurm/verbose.h"
 #include "cli/term/field.h"
 #include "cli/term/time_text.h"
 #include "job/array.h"
@@ -197,6 +197,7 @@ struct squeue {
     struct slurm_ids ids;
     bool is_headless, is_mine, is_start, is_long, is_json, is_steps, is_each_element, is_empty;
     int64_t repeat_s;
+    struct strings given; // options, for --verbose
 };
 
 static int set_ids(void *target, const struct slurm_option *option, const char *value, struct error *err)
@@ -317,7 +318,7 @@ const struct slurm_option slurm_squeue_options[] = {
         "running steps instead of jobs; of these jobs, or these steps"),
     SLURM_ROW(SLURM_SQUEUE, "user", 'u', "list", set_text, "USERS", "jobs of these users"),
     SLURM_ROW(SLURM_SQUEUE, "users", 0, "list", set_text, NULL, "the same"),
-    SLURM_NO_EFFECT(SLURM_SQUEUE, "verbose", 'v', NULL, NULL, "increase verbosity"),
+    SLURM_ROW(SLURM_SQUEUE, "verbose", 'v', NULL, set_flag, NULL, "print the options first"),
     SLURM_REFUSE(SLURM_SQUEUE, "yaml", 0, NULL, SLURM_NO_YAML),
     { 0 },
 };
@@ -506,14 +507,21 @@ static int load_details(json_t *jobs, struct error *err)
     return r;
 }
 
-static int print_json(const json_t *jobs)
+static void note_option(
+    const struct slurm_reading *reading, const struct slurm_option *option, const char *value)
 {
-    json_t *list = json_array(), *job = NULL;
-    size_t index = 0;
-    int64_t now_ms = clock_wall_ms();
-    json_array_foreach(jobs, index, job)(void) json_array_append_new(list, slurm_json_job(job, now_ms));
-    slurm_json_print("jobs", list, false);
-    return 0;
+    slurm_verbose_note(&((struct squeue *)reading->target)->given, option, value);
+}
+
+static void squeue_clear(struct squeue *squeue)
+{
+    slurm_ids_clear(&squeue->ids);
+    strings_clear(&squeue->given);
+}
+
+static bool has_date(const struct squeue *squeue)
+{
+    return squeue->is_long || squeue->repeat_s > 0 || slurm_verbose_level(&squeue->given) > 0;
 }
 
 static int print(struct squeue *squeue, struct error *err)
@@ -529,7 +537,7 @@ static int print(struct squeue *squeue, struct error *err)
     else
         slurm_jobs_narrow(&squeue->ids, &jobs);
     if (squeue->is_json)
-        return print_json(jobs);
+        return slurm_json_print_jobs(jobs);
     struct slurm_table table = {
         .columns = columns, .is_headless = squeue->is_headless, .sort = squeue->sort
     };
@@ -544,8 +552,10 @@ static int print(struct squeue *squeue, struct error *err)
                                     : slurm_table_read_letters(&table, format, err);
     if (r == 0 && slurm_table_has(&table, "WorkDir"))
         r = load_details(jobs, err);
-    if (r == 0 && !squeue->is_headless && (squeue->is_long || squeue->repeat_s > 0))
+    if (r == 0 && !squeue->is_headless && has_date(squeue))
         slurm_print_date();
+    if (r == 0)
+        slurm_verbose_count(&squeue->given, json_array_size(jobs));
     int sorted = check_sort(squeue, err);
     if (sorted < 0)
         (void)json_array_clear(jobs); // the header comes before the error
@@ -558,7 +568,7 @@ static int print(struct squeue *squeue, struct error *err)
 int slurm_run_squeue(const struct slurm_program *program, int argc, char **argv)
 {
     struct squeue squeue = { 0 };
-    const struct slurm_reading reading = { .program = program, .target = &squeue };
+    const struct slurm_reading reading = { .program = program, .target = &squeue, .seen = note_option };
     struct error err = { 0 };
     int first = 0;
     if (slurm_options_answer(program, argc, argv))
@@ -571,9 +581,11 @@ int slurm_run_squeue(const struct slurm_program *program, int argc, char **argv)
     if (r == 0)
         r = slurm_users_check(squeue.users, "Invalid user", &err);
     if (r < 0) {
-        slurm_ids_clear(&squeue.ids);
+        squeue_clear(&squeue);
         return slurm_fail(program, &err);
     }
+    if (slurm_verbose_print(slurm_verbose_squeue, &squeue.given))
+        (void)puts("\n");
     squeue.users = squeue.is_mine ? slurm_own_name() : squeue.users;
     do {
         r = print(&squeue, &err);
@@ -581,7 +593,7 @@ int slurm_run_squeue(const struct slurm_program *program, int argc, char **argv)
         if (r == 0 && squeue.repeat_s > 0)
             (void)sleep((unsigned)squeue.repeat_s);
     } while (r == 0 && squeue.repeat_s > 0);
-    slurm_ids_clear(&squeue.ids);
+    squeue_clear(&squeue);
     if (r == -EINVAL)
         return slurm_fail(program, &err);
     return r < 0 ? slurm_fail_load("slurm_load_jobs", &err) : 0;
