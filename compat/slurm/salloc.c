@@ -256,21 +256,20 @@ static int allocate(
         json_decref(words);
         return slurm_wrap(err, "Job submit/allocate failed");
     }
+    slurm_job_debug(job, "Entering _msg_thr_internal");
     job->submit.output = "/dev/null";
     job->call.is_followed = true;
     r = slurm_job_send(job, words, NULL, &made, err);
     if (r < 0)
         return slurm_wrap(err, "Job submit/allocate failed");
     int64_t id = field_integer(made, "id", 0);
+    slurm_job_tell_held(job);
     r = slurm_job_await_immediate(job, made, err);
     if (r < 0)
         return r;
     bool is_waiting = !job->is_quiet && !starts_at_once(job, id);
     if (is_waiting)
-        (void)fprintf(stderr,
-            "salloc: Pending job allocation %" PRId64 "\nsalloc: job %" PRId64
-            " queued and waiting for resources\n",
-            id, id);
+        slurm_job_tell_waiting(job, id);
     const struct follow_options follow = {
         .leaver = LEAVER_SALLOC, .is_until_start = true, .ret_job = &started
     };
@@ -313,6 +312,8 @@ int slurm_run_salloc(const struct slurm_program *program, int argc, char **argv)
     slurm_job_note_line(&job, program->name, argc, argv);
     if (r == 0)
         r = allocate(program, &job, argv + first, &err);
+    if (r >= 0)
+        slurm_job_debug(&job, "Leaving _msg_thr_internal");
     slurm_job_clear(&job);
     return r < 0 ? slurm_exit_immediate(&err, slurm_fail(program, &err)) : r;
 }

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -35,6 +37,8 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
         slurm_script_wrap(script, first_look.wrap);
     else if (r == 0)
         r = slurm_script_read(script, *ret_first < argc ? argv[*ret_first] : NULL, err);
+    if (r == 0 && first_look.insert != NULL)
+        r = slurm_script_insert(script, first_look.insert, err);
     slurm_job_clear(&first_look);
     reading.target = job;
     if (r == 0)
@@ -82,6 +86,13 @@ static int await(struct slurm_job *job, int64_t id, struct error *err)
     return r < 0 ? r : field_is_known(ended, "signal") ? 1 : exit_code_of_job(ended);
 }
 
+static mode_t read_umask(void)
+{
+    mode_t mask = umask(0);
+    (void)umask(mask);
+    return mask;
+}
+
 static int submit(const struct slurm_program *program, struct slurm_job *job, struct slurm_script *script,
     int argc, char **argv, int first, struct error *err)
 {
@@ -93,6 +104,8 @@ static int submit(const struct slurm_program *program, struct slurm_job *job, st
     int r = slurm_job_settle(job, program, err);
     if (r < 0)
         return slurm_wrap(err, "Batch job submission failed");
+    slurm_job_debug(job, "propagating SLURM_PRIO_PROCESS=%d", getpriority(PRIO_PROCESS, 0));
+    slurm_job_debug(job, "propagating UMASK=%04o", read_umask());
     forget_job_around();
     json_t *command = make_command(script, argc, argv, job->wrap != NULL ? argc : first);
     if (job->is_tested)

@@ -114,6 +114,29 @@ void slurm_script_wrap(struct slurm_script *script, const char *command)
     script->text = xasprintf("#!/bin/sh\n# This script was created by sbatch --wrap.\n\n%s\n", command);
 }
 
+int slurm_script_insert(struct slurm_script *script, const char *file, struct error *err)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
+    size_t line = strcspn(script->text, "\n");
+    bool is_whole = script->text[line] == '\n';
+    buffer_append(&text, script->text, line);
+    buffer_append_text(&text, "\n");
+    _cleanup_close_ int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0)
+        return error_set(err, -EINVAL, "Invalid --bbf specification");
+    int r = read_all(fd, &text, err);
+    if (r < 0)
+        return r;
+    if (strlen(buffer_text(&text)) < text.length)
+        return error_set(
+            err, -EINVAL, "The Slurm controller does not allow scripts that contain a NULL character '\\0'.");
+    buffer_append_text(&text, text.bytes[text.length - 1] == '\n' ? "" : "\n");
+    buffer_append_text(&text, script->text + line + is_whole);
+    free(script->text);
+    script->text = buffer_take(&text);
+    return 0;
+}
+
 void slurm_script_clear(struct slurm_script *script)
 {
     free(script->path);

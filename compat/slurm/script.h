@@ -16,5 +16,8 @@ int slurm_script_read(struct slurm_script *script, const char *file, struct erro
 /* Creates a script that runs one command line. */
 void slurm_script_wrap(struct slurm_script *script, const char *command);
 
+/* Adds the text of the file behind the first line of the script. */
+int slurm_script_insert(struct slurm_script *script, const char *file, struct error *err);
+
 void slurm_script_clear(struct slurm_script *script);
 #define _cleanup_slurm_script_ _cleanup_(slurm_script_clear)

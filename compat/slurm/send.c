@@ -222,14 +222,41 @@ int slurm_job_send(
     return r;
 }
 
+void slurm_job_tell_held(const struct slurm_job *job)
+{
+    if (job->submit.is_held && !job->is_quiet)
+        (void)fprintf(stderr, "%s: Job is in held state, pending scheduler release\n", job->program);
+}
+
+void slurm_job_tell_waiting(const struct slurm_job *job, int64_t id)
+{
+    if (job->is_quiet)
+        return;
+    if (strcmp(job->program, "salloc") == 0)
+        (void)fprintf(stderr, "salloc: Pending job allocation %" PRId64 "\n", id);
+    (void)fprintf(stderr, "%s: job %" PRId64 " queued and waiting for resources\n", job->program, id);
+}
+
+/* salloc has waited for the job to be released, and srun for its nodes. */
+static int refuse_late(const struct slurm_job *job, int64_t id, struct error *err)
+{
+    bool is_allocation = job->submit.is_held && strcmp(job->program, "salloc") == 0;
+    if (is_allocation && !job->is_quiet)
+        (void)fprintf(stderr, "salloc: Job allocation %" PRId64 " has been revoked.\n", id);
+    return error_set(err, -EBUSY, "Unable to allocate resources: %s",
+        is_allocation ? "Connection timed out" : "Requested nodes are busy");
+}
+
 int slurm_job_await_immediate(struct slurm_job *job, const json_t *made, struct error *err)
 {
+    int64_t id = field_integer(made, "id", 0);
     _cleanup_json_ json_t *now = NULL;
-    _cleanup_free_ char *path =
-        xasprintf(API_PATH "/jobs/%" PRId64 "/wait?states=starting,running,stopping,done,failed,cancelled",
-            field_integer(made, "id", 0));
+    _cleanup_free_ char *path = xasprintf(
+        API_PATH "/jobs/%" PRId64 "/wait?states=starting,running,stopping,done,failed,cancelled", id);
     if (job->immediate_s <= 0)
         return 0;
+    if (job->submit.is_held)
+        slurm_job_tell_waiting(job, id);
     job->call.client.timeout_ms = CLIENT_PATIENT_MS;
     job->call.client.answer_ms = CLIENT_WAITS_FOR_EVER;
     int r = client_get(&job->call.client, path, &now, err);
@@ -239,7 +266,7 @@ int slurm_job_await_immediate(struct slurm_job *job, const json_t *made, struct 
     }
     if (r < 0 || !field_is(now, "ended_by", "deadline"))
         return r;
-    return error_set(err, -EBUSY, "Unable to allocate resources: Requested nodes are busy");
+    return refuse_late(job, id, err);
 }
 
 int slurm_exit_immediate(const struct error *err, int status)

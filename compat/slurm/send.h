@@ -4,6 +4,10 @@
 
 #include "cli/submit/slurm_job.h"
 
+/* Says on standard error that the job is held, if it is; and that it waits. */
+void slurm_job_tell_held(const struct slurm_job *job);
+void slurm_job_tell_waiting(const struct slurm_job *job, int64_t id);
+
 /* With --immediate, waits until the job has its resources. -EBUSY, in Slurm's words, if it did not get them
  * in time; the job has then ended. */
 int slurm_job_await_immediate(struct slurm_job *job, const json_t *made, struct error *err);

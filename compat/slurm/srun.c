@@ -465,6 +465,7 @@ static int run_alone(
     r = slurm_job_send(job, command, NULL, &made, err);
     if (r < 0)
         return slurm_wrap(err, "Unable to allocate resources");
+    slurm_job_tell_held(job);
     r = slurm_job_await_immediate(job, made, err);
     if (r < 0)
         return r;

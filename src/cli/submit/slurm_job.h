@@ -28,6 +28,7 @@ struct slurm_job {
     const char *output, *error, *input, *open_mode, *signal, *nodelist, *exclude, *constraint, *distribution;
     const char *program; // whose name begins its messages
     const char *wrap, *name, *mail_user;
+    const char *insert; // --bbf: a file for the start of the script; NULL: none
     char *mail_on;
     struct strings defined; // NAME=VALUE of the options of the command line, for --verbose
     bool is_parsable, is_waited, is_tested, is_quiet, is_verbose;
@@ -67,6 +68,11 @@ void slurm_job_show(
 
 /* With --verbose, prints the options of the command line in Slurm's form on standard error. */
 void slurm_job_tell(const struct slurm_job *job, const char *program);
+
+/* With --verbose twice, prints what a command does on standard error in Slurm's form: "sbatch: debug:  TEXT".
+ */
+void slurm_job_debug(const struct slurm_job *job, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* A slurm_record_fn. */
 void slurm_job_record(

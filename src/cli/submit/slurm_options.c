@@ -185,7 +185,8 @@ const struct slurm_option slurm_submit_options[] = {
 
     REFUSED("batch", 0, "list", S, "nodes have no features"),
     REFUSED("bb", 0, "spec", ANY, "there is no burst buffer"),
-    REFUSED("bbf", 0, "file", ANY, "there is no burst buffer"),
+    DONE("bbf", 0, "file", S, slurm_set_text, NULL, "file whose text comes before that of the script"),
+    REFUSED("bbf", 0, "file", A | R, "there is no burst buffer"),
     REFUSED("bcast", 0, "[file]", R, "programs are run where they are"),
     DONE("constraint", 'C', "list", ANY, slurm_set_constraint, "CONSTRAINT",
         "features of nodes, which are the models of their GPUs: a100, or a100|h100"),

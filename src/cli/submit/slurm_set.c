@@ -249,7 +249,7 @@ SETTER(text)
         { "chdir", &job->submit.directory }, { "wrap", &job->wrap }, { "job-name", &job->name },
         { "mail-user", &job->mail_user }, { "nodelist", &job->nodelist }, { "exclude", &job->exclude },
         { "mpi", &job->mpi }, { "gpu-bind", &job->gpu_bind }, { "distribution", &job->distribution },
-        { "prolog", &job->prolog }, { "epilog", &job->epilog } };
+        { "prolog", &job->prolog }, { "epilog", &job->epilog }, { "bbf", &job->insert } };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (strcmp(option->name, texts[i].name) == 0)
             *texts[i].text = value[0] != '\0' || strcmp(option->name, "wrap") == 0 ? keep(job, value) : NULL;

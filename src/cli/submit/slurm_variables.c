@@ -2,6 +2,7 @@
 /* Variables by which a job can read the options that it was submitted with: those of sbatch(1) and srun(1)
  * that have the text of the option. Others are numbers of the job, which its node knows (slurm_env.c). */
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,6 +126,19 @@ void slurm_job_tell(const struct slurm_job *job, const char *program)
         (void)fprintf(stderr, "%s: %-20s: %s\n", program, option, value);
     }
     (void)fprintf(stderr, "%s: %s\n%s: end of defined options\n", program, rule, program);
+}
+
+void slurm_job_debug(const struct slurm_job *job, const char *format, ...)
+{
+    const char *level = strings_get_env(&job->defined, "verbose");
+    va_list args;
+    if (level == NULL || strtol(level, NULL, 10) < 2)
+        return;
+    (void)fprintf(stderr, "%s: debug:  ", job->program);
+    va_start(args, format);
+    (void)vfprintf(stderr, format, args);
+    va_end(args);
+    (void)fputc('\n', stderr);
 }
 
 void slurm_job_show(const struct slurm_reading *reading, const struct slurm_option *option, const char *value)
