@@ -51,6 +51,15 @@ struct place {
     int64_t cut_until_ms; // its connections do not come about till then
 };
 
+/* What the events have told of the first use of GPUs by a user's command: box_early.c. */
+struct box_command {
+    uint32_t uid;
+    uint64_t stem;
+    uint64_t runs_ms[3]; // the latest one first
+    size_t n_runs;
+    bool has_failed; // without its GPUs, when it was started so without having asked
+};
+
 #define BOX_PARTITIONS 2U
 #define BOX_ACCOUNTS   6U
 
@@ -99,6 +108,9 @@ struct box {
     size_t n_asks;
     bool has_copies; // frames may come twice, which no stream allows
     struct box_config config;
+    struct box_command commands[32]; // by the events that were judged so far
+    size_t n_commands;
+    bool was_auto;        // jobs may have started early without having asked
     const char *settings; // as the events have told them so far; borrowed from these
     bool has_half_open;   // nodes give connections up whose other end notices late
     struct tally tally;
@@ -164,6 +176,12 @@ typedef void (*box_look)(
 /* Every job that the events tell of, by index; the caller frees them. `look` may be NULL. */
 struct job **box_fold(struct box *box, box_look look, size_t *ret_count);
 struct core_fact box_fact(const struct box *box, uint64_t id); // of one job
+
+/* --- box_early.c --- */
+/* An event is judged, and noted, with its job as it was before. */
+void box_judge_early(struct box *box, struct job *const *jobs, size_t highest, const struct job *job,
+    const struct job_event *event);
+void box_note_early(struct box *box, const struct job *job, const struct job_event *event);
 
 /* --- box_judge.c, box_starts.c, box_devices.c --- */
 /* What the controller says to an agent. */

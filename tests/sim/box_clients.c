@@ -90,10 +90,10 @@ static struct job_spec *make_spec(const struct ask *ask)
 {
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
     job_spec_init(spec);
-    strings_add(&spec->command, "true");
+    uint64_t kind = store_key_hash(0, ask->key);
+    strings_add(&spec->command, kind % 31 < 15 ? "true" : "train");
     spec->cwd = xstrdup("/");
     spec->submit_key = xstrdup(ask->key);
-    uint64_t kind = store_key_hash(0, ask->key);
     spec->ask.gpus = (uint32_t)(kind % 4);
     spec->ask.priority = (int32_t)(kind / 7 % 3);
     spec->hold = kind % 17 == 0;

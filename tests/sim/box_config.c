@@ -42,9 +42,12 @@ static void vary_parking(struct box *box)
 static void vary_early(struct box *box)
 {
     box->config.early = (struct early_settings){
-        .mode = world_one_in(&box->world, 6) ? EARLY_NEVER : EARLY_ASKED,
+        .mode = world_one_in(&box->world, 6)   ? EARLY_NEVER
+                : world_one_in(&box->world, 2) ? EARLY_ASKED
+                                               : EARLY_AUTO,
         .within_ms = world_between(&box->world, 50, 4000),
     };
+    box->was_auto |= box->config.early.mode == EARLY_AUTO;
 }
 
 static void vary_settings(struct box *box)

@@ -153,25 +153,6 @@ static void judge_request(struct box *box, const struct job *job, const struct j
             box_break(box, "it got other GPUs than it named", job->id);
 }
 
-/* Nobody else who waits for one of these GPUs has started before it was free. */
-static void judge_early(struct box *box, struct job *const *jobs, size_t highest, const struct job *job,
-    const struct job_event *event)
-{
-    const struct gpu_grant *grants = event->gpus.items;
-    if (!job->ask->early || job->ask->no_early || job_is_array(job) || event->nodes.count > 0)
-        box_break(box, "it began early although it may not", job->id);
-    for (size_t i = 1; i <= highest; i++) {
-        if (jobs[i] == NULL || jobs[i] == job || !job_is_early(jobs[i]) ||
-            job_park(jobs[i])->phase != PARK_WAITING)
-            continue;
-        const struct gpu_grant *others = jobs[i]->grants.items;
-        for (size_t k = 0; k < jobs[i]->grants.count; k++)
-            for (size_t n = 0; n < event->gpus.count; n++)
-                if (text_equal(others[k].uuid, grants[n].uuid))
-                    box_break(box, "it began early for a GPU for which another one did", job->id);
-    }
-}
-
 /* Whoever has the GPU too: shares of their own, of no more memory than there is. */
 static void judge_grant(struct box *box, struct job *const *jobs, size_t highest, const struct job *job,
     const struct gpu_grant *grant)
@@ -296,7 +277,8 @@ void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, c
     bool is_early = is_start && event->is_early != 0;
     bool takes = (is_start && !is_early) || event->type == EVENT_RESTORING;
     if (is_early)
-        judge_early(box, jobs, highest, job, event);
+        box_judge_early(box, jobs, highest, job, event);
+    box_note_early(box, job, event);
     for (size_t i = 0; takes && i < event->gpus.count; i++)
         judge_grant(box, jobs, highest, job, &grants[i]);
     if (!is_start)

@@ -15,6 +15,7 @@
 
 #define USAGES_MAX    64U
 #define IDLE_MS       3000
+#define FIRST_USE_MS  8000 // of a GPU, at most so long after a start
 #define LEASE_LATE_MS 1500
 #define LOOKUP_MAX_MS 5000 // of a user
 #define CLOCK_OFF_MS  (3600 * 1000LL)
@@ -163,9 +164,20 @@ static void write_exit(struct node *node, struct spooled *entry)
         .ended_wall_ms = node->world->now_ms + node->clock_off_ms,
         .ended_boot_ms = node->world->now_ms,
     };
+    /* Samples of its GPUs may have seen its first use. */
+    bool is_seen = entry->executions > 0 && entry->n_gpus > 0 && !entry->was_early;
+    entry->usage = (struct job_usage){ .sampled_ms = 1 };
+    if (is_seen && world_one_in(node->world, 2))
+        entry->usage.first_use_ms = (uint64_t)world_between(node->world, FIRST_USE_MS / 8, FIRST_USE_MS);
     entry->has_exit = true;
     entry->shepherd = 0;
     hint(node, entry);
+}
+
+static void take_exit(const struct spooled *entry, struct launch_exit *ret)
+{
+    *ret = entry->exit;
+    ret->usage = (struct record_list){ job_usage_copy(&entry->usage), 1 };
 }
 
 static void tell_gone(struct node *node, const struct spooled *entry)
@@ -186,6 +198,7 @@ static void on_command_end(void *arg, uint64_t number, void *object)
     }
     if (entry->is_early && !entry->is_stopped && !world_one_in(node->world, 4)) {
         entry->is_waiting = true; // others end before they open a GPU
+        entry->waits_from_ms = node->world->now_ms;
         return;
     }
     entry->is_running = false;
@@ -366,7 +379,7 @@ static void observe(void *arg, const struct spool_id *id, bool is_reported, stru
             .id.job = id->job, .id.attempt = id->attempt, .id.rank = id->rank, .token = entry->token
         };
     if (entry->has_exit && !is_reported)
-        sight->exit = entry->exit;
+        take_exit(entry, &sight->exit);
 }
 
 static void recall(void *arg, const struct spool_id *id, struct known_attempt *known)
@@ -584,6 +597,7 @@ static int update(void *arg, const struct spool_id *id, const struct spool_terms
 void node_grant(struct node *node, struct spooled *entry)
 {
     entry->is_early = false;
+    entry->waited_ms = entry->waits_from_ms > 0 ? node->world->now_ms - entry->waits_from_ms : 0;
     if (!entry->is_running)
         return;
     check_gpus(node, entry);

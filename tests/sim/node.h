@@ -51,6 +51,8 @@ struct spooled {
     bool is_suspended;                // its command stands still
     bool is_early;                    // it runs without its GPUs, which it has not had
     bool is_waiting;                  // and has tried to open one
+    bool was_early;                   // it began so
+    int64_t waits_from_ms, waited_ms; // when it first tried, and for how long it then waited; 0: it did not
     bool is_saved;                    // its processes are stopped, and nothing of it is on its GPUs
     bool is_overdue;                  // suspended or saved, it would have ended by now
     bool is_lost;                     // it was ended because its lease was over
@@ -64,6 +66,7 @@ struct spooled {
     uint32_t executions;
     struct node_parking park;
     struct launch_exit exit;
+    struct job_usage usage; // of its exit
     struct spooled *next;
 };
 

@@ -50,6 +50,7 @@ static void report(struct node *node, struct spooled *entry, uint32_t number, en
         .outcome = outcome,
         .bytes = action == PARK_SAVE && outcome == PARK_DONE ? SAVED_BYTES : 0,
         .text = outcome == PARK_DONE ? NULL : why,
+        .waited_ms = entry->waited_ms,
     };
     world_later(node->world, world_between(node->world, 0, 3), on_report, node, node->life, report, free);
 }
@@ -83,7 +84,7 @@ static void begin(struct node *node, struct spooled *entry)
 
 void node_begin_early(struct spooled *entry, bool is_early)
 {
-    entry->is_early = is_early;
+    entry->is_early = entry->was_early = is_early;
     if (is_early)
         entry->park.outcome = PARK_DONE; // of a save that is none
 }

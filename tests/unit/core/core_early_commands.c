@@ -129,11 +129,27 @@ static void one_that_fails_before_it_has_its_gpu_ends_that_until_one_gets_there_
     scene_expect_early(b, FIRST + 4);
     assert_described(
         b, FIRST + 3, "no, when this command was started early, it failed before it had its GPUs");
+    scene_pass(b, 10); // of which it waits for four
     scene_end(b, FIRST + 1, END_EXIT, 0);
     scene_expect_granted(b, FIRST + 4);
     scene_pass(b, 1);
     _cleanup_free_ char *text = core_describe_early(b->core, scene_job(b, FIRST + 3));
     assert_int_equal(strncmp(text, "yes, ", 5), 0);
+}
+
+/* No time passed before one waited, as far as two clocks can tell. */
+static void one_that_opened_its_gpu_at_once_has_done_so_within_no_time(void **state)
+{
+    struct bench *b = *state;
+    static int requests[8];
+    occupy(b, FIRST, &requests[0]);
+    scene_submit(b, (struct wish){ .is_early = true }, &requests[1]);
+    scene_run(b, FIRST + 1);
+    scene_pass(b, 2); // scene_answer() says that it has waited for longer
+    scene_end(b, FIRST, END_EXIT, 0);
+    scene_expect_granted(b, FIRST + 1);
+    scene_submit(b, (struct wish){ .is_held = true }, &requests[2]);
+    assert_described(b, FIRST + 2, "no, this command has used a GPU within 1ms of its start");
 }
 
 /* It failed as whatever runs there does: nothing follows from that. */
@@ -166,6 +182,7 @@ int main(void)
         CASE(a_command_starts_early_when_its_latest_run_used_the_gpu_late, open_auto),
         CASE(one_early_use_among_the_latest_three_ends_that, open_auto),
         CASE(one_that_fails_before_it_has_its_gpu_ends_that_until_one_gets_there_that_asked, open_auto),
+        CASE(one_that_opened_its_gpu_at_once_has_done_so_within_no_time, open_auto),
         CASE(one_that_ends_otherwise_changes_nothing, open_auto),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -238,8 +238,8 @@ void early_commands_note_start(struct core_entry *entry)
 static void note_grant(struct core *core, const struct job *job)
 {
     const struct job_park *park = job_park(job);
-    if (park->saved_ms < park->early_ms)
-        learn(core, job, (uint64_t)park->saved_ms);
+    if (park->saved_ms < park->early_ms) // at once is a time as well
+        learn(core, job, park->saved_ms > 0 ? (uint64_t)park->saved_ms : 1);
     if (job->ask->early)
         set_failed(core, job, false);
 }
