@@ -18,6 +18,7 @@
 #include "cli/api/environment.h"
 #include "cli/follow/run_job.h"
 #include "cli/options/talk.h"
+#include "cli/submit/slurm_distribution.h"
 #include "compat/slurm/jobs.h"
 #include "job/slurm.h"
 #include "compat/step/multi_prog.h"
@@ -141,6 +142,7 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
         .program = program, .target = job, .record = slurm_job_record, .seen = slurm_job_show
     };
     bool is_inside = is_in_job();
+    job->program = program->name;
     /* Variables set for the surrounding job are not options of its steps. */
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof(step_variables) / sizeof(step_variables[0]); i++)
@@ -304,11 +306,13 @@ static void run_program(const char *which, const char *program, char *const *com
             WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
-static int run_step(const struct slurm_job *job, char **command, struct error *err)
+static int run_step(struct slurm_job *job, char **command, struct error *err)
 {
     struct step step = { 0 };
     struct multi_prog programs = { 0 };
     int r = enter_job(job, err);
+    if (r == 0)
+        r = slurm_distribution_settle(job, err);
     if (r == 0)
         r = step_plan(&step, job, command, err);
     if (r == 0)
@@ -355,6 +359,7 @@ static const struct {
     { "prolog", WORD_TEXT, offsetof(struct slurm_job, prolog) },
     { "epilog", WORD_TEXT, offsetof(struct slurm_job, epilog) },
     { "gpu-bind", WORD_TEXT, offsetof(struct slurm_job, gpu_bind) },
+    { "distribution", WORD_TEXT, offsetof(struct slurm_job, distribution) },
 };
 
 static void add_step_options(const struct slurm_job *job, struct strings *words)
@@ -372,6 +377,8 @@ static void add_step_options(const struct slurm_job *job, struct strings *words)
         else if (is_set)
             strings_take(words, xasprintf("--%s", option));
     }
+    if (job->nodelist != NULL) // which SLURM_HOSTFILE would be in place of
+        strings_take(words, xasprintf("--nodelist=%s", job->nodelist));
 }
 
 /* The command of the job: this program, which is then inside. */

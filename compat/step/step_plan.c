@@ -12,6 +12,8 @@
 #include "base/memory.h"
 #include "compat/step/step.h"
 #include "compat/step/step_gpus.h"
+#include "compat/step/step_layout.h"
+#include "compat/step/step_nodes.h"
 #include "cli/term/field.h"
 
 #define TASKS_MAX 4096U
@@ -20,62 +22,6 @@ static int64_t variable(const char *name, int64_t otherwise)
 {
     const char *text = getenv(name);
     return text != NULL && text[0] != '\0' ? strtoll(text, NULL, 10) : otherwise;
-}
-
-/* The rank of a node of the job; -1: it has no such node. */
-static int64_t find_node(const struct strings *all, const char *name)
-{
-    for (size_t i = 0; i < all->count; i++)
-        if (strcmp(all->items[i], name) == 0 || strcmp(name, "localhost") == 0)
-            return (int64_t)i;
-    return -1;
-}
-
-static int choose_nodes(struct step *step, const struct strings *all, struct error *err)
-{
-    const struct slurm_job *job = step->job;
-    _cleanup_strings_ struct strings wanted = { 0 }, unwanted = { 0 };
-    size_t first = job->relative > 0 ? (size_t)job->relative : 0;
-    size_t count = job->nodes > 0 ? (size_t)job->nodes : all->count;
-    bool is_fewer = job->nodes <= 0 && job->tasks > 0 && (size_t)job->tasks < count;
-    step->ranks = xcalloc(all->count + 1, sizeof(*step->ranks));
-    if (job->nodelist != NULL && hostlist_expand(job->nodelist, &wanted, err) < 0)
-        return err->code;
-    if (job->exclude != NULL && hostlist_expand(job->exclude, &unwanted, err) < 0)
-        return err->code;
-    for (size_t i = 0; job->nodelist != NULL && i < wanted.count; i++)
-        if (find_node(&unwanted, wanted.items[i]) >= 0)
-            return error_set(
-                err, -EINVAL, "Requested node %.60s is also in the excluded list.", wanted.items[i]);
-    for (size_t i = first; job->nodelist == NULL && i < all->count; i++)
-        if (find_node(&unwanted, all->items[i]) < 0)
-            strings_add(&wanted, all->items[i]);
-    if (job->exclude != NULL && job->nodes <= 0)
-        count = wanted.count;
-    if (job->nodelist != NULL && job->nodes <= 0)
-        count = wanted.count;
-    if (is_fewer)
-        count = (size_t)job->tasks;
-    if (job->nodes > 0 && job->relative <= 0 && count > all->count)
-        return error_set(err, -EINVAL, "Only allocated %zu nodes asked for %zu", all->count, count);
-    if (job->relative > 0 && first + count > all->count)
-        return error_set(err, -EINVAL,
-            "--relative and --nodes option incompatible with count of allocated nodes (%zu+%zu>%zu)", first,
-            count, all->count);
-    if (count > wanted.count || count > all->count)
-        return error_set(err, -EINVAL,
-            "Unable to create step for job %" PRIu64 ": Requested node configuration is not available",
-            step->job_id);
-    for (size_t i = 0; i < count; i++) {
-        int64_t rank = find_node(all, wanted.items[i]);
-        if (rank < 0)
-            return error_set(err, -EINVAL,
-                "Unable to create step for job %" PRIu64 ": Requested nodes are not in the job: %.60s",
-                step->job_id, wanted.items[i]);
-        step->ranks[step->nodes.count] = (uint32_t)rank;
-        strings_add(&step->nodes, wanted.items[i]);
-    }
-    return 0;
 }
 
 /* The requested number; else that of the job, if the step has all its nodes; else one per node. */
@@ -105,9 +51,7 @@ int step_plan(struct step *step, const struct slurm_job *job, char *const *comma
     if (r == 0 && all.count == 0)
         strings_add(&all, node != NULL ? node : "localhost");
     if (r == 0)
-        r = choose_nodes(step, &all, err);
-    if (r == 0)
-        r = slurm_job_check_distribution(job, (int64_t)step->nodes.count, err);
+        r = step_choose_nodes(step, &all, err);
     if (r < 0)
         return r;
     int64_t count = count_tasks(step, all.count), nodes = (int64_t)step->nodes.count;
@@ -116,20 +60,12 @@ int step_plan(struct step *step, const struct slurm_job *job, char *const *comma
     if (count < nodes)
         count = nodes;
     step->tasks = xcalloc((size_t)count, sizeof(*step->tasks));
-    for (int64_t i = 0; i < nodes; i++) {
-        int64_t here = count / nodes + (i < count % nodes);
-        for (int64_t k = 0; k < here; k++) {
-            step->tasks[step->count] = (struct step_task){ .id = step->count,
-                .node = (uint32_t)i,
-                .local = (uint32_t)k,
-                .pipe_fds = { -1, -1 },
-                .input_fd = -1,
-                .files = { -1, -1 },
-                .command = command };
-            step->count++;
-        }
-    }
-    return 0;
+    step->count = (uint32_t)count;
+    for (uint32_t i = 0; i < step->count; i++)
+        step->tasks[i] = (struct step_task){
+            .id = i, .pipe_fds = { -1, -1 }, .input_fd = -1, .files = { -1, -1 }, .command = command
+        };
+    return step_layout(step, err);
 }
 
 void step_clear(struct step *step)

@@ -25,13 +25,22 @@ static char *cpu_counts(void)
     return buffer_take(&out);
 }
 
-/* "0" or "[0-3]": tasks of a node are numbered in a row. */
+/* "0", "[0-3]" or "[0,2-3]": the tasks of a node. The caller frees it. */
 static char *task_range(const struct step *step, uint32_t node, uint32_t count)
 {
-    uint32_t first = 0;
-    while (first < step->count && step->tasks[first].node != node)
-        first++;
-    return count > 1 ? xasprintf("[%u-%u]", first, first + count - 1) : xasprintf("%u", first);
+    _cleanup_buffer_ struct buffer list = { 0 };
+    for (uint32_t i = 0; i < step->count; i++) {
+        uint32_t last = i;
+        if (step->tasks[i].node != node)
+            continue;
+        while (last + 1 < step->count && step->tasks[last + 1].node == node)
+            last++;
+        buffer_printf(&list, "%s%u", list.length > 0 ? "," : "", i);
+        if (last > i)
+            buffer_printf(&list, "-%u", last);
+        i = last;
+    }
+    return count > 1 ? xasprintf("[%s]", buffer_text(&list)) : buffer_take(&list);
 }
 
 void step_tell(const struct step *step)

@@ -181,3 +181,13 @@ char *hostlist_compress(const struct strings *names)
     }
     return out.length > 0 ? buffer_take(&out) : xstrdup("");
 }
+
+int hostlist_expand_once(const char *text, struct strings *ret, struct error *err)
+{
+    _cleanup_strings_ struct strings all = { 0 };
+    int r = hostlist_expand(text, &all, err);
+    if (r < 0)
+        return r;
+    _cleanup_free_ char *list = hostlist_compress(&all);
+    return hostlist_expand(list, ret, err);
+}

@@ -169,7 +169,7 @@ def test_fireworks_counts_the_lines_of_a_user(cluster, waiting):
     (('--constraint=a100', '--wrap', 'true'), 'is not supported without GPUs'),
     (('--licenses=matlab:1', '--wrap', 'true'), 'Invalid license specification'),
     (('-M', 'other', '--wrap', 'true'), "No cluster 'other' known by database."),
-    (('-N', '2', '-m', 'cyclic', '--wrap', 'true'), '--distribution=cyclic is not supported'),
+    (('-N', '2', '-m', 'arbitrary', '--wrap', 'true'), 'With Arbitrary distribution you need to specify a nodelist'),
     (('--gpus-per-socket=1', '--wrap', 'true'), '--gpus-per-socket option requires --sockets-per-node'),
     (('--kill-on-invalid-dep=maybe', '--wrap', 'true'), 'Invalid --kill-on-invalid-dep specification'),
     (('--export-file=nosuch', '--wrap', 'true'), '--export-file: cannot read nosuch'),

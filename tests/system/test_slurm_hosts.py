@@ -92,3 +92,33 @@ while True:
     out = cluster.read('saved')
     assert ended['state'] == 'cancelled' and 'not reached' not in out, (ended, out)
     assert {line for line in out.splitlines() if 'saved' in line} == {f'{rank}: saved {rank}' for rank in range(3)}, out
+
+
+# Options of srun, and the nodes of its tasks.
+LAYOUTS = [
+    ('-N3 -w n1,n2,n3 -n7', '1 1 1 2 2 3 3'),
+    ('-N3 -w n1,n2,n3 -n7 -m cyclic', '1 2 3 1 2 3 1'),
+    ('-N2 -w n1,n2 -n5 -m plane=2', '1 1 2 2 1'),
+    ('-n3 -w n2,n1,n2 -m arbitrary', '2 1 2'),
+    ('-n2 -w ./hostfile -m arbitrary', '3 1'),
+    ('-n2 -w n1,n2,n3', '1 2'),
+]
+# Options of a step in a job of three nodes.
+STEPS = LAYOUTS + [('-w n3', '1 2 3'), ('-w n3 -n1', '3'), ('-w n3 -N1', '3'), ('-w n3 -N2', '1 3'), ('-x n1 -N2', '2 3'), ('-r1 -n2', '2 3')]
+
+
+def test_tasks_run_where_the_distribution_says(cluster):
+    cluster.script('n3\nn1\nn3\n', 'hostfile')
+    printed = "printenv SLURMD_NODENAME | sort -n | sed 's/.*n//' | xargs"
+    lines = [f'srun -O {options} -l {printed}' for options, _ in LAYOUTS] + [f'SLURM_HOSTFILE=hostfile srun -l {printed}']
+    inside = [f'srun -O {options} -l {printed}' for options, _ in STEPS[:2] + STEPS[3:4] + STEPS[6:]]
+    cluster.script('\n'.join(inside), 'steps')
+    for line, nodes in zip(lines, [nodes for _, nodes in LAYOUTS] + ['3 1 3']):
+        assert cluster.shell(line).out.strip() == nodes, line
+    out = cluster.run('salloc', '-Q', '-w', 'n1,n2,n3', 'bash', 'steps').out.splitlines()
+    assert out == [nodes for _, nodes in STEPS[:2] + STEPS[3:4] + STEPS[6:]], out
+
+
+def test_ranks_of_mpi_are_not_distributed_in_another_order(cluster):
+    done = cluster.run('srun', '-w', 'n1,n2', '-n4', '-m', 'cyclic', '--mpi=pmi2', 'true')
+    assert done.code == 1 and '--distribution=cyclic is not supported with --mpi=pmi2' in done.err, done

@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "cli/submit/slurm_distribution.h"
 #include "cli/submit/slurm_values.h"
 
 #define SLURM_NICE_MAX     2147483645
@@ -109,8 +110,8 @@ static bool has_words(const struct words *row, const char *value)
     for (char *word = NULL; (word = strsep(&rest, is_nested ? ",:-" : ",")) != NULL;) {
         bool has_list = !is_nested && strchr(word, ':') != NULL; // whose commas are its own
         word[strcspn(word, "=:")] = '\0';
-        for (char *p = word; *p >= 'A' && *p <= 'Z'; p++)
-            *p = (char)(*p - 'A' + 'a');
+        for (char *p = word; *p != '\0'; p++)
+            *p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
         _cleanup_free_ char *key = xasprintf(" %s ", word);
         bool is_counted = row->known[0] == '#' && is_number(word);
         if (word[0] == '\0' || (!is_counted && strstr(row->known, key) == NULL))
@@ -173,13 +174,13 @@ static int check_topology(const struct slurm_option *option, const char *value, 
     return 0;
 }
 
-/* "plane=4": what has_words() leaves open. */
+/* "plane=4", or "plane" where a variable has the number: what has_words() leaves open. */
 static int check_plane(const struct slurm_option *option, const char *value, struct error *err)
 {
     const char *size = strchr(value, '=');
     if (strncasecmp(value, "plane", 5) != 0)
         return 0;
-    if (size != NULL && is_number(size + 1) && strspn(size + 1, "0") < strlen(size + 1))
+    if ((size == NULL || is_number(size + 1)) && slurm_distribution_plane(value) > 0)
         return 0;
     (void)error_set(err, -EDOM, "Invalid plane size or size not specified");
     (void)error_hint(err, "Invalid --%s specification", option->name);

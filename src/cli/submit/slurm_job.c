@@ -18,6 +18,7 @@
 #include "base/hostlist.h"
 #include "base/memory.h"
 #include "cli/options/ask.h"
+#include "cli/submit/slurm_distribution.h"
 #include "cli/submit/slurm_times.h"
 #include "cli/submit/slurm_values.h"
 #include "job/ask.h"
@@ -49,6 +50,7 @@ void slurm_job_init(struct slurm_job *job)
 void slurm_job_clear(struct slurm_job *job)
 {
     submit_options_clear(&job->submit);
+    strings_clear(&job->task_nodes);
     strings_clear(&job->kept);
     strings_clear(&job->notes);
     strings_clear(&job->defined);
@@ -78,6 +80,13 @@ static void note_number(struct slurm_job *job, const char *name, int64_t value)
 static int64_t or_one(int64_t value)
 {
     return value > 0 ? value : 1;
+}
+
+void slurm_job_warn_few_tasks(int64_t tasks, int64_t nodes, const char *program)
+{
+    (void)fprintf(stderr,
+        "%s: Warning: can't run %" PRId64 " processes on %" PRId64 " nodes, setting nnodes to %" PRId64 "\n",
+        program, tasks, nodes, tasks);
 }
 
 /* Numbers of nodes and tasks from each other. */
@@ -258,19 +267,19 @@ static void add_variables(struct slurm_job *job)
     strings_set_env(&job->submit.env, "SLURM_SUBMIT_DIR", here != NULL ? here : "/");
 }
 
-/* "gpu[1-2]" as "gpu1,gpu2"; the number of names in *ret_count. */
-static int settle_list(
-    struct slurm_job *job, const char *key, const char *list, size_t *ret_count, struct error *err)
+/* "gpu[1-2],gpu1" as "gpu1,gpu2", the first `most` of them; the number of names in *ret_count. */
+static int settle_list(struct slurm_job *job, const char *key, const char *list, size_t most,
+    size_t *ret_count, struct error *err)
 {
     _cleanup_strings_ struct strings names = { 0 };
     _cleanup_buffer_ struct buffer text = { 0 };
-    int r = list != NULL ? hostlist_expand(list, &names, err) : 0;
+    int r = list != NULL ? hostlist_expand_once(list, &names, err) : 0;
     if (r < 0 && err != NULL) {
         struct error why = *err;
         (void)error_set(err, r, "Invalid node name specified");
         return error_hint(err, "%.200s", why.message);
     }
-    for (size_t i = 0; i < names.count; i++)
+    for (size_t i = 0; i < names.count && i < most; i++)
         buffer_printf(&text, "%s%s", i > 0 ? "," : "", names.items[i]);
     if (r == 0 && names.count > 0)
         (void)json_object_set_new(job->submit.ask, key, json_string(buffer_text(&text)));
@@ -278,27 +287,25 @@ static int settle_list(
     return r;
 }
 
-int slurm_job_check_distribution(const struct slurm_job *job, int64_t nodes, struct error *err)
-{
-    const char *kind = job->distribution;
-    bool is_block = kind == NULL || kind[0] == '*' || strncasecmp(kind, "block", 5) == 0;
-    if (is_block || nodes <= 1)
-        return 0;
-    return error_set(err, -EINVAL,
-        "--distribution=%.60s is not supported on several nodes: tasks are distributed in blocks", kind);
-}
-
 /* A job has all nodes that are listed, and no others. */
 static int settle_nodes(struct slurm_job *job, struct error *err)
 {
     size_t listed = 0, excluded = 0;
-    int r = settle_list(job, "nodelist", job->nodelist, &listed, err);
+    int r = settle_list(job, "nodelist", job->nodelist, SIZE_MAX, &listed, err);
     if (r == 0)
-        r = settle_list(job, "exclude", job->exclude, &excluded, err);
+        r = settle_list(job, "exclude", job->exclude, SIZE_MAX, &excluded, err);
     if (r == 0 && listed > 0 && job->nodes > 0 && (size_t)job->nodes != listed)
         return error_set(err, -EINVAL, "Requested node configuration is not available");
     if (r == 0 && listed > 0)
         job->nodes = (int64_t)listed;
+    if (r == 0 && job->program != NULL && job->tasks > 0 && job->tasks < job->nodes) {
+        if (!job->is_quiet || text_equal(job->program, "srun"))
+            slurm_job_warn_few_tasks(job->tasks, job->nodes, job->program);
+        job->nodes = job->tasks; // a node without a task is none of the job
+        r = settle_list(job, "nodelist", job->nodelist, (size_t)job->nodes, &listed, err);
+        if (listed > 0)
+            job->nodelist = json_string_value(json_object_get(job->submit.ask, "nodelist"));
+    }
     return r;
 }
 
@@ -321,12 +328,12 @@ int slurm_job_settle_request(struct slurm_job *job, struct error *err)
         return error_set(err, -EINVAL, "%s", job->refusal);
     int r = slurm_settle_times(job, clock_wall_ms(), err);
     if (r == 0)
+        r = slurm_distribution_settle(job, err);
+    if (r == 0)
         r = check_companions(job, job->tasks > 0 || job->nodes > 0 || job->tasks_per_node > 0, err);
     if (r == 0)
         r = settle_nodes(job, err);
     settle_tasks(job);
-    if (r == 0)
-        r = slurm_job_check_distribution(job, job->nodes, err);
     if (r == 0)
         r = settle_gpus(job, err);
     settle_host(job);
@@ -340,9 +347,9 @@ int slurm_job_settle_request(struct slurm_job *job, struct error *err)
 int slurm_job_settle(struct slurm_job *job, const struct slurm_program *program, struct error *err)
 {
     json_t *notes = json_array();
+    job->program = program->name;
     int r = slurm_job_settle_request(job, err);
     slurm_job_note_set(job, SLURM_NOTE_KIND, program->name);
-    job->program = program->name;
     settle_files(job, program->bit == SLURM_SBATCH);
     add_variables(job);
     for (size_t i = 0; i < job->notes.count; i++)

@@ -26,7 +26,8 @@ struct slurm_job {
     unsigned memory_options;                         // which of these three the command line has, as bits
     char *gpu_model;
     const char *output, *error, *input, *open_mode, *signal, *nodelist, *exclude, *constraint, *distribution;
-    const char *program; // whose name begins its messages
+    struct strings task_nodes; // with the arbitrary distribution, the node of each task
+    const char *program;       // whose name begins its messages
     const char *wrap, *name, *mail_user;
     const char *insert; // --bbf: a file for the start of the script; NULL: none
     char *mail_on;
@@ -55,8 +56,8 @@ int slurm_parse_dependency(const char *value, char **ret, struct error *err);
 /* The options of sbatch, srun and salloc. */
 extern const struct slurm_option slurm_submit_options[];
 
-/* Tasks are distributed to nodes in blocks: -EINVAL if the options ask for another order on several nodes. */
-int slurm_job_check_distribution(const struct slurm_job *job, int64_t nodes, struct error *err);
+/* Says on standard error that there are fewer tasks than nodes, of which the others are left out. */
+void slurm_job_warn_few_tasks(int64_t tasks, int64_t nodes, const char *program);
 
 void slurm_job_init(struct slurm_job *job);
 void slurm_job_clear(struct slurm_job *job);

@@ -112,7 +112,7 @@ const struct slurm_option slurm_submit_options[] = {
     DONE(
         "disable-status", 'X', NULL, R, slurm_set_flag, "DISABLE_STATUS", "end the step at the first Ctrl-C"),
     DONE("distribution", 'm', "kind", ANY, slurm_set_text, "DISTRIBUTION",
-        "how tasks are distributed to nodes: block, the only one here"),
+        "how tasks are distributed to nodes: block, cyclic, plane=N, arbitrary"),
     DONE("epilog", 0, "program", R, slurm_set_text, "EPILOG", "program that srun runs after the step"),
     DONE("export-file", 0, "file", S, slurm_set_export_file, "EXPORT_FILE",
         "variables of the job: NAME=value, each ended by a NUL byte"),

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/submit/slurm_distribution.h"
 #include "cli/submit/slurm_job.h"
 
 #include "base/memory.h"
@@ -23,7 +24,6 @@ static const struct {
     { "cpu-bind", "SLURM_CPU_BIND" },
     { "cpu-freq", "SLURM_CPU_FREQ_REQ" },
     { "dependency", "SLURM_JOB_DEPENDENCY" },
-    { "distribution", "SLURM_DISTRIBUTION" },
     { "export", "SLURM_EXPORT_ENV", true },
     { "gpu-bind", "SLURM_GPU_BIND" },
     { "gpu-freq", "SLURM_GPU_FREQ" },
@@ -141,6 +141,15 @@ void slurm_job_debug(const struct slurm_job *job, const char *format, ...)
     (void)fputc('\n', stderr);
 }
 
+static void show_distribution(struct slurm_job *job, const char *value)
+{
+    _cleanup_free_ char *text = slurm_distribution_text(value);
+    _cleanup_free_ char *plane = xasprintf("%" PRIu32, slurm_distribution_plane(value));
+    strings_set_env(&job->submit.env, "SLURM_DISTRIBUTION", text);
+    if (slurm_distribution_layout(value) == SLURM_LAYOUT_PLANE)
+        strings_set_env(&job->submit.env, "SLURM_DIST_PLANESIZE", plane);
+}
+
 void slurm_job_show(const struct slurm_reading *reading, const struct slurm_option *option, const char *value)
 {
     struct slurm_job *job = reading->target;
@@ -151,6 +160,8 @@ void slurm_job_show(const struct slurm_reading *reading, const struct slurm_opti
     for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
         if (strcmp(shown[i].option, option->name) == 0 && (is_batch || !shown[i].is_of_batch))
             strings_set_env(&job->submit.env, shown[i].variable, value != NULL ? value : "1");
+    if (strcmp(option->name, "distribution") == 0 && value != NULL)
+        show_distribution(job, value);
     if (is_batch && strcmp(option->name, "mem-bind") == 0 && value != NULL)
         strings_set_env(&job->submit.env, "SBATCH_MEM_BIND", value);
 }
