@@ -467,18 +467,18 @@ def test_a_step_in_it_is_refused_the_gpu_until_the_job_has_it(stage, gate, nodes
     last.close()
 
 
-def test_hundreds_of_opens_wait_and_all_go_on(stage, gate, nodes):  # noqa: F811
+def test_opens_of_very_many_threads_wait_and_all_go_on(stage, gate, nodes):  # noqa: F811
     instance, _ = stage
     job = instance.post_job(command(
         nodes, 'import threading', 'found = []', 'threading.stack_size(65536)',
-        'many = [threading.Thread(target=lambda: found.append(look(ctl))) for _ in range(300)]',
+        'many = [threading.Thread(target=lambda: found.append(look(ctl))) for _ in range(1500)]',
         'for one in many: one.start()', 'print("all", flush=True)', 'for one in many: one.join()',
         'print(len(found), *set(found))'), gpus=1, early=True)
     starts_early(instance, job)
     said(instance, job, 'all')
     gate.open()
     assert instance.wait(job)['state'] == 'done'
-    assert instance.output(job) == 'begun\nall\n300 ENXIO\n'
+    assert instance.output(job) == 'begun\nall\n1500 ENXIO\n'
 
 
 def test_one_whose_own_init_is_killed_ends_and_the_next_one_runs(stage, gate, nodes):  # noqa: F811

@@ -19,6 +19,7 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -51,6 +52,9 @@ void open_gate_init(struct open_gate *gate)
 void open_gate_close(struct open_gate *gate)
 {
     closep(&gate->listener_fd);
+    free(gate->waiting);
+    gate->waiting = NULL;
+    gate->n_waiting = gate->n_room = 0;
 }
 
 /* --- the filter --- */
@@ -216,6 +220,25 @@ static void forget_gone(struct open_gate *gate)
     gate->n_waiting = left;
 }
 
+/* As many threads may wait as the job can have. False: without more memory the open is answered at once, and
+ * the device filter decides. */
+static bool make_room(struct open_gate *gate)
+{
+    if (gate->n_waiting < gate->n_room)
+        return true;
+    forget_gone(gate);
+    if (gate->n_waiting < gate->n_room / 2)
+        return true;
+    size_t more = gate->n_room == 0 ? OPEN_GATE_WAITING_FIRST : 2 * gate->n_room;
+    uint64_t *waiting =
+        more <= OPEN_GATE_WAITING_MAX ? reallocarray(gate->waiting, more, sizeof(*waiting)) : NULL;
+    if (waiting == NULL)
+        return gate->n_waiting < gate->n_room;
+    gate->waiting = waiting;
+    gate->n_room = more;
+    return true;
+}
+
 bool open_gate_answer(struct open_gate *gate)
 {
     struct question question;
@@ -224,9 +247,7 @@ bool open_gate_answer(struct open_gate *gate)
     if (ioctl(gate->listener_fd, SECCOMP_IOCTL_NOTIF_RECV, &question.notif) < 0)
         return false; // it has gone
     bool waits = !gate->is_open && must_wait(gate, asked);
-    if (waits && gate->n_waiting == OPEN_GATE_WAITING_MAX)
-        forget_gone(gate);
-    if (waits && gate->n_waiting < OPEN_GATE_WAITING_MAX)
+    if (waits && make_room(gate))
         gate->waiting[gate->n_waiting++] = asked->id;
     else
         go_on(gate, asked->id);

@@ -17,7 +17,8 @@
 
 #include "base/error.h"
 
-#define OPEN_GATE_WAITING_MAX 1024U // opens that wait; a further one is answered at once
+#define OPEN_GATE_WAITING_FIRST 1024U   // opens that wait, for which there is room at once
+#define OPEN_GATE_WAITING_MAX   262144U // a further one is answered at once
 
 /* Does the device wait? Called with the `arg` of the gate; the numbers are those of a character device. */
 typedef bool open_gate_waits_fn(const void *arg, uint32_t major_number, uint32_t minor_number);
@@ -27,8 +28,8 @@ struct open_gate {
     open_gate_waits_fn *waits;
     const void *arg;
     bool is_open; // nothing waits any more
-    uint64_t waiting[OPEN_GATE_WAITING_MAX];
-    size_t n_waiting;
+    uint64_t *waiting;
+    size_t n_waiting, n_room;
 };
 
 void open_gate_init(struct open_gate *gate);

@@ -340,19 +340,80 @@ static void a_device_waits_however_it_is_opened_and_nothing_else_does(void **sta
     assert_int_equal(n_wrong, 0);
 }
 
-/* More processes than may wait: those that come later go on at once. */
+/* Ends a process of the test that was behind a gate. */
+static void expect_end(pid_t pid)
+{
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == NO_GATE)
+        skip();
+    assert_int_equal(WEXITSTATUS(status), AS_EXPECTED);
+}
+
+#define CROWD (OPEN_GATE_WAITING_FIRST + 100U)
+
+/* The number of threads whose open did not succeed. */
+static int open_in_many_threads(void)
+{
+    static pthread_t threads[CROWD];
+    static int results[CROWD];
+    pthread_attr_t small;
+    int n_wrong = 0;
+    (void)pthread_attr_init(&small);
+    (void)pthread_attr_setstacksize(&small, 65536);
+    for (size_t i = 0; i < CROWD; i++)
+        if (pthread_create(&threads[i], &small, open_in_thread, &results[i]) != 0)
+            return NOT_HERE;
+    for (size_t i = 0; i < CROWD; i++)
+        n_wrong += pthread_join(threads[i], NULL) != 0 || results[i] != 0;
+    return n_wrong > 0;
+}
+
+static _Noreturn void hold_a_crowd(void)
+{
+    static struct open_gate gate;
+    int status;
+    (void)alarm(ALARM_S);
+    if (open_gate_enter(&gate, is_full, NULL) < 0)
+        _exit(NO_GATE);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(open_in_many_threads());
+    while (gate.n_waiting < CROWD && waitpid(pid, &status, WNOHANG) == 0) {
+        struct pollfd source = { gate.listener_fd, POLLIN, 0 };
+        if (poll(&source, 1, 100) == 1)
+            (void)open_gate_answer(&gate);
+    }
+    size_t n_held = gate.n_waiting;
+    open_gate_open(&gate);
+    bool is_over = waitpid(pid, &status, 0) == pid && status == 0;
+    open_gate_close(&gate);
+    _exit(n_held == CROWD && is_over ? AS_EXPECTED : NOT_AS_EXPECTED);
+}
+
+static void as_many_wait_as_there_are_threads(void **state)
+{
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0)
+        hold_a_crowd();
+    expect_end(pid);
+}
+
 static _Noreturn void crowd(void)
 {
     static struct open_gate gate;
     (void)alarm(ALARM_S);
     if (open_gate_enter(&gate, is_full, NULL) < 0)
         _exit(NO_GATE);
-    gate.n_waiting = OPEN_GATE_WAITING_MAX; // all of them have gone
+    gate.waiting = calloc(OPEN_GATE_WAITING_FIRST, sizeof(*gate.waiting));
+    gate.n_waiting = gate.n_room = OPEN_GATE_WAITING_FIRST; // all of them have gone
     pid_t pid = fork();
     if (pid == 0)
         _exit(by_path());
     bool does_wait = open_gate_answer(&gate);
-    bool is_alone = gate.n_waiting == 1;
+    bool is_alone = gate.n_waiting == 1 && gate.n_room == OPEN_GATE_WAITING_FIRST;
     open_gate_open(&gate);
     int status;
     bool is_over = waitpid(pid, &status, 0) == pid && status == 0;
@@ -361,16 +422,11 @@ static _Noreturn void crowd(void)
 
 static void those_that_have_gone_make_room_for_others(void **state)
 {
-    int status;
     (void)state;
     pid_t pid = fork();
     if (pid == 0)
         crowd();
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status));
-    if (WEXITSTATUS(status) == NO_GATE)
-        skip();
-    assert_int_equal(WEXITSTATUS(status), AS_EXPECTED);
+    expect_end(pid);
 }
 
 static _Noreturn void interrupt(void)
@@ -392,16 +448,11 @@ static _Noreturn void interrupt(void)
 
 static void one_that_waits_can_be_ended(void **state)
 {
-    int status;
     (void)state;
     pid_t pid = fork();
     if (pid == 0)
         interrupt();
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status));
-    if (WEXITSTATUS(status) == NO_GATE)
-        skip();
-    assert_int_equal(WEXITSTATUS(status), AS_EXPECTED);
+    expect_end(pid);
 }
 
 static void the_probe_says_whether_it_works_here(void **state)
@@ -423,6 +474,7 @@ int main(int argc, char **argv)
         return by_path();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_waits_however_it_is_opened_and_nothing_else_does),
+        cmocka_unit_test(as_many_wait_as_there_are_threads),
         cmocka_unit_test(those_that_have_gone_make_room_for_others),
         cmocka_unit_test(one_that_waits_can_be_ended),
         cmocka_unit_test(the_probe_says_whether_it_works_here),
