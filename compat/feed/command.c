@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "compat/feed/llm.h"
 
@@ -67,12 +68,24 @@ static void add_screen(struct buffer *out, const char *inner, const char *mode)
     buffer_append_text(out, " \"$status\"; exit \"$(cat \"$status\" | grep . || echo 1)\"");
 }
 
+/* All that hides GPUs from the vendors' libraries. */
+static void add_unset(struct buffer *run)
+{
+    buffer_append_text(run, "unset");
+    for (size_t i = 0; i < gpu_vendors_count; i++)
+        for (const struct gpu_variable *variable = gpu_vendors[i].variables; variable->name != NULL;
+             variable++)
+            if (variable->kind != GPU_VARIABLE_FIXED)
+                buffer_printf(run, " %s", variable->name);
+    buffer_append_text(run, "; ");
+}
+
 char *feed_command_make(const char *python, const char *script, const struct strings *arguments,
     enum feed_inject inject, const char *mode)
 {
     _cleanup_buffer_ struct buffer run = { 0 }, out = { 0 };
     if (inject == FEED_INJECT_PHYSICAL)
-        buffer_append_text(&run, "unset CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES; ");
+        add_unset(&run);
     buffer_printf(&run, "%s%s -u", mode == NULL ? "exec " : "", python);
     add_word(&run, script);
     add_arguments(&run, arguments, inject);

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/gpu_vendor.h"
 #include "base/hostlist.h"
 #include "base/memory.h"
 #include "base/parse.h"
@@ -243,15 +244,14 @@ static int enter_job(const struct slurm_job *job, struct error *err)
 static bool is_of_job(const char *name)
 {
     static const char *const prefixes[] = { "SLURM", "MGPU_", "PMI", "MASTER_", "PET_" };
-    static const char *const names[] = { "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES",
-        "HIP_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "TMPDIR" };
+    static const char *const names[] = { "GPU_DEVICE_ORDINAL", "NVIDIA_VISIBLE_DEVICES", "TMPDIR" };
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
         if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
             return true;
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(name, names[i]) == 0)
             return true;
-    return false;
+    return gpu_vendor_has_variable(name);
 }
 
 /* --export of a step, and the variables of its other options, in the environment from which its tasks get

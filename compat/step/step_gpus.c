@@ -12,10 +12,13 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "compat/stepd/gpu_places.h"
 #include "cli/term/field.h"
 #include "job/spec.h"
+
+#define SLURM_ORDINAL "GPU_DEVICE_ORDINAL" // of Slurm, for GPUs of all vendors
 
 /* Places of GPUs among those of the step on the node. */
 struct picks {
@@ -166,10 +169,20 @@ static char *count_up(size_t count)
     return buffer_take(&out);
 }
 
+/* "0,1" in all variables that count the GPUs of the job. */
+static void set_places(const char *ordinals, struct strings *env)
+{
+    if (getenv(SLURM_ORDINAL) != NULL)
+        strings_set_env(env, SLURM_ORDINAL, ordinals);
+    for (size_t i = 0; i < gpu_vendors_count; i++)
+        for (const struct gpu_variable *variable = gpu_vendors[i].variables; variable->name != NULL;
+             variable++)
+            if (variable->kind == GPU_VARIABLE_PLACES && getenv(variable->name) != NULL)
+                strings_set_env(env, variable->name, ordinals);
+}
+
 void step_set_gpus(const struct step *step, const struct step_task *task, struct strings *env)
 {
-    static const char *const lists[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES" };
-    static const char *const counts[] = { "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES" };
     const char *job_gpus = getenv("SLURM_JOB_GPUS");
     const json_t *gpus =
         json_object_get(json_array_get(json_object_get(step->record, "nodes"), task->node), "gpus");
@@ -187,16 +200,15 @@ void step_set_gpus(const struct step *step, const struct step_task *task, struct
     strings_set_env(env, "SLURM_STEP_GPUS", indexes);
     if (!is_here && own.count > 0)
         strings_set_env(env, STEPD_GPU_PLACES, places);
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        const char *list = getenv(lists[i]);
-        bool is_set = list != NULL || step->here == STEP_OUTSIDE;
+    for (size_t i = 0; i < gpu_vendors_count; i++) {
+        const char *name = gpu_vendors[i].variables[0].name;
+        const char *list = name != NULL ? getenv(name) : NULL;
+        bool is_set = name != NULL && (list != NULL || step->here == STEP_OUTSIDE);
         _cleanup_free_ char *chosen = !is_set   ? NULL
                                       : is_here ? stepd_gpus_at(list, places)
                                                 : name_gpus(gpus, "uuid", &own);
         if (is_set)
-            strings_set_env(env, lists[i], chosen != NULL ? chosen : "");
+            strings_set_env(env, name, chosen != NULL ? chosen : "");
     }
-    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-        if (getenv(counts[i]) != NULL)
-            strings_set_env(env, counts[i], ordinals);
+    set_places(ordinals, env);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "compat/stepd/gpu_places.h"
 #include "compat/stepd/oom.h"
@@ -19,12 +20,13 @@
 /* Variables that belong to the node: those of srun are of another one. */
 static bool is_of_node(const char *entry)
 {
-    static const char *const names[] = { "MGPU_", "SLURM", "CUDA_VISIBLE_DEVICES=", "NVIDIA_VISIBLE_DEVICES=",
-        "ROCR_VISIBLE_DEVICES=", "HIP_VISIBLE_DEVICES=", "GPU_DEVICE_ORDINAL=", "CUDA_MPS_" };
+    static const char *const names[] = { "MGPU_", "SLURM",
+        "NVIDIA_VISIBLE_DEVICES=", "GPU_DEVICE_ORDINAL=", "CUDA_MPS_" };
+    _cleanup_free_ char *name = xstrndup(entry, strcspn(entry, "="));
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (strncmp(entry, names[i], strlen(names[i])) == 0)
             return true;
-    return false;
+    return gpu_vendor_lists(name);
 }
 
 /* Variables of the node stay; variables of srun, those of MPI and those of the task are added. */
@@ -43,13 +45,13 @@ static void set_environment(const struct strings *variables, bool is_all)
 /* The lists of GPUs are the node's, of which the task gets its places. */
 static void pick_gpus(const struct strings *variables, struct strings *ret)
 {
-    static const char *const lists[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES" };
     const char *places = strings_get_env(variables, STEPD_GPU_PLACES);
-    for (size_t i = 0; places != NULL && i < sizeof(lists) / sizeof(lists[0]); i++) {
-        const char *list = getenv(lists[i]);
+    for (size_t i = 0; places != NULL && i < gpu_vendors_count; i++) {
+        const char *name = gpu_vendors[i].variables[0].name;
+        const char *list = name != NULL ? getenv(name) : NULL;
         _cleanup_free_ char *own = list != NULL ? stepd_gpus_at(list, places) : NULL;
         if (own != NULL)
-            strings_set_env(ret, lists[i], own);
+            strings_set_env(ret, name, own);
     }
 }
 

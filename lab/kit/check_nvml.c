@@ -14,6 +14,7 @@
 #include "agent/gpu/gpu.h"
 #include "agent/gpu/nvml_api.h"
 #include "base/clock.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "lab/kit/child.h"
@@ -204,7 +205,7 @@ struct backend {
 
 static int open_backend(struct backend *backend, struct error *err)
 {
-    const struct gpu_spec spec = { .kind = GPU_SPEC_NVML };
+    const struct gpu_spec spec = { .kind = GPU_SPEC_VENDOR, .vendor = GPU_VENDOR_NVIDIA };
     *backend = (struct backend){ .page = gpu_progress_new() };
     int r = gpu_nvml.open(&spec, backend->page, &backend->state, err);
     if (r < 0) {

@@ -250,7 +250,7 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
 {
     struct worker *worker = arg;
     struct message_gpus gpus = { .gpus = report->gpus, .driver = report->driver };
-    gpu_devices_update(worker->devices, report->backend, &report->gpus);
+    gpu_devices_update(worker->devices, &report->gpus);
     if (report->is_sample)
         usage_watch_add(worker->watch, &gpus.gpus, clock_boot_ms(), clock_wall_ms());
     else

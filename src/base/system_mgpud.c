@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/gpu_vendor.h"
 #include "base/log.h"
 #include "base/memory.h"
 
@@ -133,10 +134,19 @@ static void claim_all(const char *dir, const char *word, int64_t until_ms, struc
 void gpu_claims_take(const char *device_dir, struct gpu_claims *ret)
 {
     *ret = (struct gpu_claims){ 0 };
-    _cleanup_free_ char *amd = xasprintf("%s/kfd", device_dir), *dri = xasprintf("%s/dri", device_dir);
+    _cleanup_free_ char *dri = xasprintf("%s/dri", device_dir);
     int64_t until_ms = clock_boot_ms() + LEAVE_MS;
-    claim_all(device_dir, "nvidia", until_ms, ret);
-    if (access(amd, F_OK) == 0) // else these are displays
+    bool has_render_nodes = false; // else these are displays
+    for (size_t i = 0; i < gpu_vendors_count; i++) {
+        const struct gpu_vendor *vendor = &gpu_vendors[i];
+        if (vendor->node != NULL)
+            claim_all(device_dir, vendor->node, until_ms, ret);
+        else if (vendor->control[0] != NULL) {
+            _cleanup_free_ char *control = xasprintf("%s/%s", device_dir, vendor->control[0]);
+            has_render_nodes |= access(control, F_OK) == 0;
+        }
+    }
+    if (has_render_nodes)
         claim_all(dri, "renderD", until_ms, ret);
 }
 
@@ -161,7 +171,7 @@ int gpu_claims_refuse(const struct gpu_claims *claims, bool is_asked, struct err
         "memory",
         who, gpus);
     return error_hint(err, "use that one: mgpu run ... To start your own as well, name its GPUs: --gpus "
-                           "sim:8x24G, none, nvml or amd");
+                           "sim:8x24G, " GPU_VENDOR_WORDS "or none");
 }
 
 void gpu_claims_clear(struct gpu_claims *claims)

@@ -17,6 +17,7 @@
 
 #include "base/descriptors.h"
 #include "base/files.h"
+#include "base/gpu_vendor.h"
 #include "base/listen_unix.h"
 #include "base/memory.h"
 #include "base/system_mgpud.h"
@@ -125,7 +126,7 @@ static int refuse_second(const struct controller *controller, struct error *err)
         "this machine has an mgpu for all users, in %s%s: a second one would allocate the same GPUs", trace,
         is_socket_answered(SYSTEM_SOCKET) ? "" : " (mgpud is not running)");
     return error_hint(err, "use that one: mgpu run ... To start your own as well, name its GPUs: --gpus "
-                           "sim:8x24G, none, nvml or amd");
+                           "sim:8x24G, " GPU_VENDOR_WORDS "or none");
 }
 
 static bool has_real_gpus(const struct controller_options *options)

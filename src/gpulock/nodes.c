@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 
 #define ACL_NAME       "system.posix_acl_access"
@@ -35,8 +36,6 @@
 #define MODE_LOCKED    0660
 #define MODE_BITS      07777U
 #define VENDOR_MAX     64U // bytes of the file
-#define VENDOR_NVIDIA  0x10deU
-#define VENDOR_AMD     0x1002U
 
 void gpu_node_access_clear(struct gpu_node_access *access)
 {
@@ -51,13 +50,15 @@ static bool is_digits(const char *text)
     return *text != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
-static bool is_nvidia(const char *name)
+static bool is_node(const char *name)
 {
-    static const char *const shared[] = { "nvidiactl", "nvidia-modeset" };
-    for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
-        if (strcmp(name, shared[i]) == 0)
+    for (size_t i = 0; i < gpu_vendors_count; i++) {
+        const char *own = gpu_vendors[i].node;
+        if (gpu_vendor_names(gpu_vendors[i].locked, name) ||
+            (own != NULL && strncmp(name, own, strlen(own)) == 0 && is_digits(name + strlen(own))))
             return true;
-    return strncmp(name, "nvidia", strlen("nvidia")) == 0 && is_digits(name + strlen("nvidia"));
+    }
+    return false;
 }
 
 static bool is_render_node(const char *name, const char *sysfs)
@@ -69,7 +70,10 @@ static bool is_render_node(const char *name, const char *sysfs)
     if (file_read(AT_FDCWD, path, VENDOR_MAX, &text) < 0)
         return false;
     unsigned long vendor = strtoul(buffer_text(&text), NULL, 16);
-    return vendor == VENDOR_NVIDIA || vendor == VENDOR_AMD;
+    for (size_t i = 0; i < gpu_vendors_count; i++)
+        if (vendor != 0 && gpu_vendors[i].pci_vendor == vendor)
+            return true;
+    return false;
 }
 
 static void list_in(const char *device_dir, const char *below, const char *sysfs, struct strings *ret)
@@ -78,8 +82,7 @@ static void list_in(const char *device_dir, const char *below, const char *sysfs
     DIR *dir = opendir(path);
     for (const struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {
         const char *name = entry->d_name;
-        bool is_one =
-            *below == '\0' ? is_nvidia(name) || strcmp(name, "kfd") == 0 : is_render_node(name, sysfs);
+        bool is_one = *below == '\0' ? is_node(name) : is_render_node(name, sysfs);
         if (is_one)
             strings_take(ret, xasprintf("%s%s", below, name));
     }

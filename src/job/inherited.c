@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table has what the agent sets (agent/launch, agent/gpu/env.c, agent/mps), what srun and slurmstepd set
- * for the tasks of a step, and what launchers that run in jobs set for their processes. The variables of the
- * last kind have common names, and count only beside one that nobody else sets.
+ * The table has what the agent sets (agent/launch, agent/mps), beside the lists of GPUs of each vendor
+ * (base/gpu_vendor.h), what srun and slurmstepd set for the tasks of a step, and what launchers that run in
+ * jobs set for their processes. The variables of the last kind have common names, and count only beside one
+ * that nobody else sets.
  */
 #include "job/inherited.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "job/slurm.h"
 
@@ -27,9 +29,6 @@ const struct inherited_variable inherited_variables[] = {
     { "MGPU_NOTIFY", NULL, "its status reports" },
     { "MGPU_NOTICES", NULL, "its share of a GPU" },
     { "CUDA_MPS_*", NULL, "its share of a GPU" },
-    { "CUDA_VISIBLE_DEVICES", NULL, "its GPUs" },
-    { "ROCR_VISIBLE_DEVICES", NULL, "its GPUs" },
-    { "HIP_VISIBLE_DEVICES", NULL, "its GPUs" },
     { "GPU_DEVICE_ORDINAL", NULL, "its GPUs" },
     { "MGPU_NNODES", NULL, "its nodes" },
     { "MGPU_NODE_RANK", NULL, "its nodes" },
@@ -93,7 +92,7 @@ bool inherited_describes(const char *name, const void *environment, inherited_ge
     for (const struct inherited_variable *row = inherited_variables; row->name != NULL; row++)
         if (is_named(row, name) && (row->with == NULL || get(environment, row->with) != NULL))
             return true;
-    return false;
+    return gpu_vendor_lists(name);
 }
 
 static const char *get_entry(const void *environment, const char *name)

@@ -31,8 +31,7 @@ static const struct record_field image_fields[] = {
     RECORD_FIELD(4, RECORD_STRINGS, struct launch_image, devices, IMAGE_MOUNTS_MAX),
     RECORD_FIELD(5, RECORD_STRINGS, struct launch_image, gpus, IMAGE_MOUNTS_MAX),
     RECORD_FIELD(6, RECORD_STRING, struct launch_image, visible, SPEC_PATH_MAX),
-    RECORD_FIELD(7, RECORD_U32, struct launch_image, has_nvidia, 0),
-    RECORD_FIELD(8, RECORD_U32, struct launch_image, has_amd, 0),
+    RECORD_FIELD(7, RECORD_U32, struct launch_image, vendor, 0), // 8 was of one vendor
 };
 const struct record_type launch_image_record =
     RECORD_TYPE(15, "launch image", struct launch_image, image_fields);

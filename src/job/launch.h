@@ -65,12 +65,12 @@ bool signal_scope_find(const char *name, uint32_t *ret);
 /* How a step runs in a container. */
 struct launch_image {
     char *name;
-    char *runtime;                // or NULL: the one installed on the node
-    struct strings mounts;        // SRC[:DST[:ro]]
-    struct strings devices;       // paths of its GPU devices and the control devices they need
-    struct strings gpus;          // "INDEX UUID" of its GPUs
-    char *visible;                // CUDA_VISIBLE_DEVICES if other GPUs are hidden, or NULL
-    uint32_t has_nvidia, has_amd; // among its GPUs
+    char *runtime;          // or NULL: the one installed on the node
+    struct strings mounts;  // SRC[:DST[:ro]]
+    struct strings devices; // paths of its GPU devices and the control devices they need
+    struct strings gpus;    // "INDEX UUID" of its GPUs
+    char *visible;          // the vendor's list of GPUs if others are hidden, or NULL
+    uint32_t vendor;        // number of the row of its GPUs (base/gpu_vendor.h); 0: none
 };
 
 /* spool file "spec": everything the shepherd needs; it performs no lookups. */

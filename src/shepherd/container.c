@@ -22,6 +22,7 @@
 
 #include "base/buffer.h"
 #include "base/files.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "job/image.h"
 #include "job/spec.h"
@@ -263,12 +264,10 @@ static enum launch_step podman_words(const struct launch_image *image, const cha
 /* The job's allocation takes precedence over variables of the image. */
 static void insist_on_assignment(void)
 {
-    static const char *const prefixes[] = { "MGPU_", "CUDA_", "ROCR_", "HIP_", NULL };
     _cleanup_strings_ struct strings names = { 0 };
     for (char **entry = environ; *entry != NULL; entry++)
-        for (const char *const *prefix = prefixes; *prefix != NULL; prefix++)
-            if (strncmp(*entry, *prefix, strlen(*prefix)) == 0)
-                strings_take(&names, xstrndup(*entry, strcspn(*entry, "=")));
+        if (strncmp(*entry, "MGPU_", strlen("MGPU_")) == 0 || gpu_vendor_has_prefix(*entry))
+            strings_take(&names, xstrndup(*entry, strcspn(*entry, "=")));
     for (size_t i = 0; i < names.count; i++) {
         _cleanup_free_ char *inside = xasprintf("APPTAINERENV_%s", names.items[i]);
         (void)setenv(inside, getenv(names.items[i]), 1);
@@ -281,10 +280,9 @@ static enum launch_step apptainer_words(
     _cleanup_strings_ struct strings places = { 0 };
     bool is_named_well = strstr(image->name, "://") != NULL || access(image->name, F_OK) == 0;
     strings_add(words, "exec");
-    if (image->has_nvidia != 0)
-        strings_add(words, "--nv");
-    if (image->has_amd != 0)
-        strings_add(words, "--rocm");
+    const char *option = gpu_vendor_of(image->vendor)->apptainer;
+    if (option != NULL)
+        strings_add(words, option);
     add_option(words, "--pwd", cwd);
     find_places(image, cwd, &places);
     for (size_t i = 0; i < places.count; i++) {

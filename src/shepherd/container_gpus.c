@@ -12,39 +12,40 @@
 
 #include "base/buffer.h"
 #include "base/files.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 
 #define CDI_FILE_MAX (8U << 20)
-#define CDI_KIND     "nvidia.com/gpu"
 
 static const char *const cdi_directories[] = { "/etc/cdi", "/var/run/cdi", NULL };
 
 /* The name that the description gives to a GPU: its UUID, or its number. */
-static void add_described(const char *text, const struct launch_image *image, struct strings *words)
+static void add_described(
+    const char *text, const char *kind, const struct launch_image *image, struct strings *words)
 {
     for (size_t i = 0; i < image->gpus.count; i++) {
         const char *space = strchr(image->gpus.items[i], ' ');
         int length = space != NULL ? (int)(space - image->gpus.items[i]) : 0;
         bool has_uuid = space != NULL && space[1] != '\0' && strstr(text, space + 1) != NULL;
-        strings_take(words, has_uuid ? xasprintf("--device=" CDI_KIND "=%s", space + 1)
-                                     : xasprintf("--device=" CDI_KIND "=%.*s", length, image->gpus.items[i]));
+        strings_take(words, has_uuid ? xasprintf("--device=%s=%s", kind, space + 1)
+                                     : xasprintf("--device=%s=%.*s", kind, length, image->gpus.items[i]));
     }
 }
 
 static bool add_from_file(
-    int dirfd, const char *name, const struct launch_image *image, struct strings *words)
+    int dirfd, const char *name, const char *kind, const struct launch_image *image, struct strings *words)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
     const char *dot = strrchr(name, '.');
     if (dot == NULL || (strcmp(dot, ".json") != 0 && strcmp(dot, ".yaml") != 0) ||
-        file_read(dirfd, name, CDI_FILE_MAX, &text) < 0 || strstr(buffer_text(&text), CDI_KIND) == NULL)
+        file_read(dirfd, name, CDI_FILE_MAX, &text) < 0 || strstr(buffer_text(&text), kind) == NULL)
         return false;
-    add_described(buffer_text(&text), image, words);
+    add_described(buffer_text(&text), kind, image, words);
     return true;
 }
 
 bool container_add_described(
-    const char *const *directories, const struct launch_image *image, struct strings *words)
+    const char *const *directories, const char *kind, const struct launch_image *image, struct strings *words)
 {
     bool is_found = false;
     for (const char *const *path = directories; !is_found && *path != NULL; path++) {
@@ -52,7 +53,7 @@ bool container_add_described(
         if (dir == NULL)
             continue;
         for (const struct dirent *entry; !is_found && (entry = readdir(dir)) != NULL;)
-            is_found = add_from_file(dirfd(dir), entry->d_name, image, words);
+            is_found = add_from_file(dirfd(dir), entry->d_name, kind, image, words);
         (void)closedir(dir);
     }
     return is_found;
@@ -60,11 +61,11 @@ bool container_add_described(
 
 void container_add_gpus(const struct launch_image *image, struct strings *words)
 {
-    if (image->visible != NULL) {
-        (void)setenv("CUDA_VISIBLE_DEVICES", image->visible, 1);
-        if (image->has_nvidia != 0 && container_add_described(cdi_directories, image, words))
-            return;
-    }
+    const struct gpu_vendor *vendor = gpu_vendor_of(image->vendor);
+    if (image->visible != NULL && vendor->variables[0].name != NULL)
+        (void)setenv(vendor->variables[0].name, image->visible, 1);
+    if (vendor->cdi != NULL && container_add_described(cdi_directories, vendor->cdi, image, words))
+        return;
     for (size_t i = 0; i < image->devices.count; i++)
         if (access(image->devices.items[i], F_OK) == 0)
             strings_take(words, xasprintf("--device=%s", image->devices.items[i]));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Parses the value of --gpus. The words are a table; only "sim" has arguments. */
+/* Parses the value of --gpus. The words are a table and the backends of vendors; only "sim" has arguments. */
 #include "wire/gpu_spec.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "wire/message.h"
@@ -18,8 +19,7 @@
 static const struct {
     const char *word;
     enum gpu_spec_kind kind;
-} words[] = { { "auto", GPU_SPEC_AUTO }, { "none", GPU_SPEC_NONE }, { "nvml", GPU_SPEC_NVML },
-    { "amd", GPU_SPEC_AMD } };
+} words[] = { { "auto", GPU_SPEC_AUTO }, { "none", GPU_SPEC_NONE } };
 
 /* "8x24G" */
 static int parse_shape(const char *shape, struct gpu_spec *spec, struct error *err)
@@ -72,18 +72,25 @@ int gpu_spec_parse(const char *text, struct gpu_spec *ret, struct error *err)
 {
     struct gpu_spec spec = { 0 };
     int r = -EINVAL;
+    const struct gpu_vendor *vendor = gpu_vendor_by_backend(text);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (strcmp(text, words[i].word) == 0) {
             ret->kind = words[i].kind;
             return 0;
         }
     }
+    if (vendor != NULL && !vendor->is_made_up) {
+        ret->kind = GPU_SPEC_VENDOR;
+        ret->vendor = vendor->number;
+        return 0;
+    }
     if (strncmp(text, SIM_PREFIX, strlen(SIM_PREFIX)) == 0)
         r = parse_sim(text + strlen(SIM_PREFIX), &spec, err);
     else
         (void)error_set(err, -EINVAL, "--gpus cannot be \"%.64s\"", text);
     if (r < 0) {
-        (void)error_hint(err, "use auto, nvml, amd, none, or sim:COUNTxMEMORY[:MODEL] such as sim:8x24G");
+        (void)error_hint(
+            err, "use auto, " GPU_VENDOR_WORDS "none, or sim:COUNTxMEMORY[:MODEL] such as sim:8x24G");
         return r;
     }
     *ret = spec;

@@ -9,10 +9,11 @@
 
 #define GPU_SPEC_MODEL_SIZE 96U
 
-enum gpu_spec_kind { GPU_SPEC_AUTO, GPU_SPEC_NONE, GPU_SPEC_SIM, GPU_SPEC_NVML, GPU_SPEC_AMD };
+enum gpu_spec_kind { GPU_SPEC_AUTO, GPU_SPEC_NONE, GPU_SPEC_SIM, GPU_SPEC_VENDOR };
 
 struct gpu_spec {
     enum gpu_spec_kind kind;
+    uint32_t vendor; // GPU_SPEC_VENDOR: its number (base/gpu_vendor.h)
     /* Not part of the text; borrowed. */
     const char *nvml_library; // NULL: the driver's own
     const char *rocm_library; // NULL: ROCm's default path

@@ -112,8 +112,6 @@ enum message_id {
 #define SIGNAL_SCOPE_OF(signal)          ((signal) >> 20)
 #define SIGNAL_NUMBER_OF(signal)         ((signal)&0xffffU)
 
-enum gpu_vendor { GPU_VENDOR_NONE, GPU_VENDOR_NVIDIA, GPU_VENDOR_AMD };
-
 enum gpu_process_kind { GPU_PROCESS_COMPUTE = 1, GPU_PROCESS_GRAPHICS = 2, GPU_PROCESS_MPS = 4 };
 
 /* A process with a context on a GPU. The backend fills in pid, kind and memory, the agent the rest. */
@@ -157,9 +155,9 @@ struct gpu_state {
     /* Topology; equal numbers are close. -1: unknown. */
     int32_t numa, pcie_switch;
     uint64_t links;       // bit k: NVLink to the GPU at position k of the node's list
-    uint32_t vendor;      // enum gpu_vendor
-    int32_t minor;        // NVIDIA: of /dev/nvidiaN; -1: unknown
-    int32_t render_minor; // AMD: of /dev/dri/renderDN; -1: unknown
+    uint32_t vendor;      // base/gpu_vendor.h
+    int32_t minor;        // of its own node, as /dev/nvidiaN; -1: unknown
+    int32_t render_minor; // of /dev/dri/renderDN; -1: unknown
     uint32_t power_limit_mw;
     uint64_t energy_mj; // consumed since the driver was loaded
     uint32_t sm_clock_mhz, memory_clock_mhz;

@@ -21,6 +21,8 @@
 #include "base/memory.h"
 #include "input.h"
 
+#include "base/gpu_vendor.h"
+
 #define GPUS_MOST    6U
 #define SAMPLES      8
 #define PIPE_BYTES   4096
@@ -329,7 +331,7 @@ static void check_report(struct gpu_report *report)
 
 static void try_nvml(void)
 {
-    static const struct gpu_spec spec = { .kind = GPU_SPEC_NVML };
+    static const struct gpu_spec spec = { .kind = GPU_SPEC_VENDOR, .vendor = GPU_VENDOR_NVIDIA };
     struct error err = { 0 };
     char remark[200] = "";
     void *nvml = NULL;

@@ -28,6 +28,8 @@
 #include "gpulock/state.h"
 #include "input.h"
 
+#include "base/gpu_vendor.h"
+
 #define PARTS_END "\n--\n"
 #define PID       42
 #define START     4711U
@@ -179,7 +181,7 @@ static void check_report(void *amd)
 
 static void try_amd(struct input *input)
 {
-    const struct gpu_spec spec = { .kind = GPU_SPEC_AMD, .sysfs_root = root };
+    const struct gpu_spec spec = { .kind = GPU_SPEC_VENDOR, .vendor = GPU_VENDOR_AMD, .sysfs_root = root };
     struct error err = { 0 };
     void *amd = NULL;
     write_amd_files(input);

@@ -11,6 +11,7 @@
 #include "agent/confine/program_check.h"
 #include "agent/gpu/access.h"
 #include "base/buffer.h"
+#include "base/gpu_vendor.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/strings.h"
@@ -55,6 +56,14 @@ static const char *devices_fix(const struct feature_facts *facts)
     return "use a kernel with CONFIG_CGROUP_BPF; in a container, give mgpud CAP_SYS_ADMIN and bpf(2)";
 }
 
+/* The variable that lists the GPUs of a job on this node. */
+static const char *variable_of(const struct feature_facts *facts)
+{
+    const struct gpu_vendor *vendor = gpu_vendor_by_backend(facts->gpus->backend);
+    const char *name = gpu_vendor_seen(vendor != NULL ? vendor->number : 0)->variables[0].name;
+    return name != NULL ? name : "variables";
+}
+
 static void describe_devices(const struct feature_facts *facts, struct node_feature *feature)
 {
     feature->is_on = facts->devices_err->code == 0;
@@ -63,9 +72,8 @@ static void describe_devices(const struct feature_facts *facts, struct node_feat
             facts->is_root_job_allowed ? " (a job of root could undo that)" : "");
         return;
     }
-    feature->text =
-        xasprintf("GPUs are only set in CUDA_VISIBLE_DEVICES, and a job that ignores it can use others: %s",
-            facts->devices_err->message);
+    feature->text = xasprintf("GPUs are only set in %s, and a job that ignores it can use others: %s",
+        variable_of(facts), facts->devices_err->message);
     feature->fix = xstrdup(devices_fix(facts));
 }
 
@@ -214,7 +222,8 @@ static void describe_mail(const struct feature_facts *facts, struct node_feature
 /* The driver is asked when a job is parked: it may hang, and it is not loaded before. */
 static void describe_park(const struct feature_facts *facts, struct node_feature *feature)
 {
-    feature->is_on = facts->cuda_library != NULL || text_equal(facts->gpus->backend, "nvml");
+    const struct gpu_vendor *vendor = gpu_vendor_by_backend(facts->gpus->backend);
+    feature->is_on = facts->cuda_library != NULL || (vendor != NULL && vendor->can_park);
     if (feature->is_on) {
         feature->text = xstrdup("jobs can be parked, if the NVIDIA driver is 580 or newer");
         return;
@@ -231,8 +240,9 @@ static void describe_early(const struct feature_facts *facts, struct node_featur
         return;
     }
     bool is_guarded = facts->devices_err->code == 0;
-    feature->text = xasprintf("every job starts when its GPUs are free: %s",
-        is_guarded ? facts->early_err->message : "GPUs are only set in CUDA_VISIBLE_DEVICES");
+    _cleanup_free_ char *why = is_guarded ? xstrdup(facts->early_err->message)
+                                          : xasprintf("GPUs are only set in %s", variable_of(facts));
+    feature->text = xasprintf("every job starts when its GPUs are free: %s", why);
     feature->fix = xstrdup(
         is_guarded ? "use Linux 5.5 or newer, with kernel.yama.ptrace_scope at most 1" : devices_fix(facts));
 }

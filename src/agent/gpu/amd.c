@@ -24,10 +24,10 @@
 #include "agent/gpu/rocm.h"
 #include "base/buffer.h"
 #include "base/files.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "base/strings.h"
 
-#define VENDOR_AMD      0x1002U
 #define FILE_MAX        4096U
 #define UTILIZATION_MAX 100U
 #define MEMORY_MAX      (UINT64_C(1) << 46) // bytes; higher values of the driver are rejected
@@ -142,6 +142,11 @@ static bool is_card(const char *name)
     return digits > 0 && name[4 + digits] == '\0';
 }
 
+static bool is_of_amd(uint64_t vendor)
+{
+    return vendor == gpu_vendor_of(GPU_VENDOR_AMD)->pci_vendor;
+}
+
 static void add_card(struct amd *amd, const char *name)
 {
     struct amd_gpu gpu = { 0 };
@@ -150,7 +155,7 @@ static void add_card(struct amd *amd, const char *name)
     if (!read_address(folder, gpu.pci) || gpu_progress_is_left_out(amd->page, gpu.pci))
         return;
     gpu_progress_enter(amd->page, gpu.pci);
-    if (!read_number(folder, "vendor", 16, &vendor) || vendor != VENDOR_AMD || amd->count == NODE_GPUS_MAX)
+    if (!read_number(folder, "vendor", 16, &vendor) || !is_of_amd(vendor) || amd->count == NODE_GPUS_MAX)
         return;
     gpu.node = find_node(amd, gpu.pci);
     if (gpu.node == NULL)
@@ -348,7 +353,7 @@ static void amd_sample(void *state, size_t i, struct gpu_state *gpu)
     const struct amd_gpu *from = &amd->gpus[i];
     uint64_t used = 0, vendor = 0;
     gpu->valid = 0;
-    gpu->is_lost = !read_number(from->folder, "vendor", 16, &vendor) || vendor != VENDOR_AMD;
+    gpu->is_lost = !read_number(from->folder, "vendor", 16, &vendor) || !is_of_amd(vendor);
     free(gpu->trouble);
     gpu->trouble = xstrdup(gpu->is_lost != 0 ? "the driver no longer lists it" : NULL);
     if (gpu->is_lost != 0)

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "agent/gpu/fault.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "job/event.h"
@@ -459,7 +460,7 @@ static bool look_at(struct gpu_check *check, struct gpu_state *state, int64_t bo
     bool is_news = note_errors(check, gpu, state) || gpu->is_lost != (state->is_lost != 0);
     gpu->is_lost = state->is_lost != 0;
     gpu->answers = state->answers > gpu->answers ? state->answers : gpu->answers;
-    gpu->tells_errors = state->vendor == GPU_VENDOR_NVIDIA;
+    gpu->tells_errors = gpu_vendor_of(state->vendor)->reports_errors;
     if (gpu->is_lost)
         return is_news;
     if (gpu->condition == UNCHECKED && gpu->answers < gpu->awaited)

@@ -9,6 +9,7 @@
 #include "agent/gpu/test_results.h"
 #include "agent/gpu/tools.h"
 #include "base/clock.h"
+#include "base/gpu_vendor.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/parse.h"
@@ -28,7 +29,7 @@ struct chore_gpu {
     uint32_t index;
     struct gpu_chores *chores;
     enum chore chore;
-    bool is_nvidia, is_cleared;
+    bool can_be_tested, is_cleared;
     bool is_user_known; // `last_uid` alone had it since it was cleared
     uid_t last_uid;
     char *failure;       // why it was not overwritten, until a waiting attempt has been told
@@ -242,7 +243,8 @@ static int admit_on(
         gpu_tools_kill(chores->tools, gpu->uuid);
     if (gpu->chore != CHORE_NONE)
         return error_set(err, -EINPROGRESS, "GPU %u is being prepared", gpu->index);
-    if (chores->scrub_ms == 0 || !gpu->is_nvidia || count_beside(chores, id, uid, gpu->uuid, &has_others) > 0)
+    if (chores->scrub_ms == 0 || !gpu->can_be_tested ||
+        count_beside(chores, id, uid, gpu->uuid, &has_others) > 0)
         return 0;
     if (gpu->is_cleared || (gpu->is_user_known && gpu->last_uid == uid))
         return 0;
@@ -339,9 +341,9 @@ void gpu_chores_report(struct gpu_chores *chores, struct record_list *gpus, int6
             continue;
         struct chore_gpu *gpu = take_gpu(chores, states[i].uuid, states[i].index);
         gpu->index = states[i].index;
-        gpu->is_nvidia = states[i].vendor == GPU_VENDOR_NVIDIA;
+        gpu->can_be_tested = gpu_vendor_of(states[i].vendor)->can_be_tested;
         test_results_show(chores->results, &states[i]);
-        if (gpu->is_nvidia)
+        if (gpu->can_be_tested)
             consider(chores, gpu, &states[i], wall_ms);
     }
 }

@@ -9,8 +9,8 @@
  *       │ └──done, failed, or a job wants it──┐
  *       └──idle, and it is time──> TESTING ───┘
  *
- * Only GPUs of NVIDIA. A GPU that other jobs share meanwhile is not overwritten: their allocations could
- * fail.
+ * Only GPUs of vendors that mgpu-gpu-test can use. A GPU that other jobs share meanwhile is not overwritten:
+ * their allocations could fail.
  */
 #pragma once
 

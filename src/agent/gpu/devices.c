@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Which nodes a vendor's GPUs have is in its row (base/gpu_vendor.h).
+ *
  * NVIDIA: /dev/nvidiaN has major 195, and N is the driver's "Device Minor", which need not be the index in
  * PCI order. Every user of a GPU also needs nvidiactl and nvidia-uvm, and nvidia-fs to read files directly
  * into it. A MIG instance is used through the node of its GPU and two of /dev/nvidia-caps, whose minors are
@@ -25,37 +27,26 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "job/event.h"
 #include "wire/message.h"
 
-#define NUMAS_MAX          64 // in a set
-#define NVIDIA_MAJOR       195U
-#define NVIDIA_MODESET     254U // minors that every user of a GPU shares: nvidia-modeset and nvidiactl
-#define NVIDIA_CTL         255U
-#define DRM_MAJOR          226U
-#define PROC_DEVICES_MAX   65536U
-#define NVIDIA_PROC_MAX    8192U
-#define NVIDIA_NAME        "nvidia" // begins the names of all its drivers
-#define CAPS_DRIVER        "nvidia-caps"
-#define CAPS_MAX           2 // of an instance
-#define CAPS_MINOR_LABEL   "DeviceFileMinor:"
-#define IMEX_DRIVER        "nvidia-caps-imex-channels"
-#define AMD_KFD            "kfd"
-#define VENDOR_AMD         0x1002U
-#define BLOCK_DEVICES      "Block devices:"
-#define NVIDIA_MINOR_LABEL "Device Minor:"
-
-enum vendor { VENDOR_IS_NONE, VENDOR_IS_NVIDIA, VENDOR_IS_AMD };
+#define NUMAS_MAX        64 // in a set
+#define PROC_DEVICES_MAX 65536U
+#define DRIVER_FILE_MAX  8192U
+#define CAPS_MAX         2 // of an instance
+#define CAPS_MINOR_LABEL "DeviceFileMinor:"
+#define BLOCK_DEVICES    "Block devices:"
 
 struct gpu_nodes {
     char *uuid;
     uint32_t index;
     int32_t minor; // as the driver's library has it
     int numa;
-    enum vendor vendor;
-    int64_t nvidia_major, nvidia_minor, render_minor; // -1: none
+    const struct gpu_vendor *vendor;            // NULL: no nodes
+    int64_t own_major, own_minor, render_minor; // -1: none
     bool is_instance;
     uint32_t gpu_instance, compute_instance;
 };
@@ -132,18 +123,22 @@ static int64_t read_minor(const char *path, const char *label)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
     char *end;
-    if (file_read(AT_FDCWD, path, NVIDIA_PROC_MAX, &text) < 0)
+    if (file_read(AT_FDCWD, path, DRIVER_FILE_MAX, &text) < 0)
         return -1;
     const char *at = strstr(buffer_text(&text), label);
     long number = at == NULL ? -1 : strtol(at + strlen(label), &end, 10);
     return at == NULL || end == at + strlen(label) || number > LAUNCH_MINOR_MAX ? -1 : number;
 }
 
-/* "Device Minor: 3" in the driver's file for the GPU at that address; -1 if missing. */
-static int64_t read_nvidia_minor(const struct gpu_devices *devices, const char *pci)
+/* "Device Minor: 3" in the driver's file for the GPU at that address; else what its library says; else its
+ * index. */
+static int64_t find_minor(
+    const struct gpu_devices *devices, const struct gpu_vendor *vendor, const struct gpu_state *state)
 {
-    _cleanup_free_ char *path = xasprintf("%s/%s/information", devices->nvidia_dir, pci);
-    return read_minor(path, NVIDIA_MINOR_LABEL);
+    _cleanup_free_ char *path =
+        xasprintf("%s/%s/information", devices->nvidia_dir, state->pci != NULL ? state->pci : "");
+    int64_t minor_number = vendor->minor_label != NULL ? read_minor(path, vendor->minor_label) : -1;
+    return minor_number >= 0 ? minor_number : state->minor >= 0 ? state->minor : (int64_t)state->index;
 }
 
 /* The minors of an instance in /dev/nvidia-caps, -1 for one that is missing. They are read anew for each job,
@@ -151,19 +146,11 @@ static int64_t read_nvidia_minor(const struct gpu_devices *devices, const char *
 static void read_caps(const struct gpu_devices *devices, const struct gpu_nodes *gpu, int64_t *ret)
 {
     _cleanup_free_ char *instance =
-        xasprintf("%s/gpu%lld/mig/gi%u", devices->caps_dir, (long long)gpu->nvidia_minor, gpu->gpu_instance);
+        xasprintf("%s/gpu%lld/mig/gi%u", devices->caps_dir, (long long)gpu->own_minor, gpu->gpu_instance);
     _cleanup_free_ char *whole = xasprintf("%s/access", instance);
     _cleanup_free_ char *part = xasprintf("%s/ci%u/access", instance, gpu->compute_instance);
     ret[0] = read_minor(whole, CAPS_MINOR_LABEL);
     ret[1] = read_minor(part, CAPS_MINOR_LABEL);
-}
-
-static uint32_t read_pci_vendor(const struct gpu_devices *devices, const char *pci)
-{
-    _cleanup_buffer_ struct buffer text = { 0 };
-    _cleanup_free_ char *path = xasprintf("%s/%s/vendor", devices->pci_dir, pci);
-    return file_read(AT_FDCWD, path, PATH_MAX, &text) < 0 ? 0
-                                                          : (uint32_t)strtoul(buffer_text(&text), NULL, 16);
 }
 
 /* The number in the name of DIR/drm/renderDN. */
@@ -181,19 +168,23 @@ static int64_t read_render_minor(const struct gpu_devices *devices, const char *
     return minor_number;
 }
 
-/* The node has its own numbers; a missing one will get those documented by NVIDIA. */
-static void find_nvidia_node(const struct gpu_devices *devices, int64_t n, struct gpu_nodes *gpu)
+/* The node has its own numbers; a missing one will get those that its vendor documents. */
+static void find_own_node(const struct gpu_devices *devices, int64_t n, struct gpu_nodes *gpu)
 {
     struct stat node;
-    _cleanup_free_ char *path = xasprintf("%s/nvidia%lld", devices->device_dir, (long long)n);
+    _cleanup_free_ char *path = xasprintf("%s/%s%lld", devices->device_dir, gpu->vendor->node, (long long)n);
     bool is_there = stat(path, &node) == 0 && S_ISCHR(node.st_mode);
-    gpu->nvidia_major = is_there ? (int64_t)major(node.st_rdev) : NVIDIA_MAJOR;
-    gpu->nvidia_minor = is_there ? (int64_t)minor(node.st_rdev) : n;
+    bool is_documented = gpu->vendor->node_major != 0;
+    gpu->own_major = is_there        ? (int64_t)major(node.st_rdev)
+                     : is_documented ? (int64_t)gpu->vendor->node_major
+                                     : -1;
+    gpu->own_minor = is_there ? (int64_t)minor(node.st_rdev) : n;
 }
 
-static void find_nodes(const struct gpu_devices *devices, bool is_simulated, const struct gpu_state *state,
-    struct gpu_nodes *gpu)
+static void find_nodes(
+    const struct gpu_devices *devices, const struct gpu_state *state, struct gpu_nodes *gpu)
 {
+    const struct gpu_vendor *vendor = gpu_vendor_of(state->vendor);
     *gpu = (struct gpu_nodes){ .uuid = xstrdup(state->uuid),
         .index = state->index,
         .minor = state->minor,
@@ -201,23 +192,17 @@ static void find_nodes(const struct gpu_devices *devices, bool is_simulated, con
         .is_instance = state->parent != NULL,
         .gpu_instance = state->gpu_instance,
         .compute_instance = state->compute_instance,
-        .nvidia_major = -1,
-        .nvidia_minor = -1,
+        .own_major = -1,
+        .own_minor = -1,
         .render_minor = -1 };
-    if (is_simulated) {
-        if (!devices->has_simulated)
-            return;
-        gpu->vendor = VENDOR_IS_NVIDIA;
-        find_nvidia_node(devices, state->index, gpu);
+    if (vendor->is_made_up && !devices->has_simulated)
         return;
-    }
-    const char *pci = state->pci != NULL ? state->pci : "";
-    gpu->vendor = read_pci_vendor(devices, pci) == VENDOR_AMD ? VENDOR_IS_AMD : VENDOR_IS_NVIDIA;
-    gpu->render_minor = read_render_minor(devices, pci);
-    if (gpu->vendor == VENDOR_IS_AMD)
-        return;
-    int64_t n = read_nvidia_minor(devices, pci);
-    find_nvidia_node(devices, n >= 0 ? n : state->minor >= 0 ? state->minor : (int64_t)state->index, gpu);
+    gpu->vendor = gpu_vendor_seen(state->vendor);
+    if (!vendor->is_made_up)
+        gpu->render_minor = read_render_minor(devices, state->pci != NULL ? state->pci : "");
+    if (gpu->vendor->node != NULL)
+        find_own_node(devices,
+            vendor->is_made_up ? (int64_t)state->index : find_minor(devices, gpu->vendor, state), gpu);
 }
 
 static bool is_same(const struct gpu_devices *devices, const struct record_list *gpus)
@@ -234,7 +219,7 @@ static bool is_same(const struct gpu_devices *devices, const struct record_list 
     return true;
 }
 
-void gpu_devices_update(struct gpu_devices *devices, const char *backend, const struct record_list *gpus)
+void gpu_devices_update(struct gpu_devices *devices, const struct record_list *gpus)
 {
     const struct gpu_state *states = gpus->items;
     if (is_same(devices, gpus))
@@ -243,7 +228,7 @@ void gpu_devices_update(struct gpu_devices *devices, const char *backend, const 
     devices->gpus = xcalloc(gpus->count + 1, sizeof(*devices->gpus));
     devices->n_gpus = gpus->count;
     for (size_t i = 0; i < gpus->count; i++)
-        find_nodes(devices, strcmp(backend, "sim") == 0, &states[i], &devices->gpus[i]);
+        find_nodes(devices, &states[i], &devices->gpus[i]);
 }
 
 static const struct gpu_nodes *find(const struct gpu_devices *devices, const struct gpu_grant *grant)
@@ -285,32 +270,49 @@ static bool has_instance(const struct gpu_devices *devices, const struct record_
     return false;
 }
 
+const struct gpu_vendor *gpu_devices_vendor(
+    const struct gpu_devices *devices, const struct record_list *grants)
+{
+    const struct gpu_vendor *vendor = NULL;
+    for (size_t i = 0; i < grants->count; i++) {
+        const struct gpu_nodes *gpu = find(devices, (const struct gpu_grant *)grants->items + i);
+        if (gpu == NULL || gpu->vendor == NULL || (vendor != NULL && vendor != gpu->vendor))
+            return NULL;
+        vendor = gpu->vendor;
+    }
+    return vendor;
+}
+
 char *gpu_devices_visible(const struct gpu_devices *devices, const struct record_list *grants)
 {
     const struct gpu_grant *items = grants->items;
+    const struct gpu_vendor *vendor = gpu_devices_vendor(devices, grants);
     bool is_by_uuid = has_instance(devices, grants);
     _cleanup_buffer_ struct buffer text = { 0 };
+    if (vendor == NULL || vendor->variables[0].kind != GPU_VARIABLE_NUMBERS)
+        return NULL;
     for (size_t i = 0; i < grants->count; i++) {
-        const struct gpu_nodes *gpu = find(devices, &items[i]);
-        if (gpu == NULL || gpu->vendor != VENDOR_IS_NVIDIA)
-            return NULL;
         if (is_by_uuid)
-            buffer_printf(&text, "%s%s", i > 0 ? "," : "", gpu->uuid);
+            buffer_printf(&text, "%s%s", i > 0 ? "," : "", items[i].uuid);
         else
             buffer_printf(&text, "%s%zu", i > 0 ? "," : "", count_before(grants, items[i].index));
     }
-    return grants->count > 0 ? buffer_take(&text) : NULL;
+    return buffer_take(&text);
+}
+
+static char *node_path(const struct gpu_devices *devices, const struct gpu_nodes *gpu)
+{
+    const char *name = gpu->vendor->node != NULL ? gpu->vendor->node : GPU_RENDER_NODE;
+    int64_t number = gpu->vendor->node != NULL ? gpu->own_minor : gpu->render_minor;
+    return number < 0 ? NULL : xasprintf("%s/%s%lld", devices->device_dir, name, (long long)number);
 }
 
 bool gpu_devices_has_nodes(const struct gpu_devices *devices, const struct record_list *grants)
 {
     for (size_t i = 0; i < grants->count; i++) {
         const struct gpu_nodes *gpu = find(devices, (const struct gpu_grant *)grants->items + i);
-        if (gpu == NULL || gpu->vendor != VENDOR_IS_NVIDIA)
-            return false;
-        _cleanup_free_ char *path =
-            xasprintf("%s/nvidia%lld", devices->device_dir, (long long)gpu->nvidia_minor);
-        if (access(path, F_OK) < 0)
+        _cleanup_free_ char *path = gpu != NULL && gpu->vendor != NULL ? node_path(devices, gpu) : NULL;
+        if (path == NULL || access(path, F_OK) < 0)
             return false;
     }
     return true;
@@ -327,13 +329,11 @@ static void add(struct record_list *rules, int64_t major_number, int64_t first, 
         (struct device_rule){ (uint32_t)major_number, (uint32_t)first, (uint32_t)last, is_allowed };
 }
 
-static bool is_shared_driver(const struct gpu_devices *devices, const char *name)
+static bool is_shared_driver(
+    const struct gpu_devices *devices, const struct gpu_vendor *vendor, const char *name)
 {
-    static const char *const names[] = { "nvidia-uvm", "nvidia-fs" };
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return devices->has_imex && strcmp(name, IMEX_DRIVER) == 0;
+    return gpu_vendor_names(vendor->shared_drivers, name) ||
+           (devices->has_imex && text_equal(vendor->channel_driver, name));
 }
 
 /* The capabilities of the granted instances, before the rule that denies all of them. */
@@ -351,17 +351,28 @@ static void add_caps(const struct gpu_devices *devices, const struct record_list
     }
 }
 
-/* A row of /proc/devices: "235 nvidia-uvm". */
-static void add_driver(const struct gpu_devices *devices, const struct record_list *grants,
-    struct record_list *rules, int64_t major_number, const char *name, bool has_nvidia, bool has_amd)
+static bool has_vendor(
+    const struct gpu_devices *devices, const struct record_list *grants, const struct gpu_vendor *vendor)
 {
-    if (strcmp(name, CAPS_DRIVER) == 0)
+    for (size_t i = 0; i < grants->count; i++) {
+        const struct gpu_nodes *gpu = find(devices, (const struct gpu_grant *)grants->items + i);
+        if (gpu != NULL && gpu->vendor == vendor)
+            return true;
+    }
+    return false;
+}
+
+/* A row of /proc/devices, "235 nvidia-uvm", if it is of that vendor. */
+static void add_driver(const struct gpu_devices *devices, const struct record_list *grants,
+    const struct gpu_vendor *vendor, int64_t major_number, const char *name, struct record_list *rules)
+{
+    bool is_granted = has_vendor(devices, grants, vendor);
+    bool is_own = vendor->drivers != NULL && strncmp(name, vendor->drivers, strlen(vendor->drivers)) == 0;
+    if (!is_own || major_number == (int64_t)vendor->node_major)
+        return;
+    if (text_equal(vendor->instance_driver, name))
         add_caps(devices, grants, major_number, rules);
-    bool is_nvidia = strncmp(name, NVIDIA_NAME, strlen(NVIDIA_NAME)) == 0 && major_number != NVIDIA_MAJOR;
-    if (is_nvidia)
-        add(rules, major_number, 0, LAUNCH_MINOR_MAX, has_nvidia && is_shared_driver(devices, name));
-    else if (strcmp(name, AMD_KFD) == 0)
-        add(rules, major_number, 0, LAUNCH_MINOR_MAX, has_amd);
+    add(rules, major_number, 0, LAUNCH_MINOR_MAX, is_granted && is_shared_driver(devices, vendor, name));
 }
 
 /* A copy; NULL: it cannot be read. A module may have been loaded since the last time. */
@@ -379,8 +390,8 @@ static char *read_drivers(const struct gpu_devices *devices)
 }
 
 /* Drivers with dynamic major numbers. */
-static void add_drivers(const struct gpu_devices *devices, const struct record_list *grants,
-    struct record_list *rules, bool has_nvidia, bool has_amd)
+static void add_drivers(
+    const struct gpu_devices *devices, const struct record_list *grants, struct record_list *rules)
 {
     _cleanup_free_ char *text = read_drivers(devices);
     char *rest = text;
@@ -389,38 +400,44 @@ static void add_drivers(const struct gpu_devices *devices, const struct record_l
         if (strcmp(line, BLOCK_DEVICES) == 0)
             break;
         long major_number = strtol(line, &name, 10);
-        if (name != line && *name == ' ')
-            add_driver(devices, grants, rules, major_number, name + 1, has_nvidia, has_amd);
+        for (size_t i = 0; name != line && *name == ' ' && i < gpu_vendors_count; i++)
+            add_driver(devices, grants, &gpu_vendors[i], major_number, name + 1, rules);
     }
+}
+
+/* Nodes whose major number is documented: the control nodes, and all those of other GPUs. */
+static void add_majors(
+    const struct gpu_devices *devices, const struct record_list *grants, struct record_list *rules)
+{
+    for (size_t i = 0; i < gpu_vendors_count; i++) {
+        const struct gpu_vendor *vendor = &gpu_vendors[i];
+        if (vendor->node_major == 0)
+            continue;
+        if (vendor->control_last > 0)
+            add(rules, vendor->node_major, vendor->control_first, vendor->control_last,
+                has_vendor(devices, grants, vendor));
+        add(rules, vendor->node_major, 0, LAUNCH_MINOR_MAX, false);
+    }
+    add(rules, GPU_RENDER_MAJOR, 0, LAUNCH_MINOR_MAX, false);
 }
 
 void gpu_devices_rules(
     const struct gpu_devices *devices, const struct record_list *grants, struct record_list *ret)
 {
     struct record_list rules = { 0 };
-    bool has_nvidia = false, has_amd = false;
     for (size_t i = 0; i < grants->count; i++) {
         const struct gpu_nodes *gpu = find(devices, (const struct gpu_grant *)grants->items + i);
         if (gpu == NULL)
             continue;
-        add(&rules, gpu->nvidia_major, gpu->nvidia_minor, gpu->nvidia_minor, true);
-        add(&rules, DRM_MAJOR, gpu->render_minor, gpu->render_minor, true);
-        has_nvidia |= gpu->vendor == VENDOR_IS_NVIDIA;
-        has_amd |= gpu->vendor == VENDOR_IS_AMD;
+        add(&rules, gpu->own_major, gpu->own_minor, gpu->own_minor, true);
+        add(&rules, GPU_RENDER_MAJOR, gpu->render_minor, gpu->render_minor, true);
     }
-    add(&rules, NVIDIA_MAJOR, NVIDIA_MODESET, NVIDIA_CTL, has_nvidia);
-    add(&rules, NVIDIA_MAJOR, 0, LAUNCH_MINOR_MAX, false);
-    add(&rules, DRM_MAJOR, 0, LAUNCH_MINOR_MAX, false);
-    add_drivers(devices, grants, &rules, has_nvidia, has_amd);
+    add_majors(devices, grants, &rules);
+    add_drivers(devices, grants, &rules);
     *ret = rules;
 }
 
 /* --- paths --- */
-
-static void add_path(const struct gpu_devices *devices, const char *name, struct strings *ret)
-{
-    strings_take(ret, xasprintf("%s/%s", devices->device_dir, name));
-}
 
 static void add_caps_paths(
     const struct gpu_devices *devices, const struct gpu_nodes *gpu, struct strings *ret)
@@ -433,29 +450,29 @@ static void add_caps_paths(
                 ret, xasprintf("%s/nvidia-caps/nvidia-cap%lld", devices->device_dir, (long long)minors[k]));
 }
 
+static void add_control_paths(
+    const struct gpu_devices *devices, const struct gpu_vendor *vendor, struct strings *ret)
+{
+    for (const char *const *name = vendor->control; *name != NULL; name++)
+        strings_take(ret, xasprintf("%s/%s", devices->device_dir, *name));
+    if (devices->has_imex && vendor->channel != NULL)
+        strings_take(ret, xasprintf("%s/%s", devices->device_dir, vendor->channel));
+}
+
 void gpu_devices_paths(
     const struct gpu_devices *devices, const struct record_list *grants, struct strings *ret)
 {
-    static const char *const shared[] = { "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset" };
-    bool has_nvidia = false, has_amd = false;
     for (size_t i = 0; i < grants->count; i++) {
         const struct gpu_nodes *gpu = find(devices, (const struct gpu_grant *)grants->items + i);
-        if (gpu == NULL || gpu->vendor == VENDOR_IS_NONE)
+        if (gpu == NULL || gpu->vendor == NULL)
             continue;
-        bool is_amd = gpu->vendor == VENDOR_IS_AMD;
-        int64_t number = is_amd ? gpu->render_minor : gpu->nvidia_minor;
-        if (number >= 0)
-            strings_take(ret, xasprintf("%s/%s%lld", devices->device_dir, is_amd ? "dri/renderD" : "nvidia",
-                                  (long long)number));
+        char *path = node_path(devices, gpu);
+        if (path != NULL)
+            strings_take(ret, path);
         if (gpu->is_instance)
             add_caps_paths(devices, gpu, ret);
-        has_nvidia |= !is_amd;
-        has_amd |= is_amd;
     }
-    for (size_t i = 0; has_nvidia && i < sizeof(shared) / sizeof(shared[0]); i++)
-        add_path(devices, shared[i], ret);
-    if (has_nvidia && devices->has_imex)
-        add_path(devices, IMEX_DRIVER "/channel0", ret);
-    if (has_amd)
-        add_path(devices, AMD_KFD, ret);
+    for (size_t i = 0; i < gpu_vendors_count; i++)
+        if (has_vendor(devices, grants, &gpu_vendors[i]))
+            add_control_paths(devices, &gpu_vendors[i], ret);
 }

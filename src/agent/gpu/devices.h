@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/gpu_vendor.h"
 #include "base/record.h"
 #include "base/strings.h"
 #include "job/launch.h"
@@ -29,9 +30,8 @@ struct gpu_devices;
 struct gpu_devices *gpu_devices_new(const struct gpu_devices_places *places);
 void gpu_devices_free(struct gpu_devices *devices);
 
-/* Sets the node's GPUs (struct gpu_state) as reported by that backend; looks up nodes only if the GPUs have
- * changed. */
-void gpu_devices_update(struct gpu_devices *devices, const char *backend, const struct record_list *gpus);
+/* Sets the node's GPUs (struct gpu_state); looks up nodes only if the GPUs have changed. */
+void gpu_devices_update(struct gpu_devices *devices, const struct record_list *gpus);
 
 /* The rules (struct device_rule) for a job with these grants (struct gpu_grant); the caller frees the
  * items. */
@@ -43,12 +43,17 @@ void gpu_devices_rules(
 void gpu_devices_paths(
     const struct gpu_devices *devices, const struct record_list *grants, struct strings *ret);
 
-/* CUDA_VISIBLE_DEVICES for a job that can open no other GPUs: the driver hides those and numbers the
+/* The vendor of the nodes of all grants; NULL: there are no grants, or some have no nodes. */
+const struct gpu_vendor *gpu_devices_vendor(
+    const struct gpu_devices *devices, const struct record_list *grants);
+
+/* The vendor's list of GPUs for a job that can open no other GPUs: the driver hides those and numbers the
  * remaining ones from 0 in PCI order. "1,0" in the order of the grants, UUIDs if a MIG instance is among
- * them; the caller frees it. NULL if they have no nodes, so that nothing is hidden. */
+ * them; the caller frees it. NULL if they have no nodes, so that nothing is
+ * hidden, or the vendor has no list of numbers. */
 char *gpu_devices_visible(const struct gpu_devices *devices, const struct record_list *grants);
 
-/* True if each of them is an NVIDIA GPU with its own node, so that denying the others hides them. Not the
+/* True if each of them has a node that exists, so that denying the others hides them. Not the
  * case where GPUs are accessed in another way, as in WSL. */
 bool gpu_devices_has_nodes(const struct gpu_devices *devices, const struct record_list *grants);
 

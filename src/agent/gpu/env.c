@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Which variables a vendor's libraries read is in its row (base/gpu_vendor.h); here is how each kind is
+ * written.
+ *
  * NVIDIA: CUDA numbers the GPUs it finds in PCI order. While all of them are present, these numbers are
  * mgpu's indexes, and programs that expect numbers get them; if one is lost, or a new one was inserted
  * between others, UUIDs are used instead, which are always correct. So they are on nodes with MIG instances,
@@ -13,11 +16,18 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "job/event.h"
 #include "wire/message.h"
 
 #define UUID_OF_ROCM "GPU-"
+
+/* The GPUs of the node. */
+struct gpus {
+    const struct record_list *list; // struct gpu_state; NULL: unknown
+    bool is_guarded, is_numbered;
+};
 
 static const struct gpu_state *find(const struct record_list *gpus, const char *uuid)
 {
@@ -26,15 +36,6 @@ static const struct gpu_state *find(const struct record_list *gpus, const char *
         if (text_equal(states[i].uuid, uuid))
             return &states[i];
     return NULL;
-}
-
-static bool has_vendor(const struct record_list *gpus, enum gpu_vendor vendor)
-{
-    const struct gpu_state *states = gpus != NULL ? gpus->items : NULL;
-    for (size_t i = 0; gpus != NULL && i < gpus->count; i++)
-        if (states[i].vendor == (uint32_t)vendor)
-            return true;
-    return false;
 }
 
 /* CUDA's numbers are ours. */
@@ -49,20 +50,14 @@ static bool is_counted_alike(const struct record_list *gpus)
     return true;
 }
 
-static void set_cuda(const struct record_list *gpus, const struct record_list *grants, struct strings *env)
+static void add_number(
+    const struct gpus *gpus, const struct record_list *grants, size_t i, struct buffer *text)
 {
-    _cleanup_buffer_ struct buffer text = { 0 };
-    const struct gpu_grant *items = grants->items;
-    bool is_numbered = !has_vendor(gpus, GPU_VENDOR_NVIDIA) || is_counted_alike(gpus);
-    for (size_t i = 0; i < grants->count; i++) {
-        const char *comma = i > 0 ? "," : "";
-        if (is_numbered || items[i].uuid == NULL)
-            buffer_printf(&text, "%s%u", comma, items[i].index);
-        else
-            buffer_printf(&text, "%s%s", comma, items[i].uuid);
-    }
-    strings_set_env(env, "CUDA_VISIBLE_DEVICES", buffer_text(&text));
-    strings_set_env(env, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+    const struct gpu_grant *grant = (const struct gpu_grant *)grants->items + i;
+    if (gpus->is_numbered || grant->uuid == NULL)
+        buffer_printf(text, "%u", grant->index);
+    else
+        buffer_append_text(text, grant->uuid);
 }
 
 static bool is_granted(const struct record_list *grants, const struct gpu_state *gpu)
@@ -87,29 +82,55 @@ static unsigned int count_before(const struct record_list *gpus, const struct re
     return before;
 }
 
-static void set_rocm(
-    const struct record_list *gpus, const struct record_list *grants, bool is_guarded, struct strings *env)
+static void add_uuid(const struct gpus *gpus, const struct record_list *grants, size_t i, struct buffer *text)
 {
-    _cleanup_buffer_ struct buffer rocr = { 0 }, hip = { 0 };
-    const struct gpu_grant *items = grants->items;
+    const char *uuid = ((const struct gpu_grant *)grants->items)[i].uuid;
+    const struct gpu_state *gpu = find(gpus->list, uuid);
+    if (gpu == NULL || strncmp(gpu->uuid, UUID_OF_ROCM, strlen(UUID_OF_ROCM)) == 0)
+        buffer_append_text(text, uuid != NULL ? uuid : "");
+    else
+        buffer_printf(text, "%u", count_before(gpus->list, grants, gpus->is_guarded, gpu));
+}
+
+static void add_place(
+    const struct gpus *gpus, const struct record_list *grants, size_t i, struct buffer *text)
+{
+    (void)gpus, (void)grants;
+    buffer_printf(text, "%zu", i);
+}
+
+/* What stands for the GPU at position `i` of the grants. */
+typedef void add_fn(const struct gpus *gpus, const struct record_list *grants, size_t i, struct buffer *text);
+
+static add_fn *const kinds[] = {
+    [GPU_VARIABLE_NUMBERS] = add_number,
+    [GPU_VARIABLE_UUIDS] = add_uuid,
+    [GPU_VARIABLE_PLACES] = add_place,
+};
+
+static void set_list(const struct gpus *gpus, const struct record_list *grants,
+    const struct gpu_variable *variable, struct strings *env)
+{
+    _cleanup_buffer_ struct buffer text = { 0 };
     for (size_t i = 0; i < grants->count; i++) {
-        const struct gpu_state *gpu = find(gpus, items[i].uuid);
-        const char *comma = i > 0 ? "," : "";
-        if (gpu == NULL || strncmp(gpu->uuid, UUID_OF_ROCM, strlen(UUID_OF_ROCM)) == 0)
-            buffer_printf(&rocr, "%s%s", comma, items[i].uuid != NULL ? items[i].uuid : "");
-        else
-            buffer_printf(&rocr, "%s%u", comma, count_before(gpus, grants, is_guarded, gpu));
-        buffer_printf(&hip, "%s%zu", comma, i);
+        buffer_append_text(&text, i > 0 ? "," : "");
+        kinds[variable->kind](gpus, grants, i, &text);
     }
-    strings_set_env(env, "ROCR_VISIBLE_DEVICES", buffer_text(&rocr));
-    strings_set_env(env, "HIP_VISIBLE_DEVICES", buffer_text(&hip));
+    strings_set_env(env, variable->name, buffer_text(&text));
 }
 
 void gpu_env_set(
-    const struct record_list *gpus, const struct record_list *grants, bool is_guarded, struct strings *env)
+    const struct record_list *list, const struct record_list *grants, bool is_guarded, struct strings *env)
 {
-    if (has_vendor(gpus, GPU_VENDOR_AMD))
-        set_rocm(gpus, grants, is_guarded, env);
-    else
-        set_cuda(gpus, grants, env);
+    const struct gpu_state *first = list != NULL && list->count > 0 ? list->items : NULL;
+    const struct gpu_vendor *vendor = gpu_vendor_of(first != NULL ? first->vendor : 0);
+    const struct gpus gpus = {
+        .list = list, .is_guarded = is_guarded, .is_numbered = vendor->is_made_up || is_counted_alike(list)
+    };
+    vendor = gpu_vendor_seen(vendor->number);
+    for (const struct gpu_variable *variable = vendor->variables; variable->name != NULL; variable++)
+        if (variable->kind == GPU_VARIABLE_FIXED)
+            strings_set_env(env, variable->name, variable->text);
+        else
+            set_list(&gpus, grants, variable, env);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * GPU backends: how to find, describe and measure one kind of GPU. Backends run only in the GPU helper
- * process, because calls of a faulty driver may never return. A new backend is one file with this struct and
- * a row in gpu/probe.c.
+ * process, because calls of a faulty driver may never return. A new backend is one file with this struct,
+ * named by the row of its vendor in base/gpu_vendor.h.
  */
 #pragma once
 
@@ -11,6 +11,7 @@
 
 #include "agent/gpu/progress_page.h"
 #include "base/error.h"
+#include "base/gpu_vendor.h"
 #include "wire/gpu_spec.h"
 #include "wire/message.h"
 
@@ -55,7 +56,6 @@ struct gpu_backend {
     void (*close)(void *state);
 };
 
-extern const struct gpu_backend gpu_nvml;
-extern const struct gpu_backend gpu_amd;
-extern const struct gpu_backend gpu_sim;
+#define GPU_BACKEND(id, number, word, ...) extern const struct gpu_backend gpu_##word;
+GPU_VENDORS(GPU_BACKEND)
 extern const struct gpu_backend gpu_none;

@@ -30,6 +30,7 @@
 #include "agent/gpu/gpu.h"
 #include "agent/gpu/last_report.h"
 #include "base/clock.h"
+#include "base/gpu_vendor.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/strings.h"
@@ -126,13 +127,11 @@ static struct gpu_child *start_child(
 /* Once GPUs were found, a driver that is away for a while is no other kind of machine. */
 static void settle_backend(struct gpu_helper *helper)
 {
-    const char *backend = gpu_roster_backend(helper->roster);
-    if (helper->spec.kind != GPU_SPEC_AUTO || backend == NULL)
+    const struct gpu_vendor *vendor = gpu_vendor_by_backend(gpu_roster_backend(helper->roster));
+    if (helper->spec.kind != GPU_SPEC_AUTO || vendor == NULL)
         return;
-    if (strcmp(backend, gpu_nvml.name) == 0)
-        helper->spec.kind = GPU_SPEC_NVML;
-    else if (strcmp(backend, gpu_amd.name) == 0)
-        helper->spec.kind = GPU_SPEC_AMD;
+    helper->spec.kind = GPU_SPEC_VENDOR;
+    helper->spec.vendor = vendor->number;
 }
 
 static void take_report(struct gpu_helper *helper, struct gpu_report *fresh)

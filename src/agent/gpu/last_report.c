@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "base/buffer.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 
 void gpu_last_report_pass(struct gpu_last_report *last)
@@ -27,9 +29,27 @@ void gpu_last_report_take(struct gpu_last_report *last, struct gpu_report *fresh
     *fresh = (struct gpu_report){ .gpus = gpus };
 }
 
-static const char *backend_of(enum gpu_spec_kind kind)
+/* That of the most frequent vendor, if the driver that was asked for is not known yet. */
+static const char *backend_of(const struct gpu_spec *spec)
 {
-    return kind == GPU_SPEC_SIM ? "sim" : kind == GPU_SPEC_AMD ? "amd" : "nvml";
+    return gpu_vendor_of(spec->kind == GPU_SPEC_SIM      ? (uint32_t)GPU_VENDOR_SIMULATED
+                         : spec->kind == GPU_SPEC_VENDOR ? spec->vendor
+                                                         : (uint32_t)GPU_VENDOR_NVIDIA)
+        ->backend;
+}
+
+/* "nvidia-smi or rocm-smi": the vendors' programs, or that of the vendor that was found. */
+static void add_monitors(const char *backend, struct buffer *text)
+{
+    const struct gpu_vendor *known = gpu_vendor_by_backend(backend);
+    const char *before = "";
+    for (size_t i = 0; i < gpu_vendors_count; i++) {
+        const struct gpu_vendor *vendor = &gpu_vendors[i];
+        if (vendor->monitor == NULL || (known != NULL && known->monitor != NULL && known != vendor))
+            continue;
+        buffer_printf(text, "%s%s", before, vendor->monitor);
+        before = " or ";
+    }
 }
 
 void gpu_last_report_pass_lost(struct gpu_last_report *last, const char *why)
@@ -38,13 +58,18 @@ void gpu_last_report_pass_lost(struct gpu_last_report *last, const char *why)
     char *text = xstrdup(why); // it may be the last report's own
     gpu_roster_lose_all(last->roster, text);
     if (report->backend == NULL)
-        report->backend = xstrdup(backend_of(last->spec->kind));
+        report->backend = xstrdup(backend_of(last->spec));
     report->is_on = 0;
     report->is_sample = 1;
     free(report->text);
     report->text = text;
-    if (report->fix == NULL)
-        report->fix = xstrdup("check nvidia-smi or rocm-smi; a reboot may be required");
+    if (report->fix == NULL) {
+        _cleanup_buffer_ struct buffer fix = { 0 };
+        buffer_append_text(&fix, "check ");
+        add_monitors(gpu_roster_backend(last->roster), &fix);
+        buffer_append_text(&fix, "; a reboot may be required");
+        report->fix = buffer_take(&fix);
+    }
     gpu_last_report_pass(last);
 }
 

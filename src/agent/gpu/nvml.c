@@ -30,6 +30,7 @@
 #include "agent/gpu/nvml_processes.h"
 #include "agent/gpu/nvml_values.h"
 #include "agent/gpu/report.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "base/strings.h"
 

@@ -18,19 +18,18 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 
 #define REMARK_SIZE     256U
 #define REPORT_TEXT_MAX 511U // bytes
 
-static const struct gpu_backend *const automatic[] = { &gpu_nvml, &gpu_amd, NULL };
-
-static const struct gpu_backend *const by_kind[] = {
-    [GPU_SPEC_NONE] = &gpu_none,
-    [GPU_SPEC_SIM] = &gpu_sim,
-    [GPU_SPEC_NVML] = &gpu_nvml,
-    [GPU_SPEC_AMD] = &gpu_amd,
-};
+#define BACKEND(id, its_number, word, ...) { its_number, &gpu_##word },
+static const struct {
+    uint32_t vendor;
+    const struct gpu_backend *backend;
+} automatic[] = { GPU_VENDORS_REAL(BACKEND) };
+#define AUTOMATIC (sizeof(automatic) / sizeof(automatic[0]))
 
 struct probe {
     const struct gpu_backend *backend;
@@ -47,9 +46,9 @@ struct probe {
  * backend's reason is kept, the others' drivers are rarer. */
 static int open_automatic(struct probe *probe, struct error *err)
 {
-    for (size_t i = 0; automatic[i] != NULL; i++) {
+    for (size_t i = 0; i < AUTOMATIC; i++) {
         struct error why = { 0 };
-        probe->backend = automatic[i];
+        probe->backend = automatic[i].backend;
         int r = probe->backend->open(probe->spec, probe->page, &probe->state, &why);
         if (r == 0) {
             *err = (struct error){ 0 };
@@ -64,11 +63,19 @@ static int open_automatic(struct probe *probe, struct error *err)
     return gpu_none.open(probe->spec, probe->page, &probe->state, NULL);
 }
 
+static const struct gpu_backend *choose_backend(const struct gpu_spec *spec)
+{
+    for (size_t i = 0; spec->kind == GPU_SPEC_VENDOR && i < AUTOMATIC; i++)
+        if (automatic[i].vendor == spec->vendor)
+            return automatic[i].backend;
+    return spec->kind == GPU_SPEC_SIM ? &gpu_sim : &gpu_none;
+}
+
 static int open_backend(struct probe *probe, struct error *err)
 {
     if (probe->spec->kind == GPU_SPEC_AUTO)
         return open_automatic(probe, err);
-    probe->backend = by_kind[probe->spec->kind];
+    probe->backend = choose_backend(probe->spec);
     return probe->backend->open(probe->spec, probe->page, &probe->state, err);
 }
 

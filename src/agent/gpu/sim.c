@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 
 #define IDLE_MEMORY_BYTES (UINT64_C(3) << 20) // what a driver keeps for itself on an idle GPU
@@ -51,7 +52,7 @@ static void sim_describe(void *state, size_t i, struct gpu_state *gpu)
 {
     const struct sim *sim = state;
     gpu->index = (uint32_t)i;
-    gpu->vendor = GPU_VENDOR_NONE;
+    gpu->vendor = GPU_VENDOR_SIMULATED;
     gpu->minor = gpu->render_minor = -1; // no device is behind it
     gpu->uuid = xasprintf("GPU-sim-%zu", i);
     gpu->model = xstrdup(sim->spec.model);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/host/pids_max.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
@@ -196,7 +197,7 @@ const struct option_row agent_option_rows[] = {
     { 0, "run-dir", "DIR", "sockets and spool (default: that of mgpud)",
         OPTION_VALUE(path, struct agent_options, run_dir) },
     { 0, "state-dir", "DIR", "persistent data (default: that of mgpud)", set_state_dir },
-    { 0, "gpus", "SPEC", "auto, nvml, amd, none, or sim:COUNTxMEMORY[:MODEL]", set_gpus, "auto" },
+    { 0, "gpus", "SPEC", "auto, " GPU_VENDOR_WORDS "none, or sim:COUNTxMEMORY[:MODEL]", set_gpus, "auto" },
     { 0, "nvml-library", "auto|PATH", "the library of the NVIDIA driver; auto: libnvidia-ml.so.1",
         OPTION_VALUE(library, struct agent_options, nvml_library), .preset = "auto" },
     { 0, "cuda-library", "auto|PATH", "CUDA's driver library, which parks jobs; auto: libcuda.so.1",

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "wire/message.h"
@@ -49,7 +50,7 @@ static void judge_gpus(
         const struct gpu_state *gpu = find_gpu(gpus, &grants[i]);
         if (gpu == NULL || (gpu->valid & GPU_PROCESSES) == 0)
             share_ways_refuse(ways, SHARE_TIME, "the driver does not report the memory of processes");
-        if (gpu == NULL || gpu->vendor != GPU_VENDOR_NVIDIA)
+        if (gpu == NULL || !gpu_vendor_of(gpu->vendor)->can_share_by_mps)
             share_ways_refuse(ways, SHARE_MPS, "it needs GPUs of NVIDIA");
         if (ways->is_available[SHARE_DMEM])
             judge_region(ways->regions, gpu, ways);

@@ -23,6 +23,7 @@
 #include "agent/launch/share_spec.h"
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "job/launch.h"
 #include "job/start_failure.h"
@@ -84,17 +85,17 @@ static int read_request(const struct message_launch *launch, struct job_spec *re
     return r < 0 ? error_wrap(err, "its request cannot be read") : 0;
 }
 
-/* CUDA counts only what a job may open; UUIDs are right in any case. One that starts early may open nothing
- * yet. */
+/* A library counts only what a job may open; UUIDs are right in any case. One that starts early may open
+ * nothing yet. */
 static void confine_devices(const struct gpu_devices *devices, struct launch_spec *spec)
 {
     const struct record_list none = { 0 };
     _cleanup_free_ char *visible = gpu_devices_visible(devices, &spec->gpus);
-    const char *numbers = strings_get_env(&spec->gpu_env, "CUDA_VISIBLE_DEVICES");
+    const struct gpu_vendor *vendor = gpu_devices_vendor(devices, &spec->gpus);
+    const char *numbers = visible != NULL ? strings_get_env(&spec->gpu_env, vendor->variables[0].name) : NULL;
     gpu_devices_rules(devices, spec->is_early ? &none : &spec->gpus, &spec->devices);
-    if (visible != NULL && numbers != NULL && isdigit((unsigned char)numbers[0]) &&
-        gpu_devices_has_nodes(devices, &spec->gpus))
-        strings_set_env(&spec->gpu_env, "CUDA_VISIBLE_DEVICES", visible);
+    if (numbers != NULL && isdigit((unsigned char)numbers[0]) && gpu_devices_has_nodes(devices, &spec->gpus))
+        strings_set_env(&spec->gpu_env, vendor->variables[0].name, visible);
 }
 
 /* What its container needs of this node for the GPUs that it was given. */
@@ -105,8 +106,8 @@ static void find_devices(const struct gpu_devices *devices, struct launch_spec *
         return;
     gpu_devices_paths(devices, &spec->gpus, &image->devices);
     image->visible = gpu_devices_visible(devices, &spec->gpus);
-    image->has_nvidia = image->visible != NULL;
-    image->has_amd = image->devices.count > 0 && image->visible == NULL;
+    const struct gpu_vendor *vendor = gpu_devices_vendor(devices, &spec->gpus);
+    image->vendor = vendor != NULL ? vendor->number : 0;
 }
 
 static int write_script(const struct launcher *launcher, const struct spool_id *id,

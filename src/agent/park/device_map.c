@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "job/event.h"
 #include "wire/message.h"
@@ -83,7 +84,7 @@ int device_map_make(const struct record_list *gpus, const struct strings *home,
     for (size_t i = 0; i < gpus->count; i++) {
         const char *uuid = states[i].uuid, *to = uuid;
         size_t was = find_home(home, uuid);
-        if (states[i].vendor != GPU_VENDOR_NVIDIA || states[i].parent != NULL)
+        if (!gpu_vendor_of(states[i].vendor)->can_park || states[i].parent != NULL)
             continue;
         if (was < home->count)
             to = now[was].uuid;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "cli/term/field.h"
 #include "cli/term/words.h"
@@ -100,7 +101,7 @@ static int read_axis(const char *text, struct axis *axis, struct error *err)
     axis->name = xstrndup(text, (size_t)(equals - text));
     if (!words_is_variable(axis->name))
         return error_set(err, -EINVAL, "--sweep: '%.60s' is not a valid variable name", axis->name);
-    if (strcmp(axis->name, "CUDA_VISIBLE_DEVICES") == 0 || strncmp(axis->name, "MGPU_", 5) == 0)
+    if (gpu_vendor_has_variable(axis->name) || strncmp(axis->name, "MGPU_", 5) == 0)
         return error_set(err, -EINVAL, "--sweep: %.60s is set by mgpu itself", axis->name);
     int r = 0;
     for (const char *p = equals + 1; r == 0; p++) {

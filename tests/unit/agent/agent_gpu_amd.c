@@ -17,6 +17,8 @@
 #include "base/files.h"
 #include "base/memory.h"
 
+#include "base/gpu_vendor.h"
+
 #define NO_LIBRARY "/nowhere/librocm_smi64.so"
 
 static char root[] = "/tmp/mgpu-sysfs-XXXXXX";
@@ -117,7 +119,9 @@ static int tear_down(void **state)
 
 static void open_amd(void **ret, size_t count)
 {
-    const struct gpu_spec spec = { .kind = GPU_SPEC_AMD, .sysfs_root = root, .rocm_library = NO_LIBRARY };
+    const struct gpu_spec spec = {
+        .kind = GPU_SPEC_VENDOR, .vendor = GPU_VENDOR_AMD, .sysfs_root = root, .rocm_library = NO_LIBRARY
+    };
     struct error err = { 0 };
     if (gpu_amd.open(&spec, NULL, ret, &err) < 0)
         fail_msg("%s", err.message);
@@ -276,7 +280,9 @@ static void a_gpu_that_vanishes_is_lost(void **state)
 
 static void a_gpu_that_is_left_out_is_not_looked_at(void **state)
 {
-    const struct gpu_spec spec = { .kind = GPU_SPEC_AMD, .sysfs_root = root, .rocm_library = NO_LIBRARY };
+    const struct gpu_spec spec = {
+        .kind = GPU_SPEC_VENDOR, .vendor = GPU_VENDOR_AMD, .sysfs_root = root, .rocm_library = NO_LIBRARY
+    };
     struct gpu_progress *stage = gpu_progress_new();
     void *amd;
     assert_true(gpu_progress_leave_out(stage, "0000:03:00.0"));
@@ -289,7 +295,9 @@ static void a_gpu_that_is_left_out_is_not_looked_at(void **state)
 
 static void a_machine_without_one_says_so(void **state)
 {
-    const struct gpu_spec spec = { .kind = GPU_SPEC_AMD, .sysfs_root = root, .rocm_library = NO_LIBRARY };
+    const struct gpu_spec spec = {
+        .kind = GPU_SPEC_VENDOR, .vendor = GPU_VENDOR_AMD, .sysfs_root = root, .rocm_library = NO_LIBRARY
+    };
     struct error err = { 0 };
     void *amd;
     remove_tree("/class/kfd");

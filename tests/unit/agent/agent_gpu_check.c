@@ -13,6 +13,8 @@
 #include "base/memory.h"
 #include "job/event.h"
 
+#include "base/gpu_vendor.h"
+
 #define MIB (1ULL << 20)
 
 static const struct spool_id first = { .job = 41, .attempt = 1 }, second = { .job = 42, .attempt = 1 };

@@ -23,6 +23,8 @@
 #include "job/event.h"
 #include "wire/message.h"
 
+#include "base/gpu_vendor.h"
+
 #define ANY LAUNCH_MINOR_MAX
 
 struct machine {
@@ -84,7 +86,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static void open_devices(struct machine *machine, const char *backend, bool has_simulated)
+/* The last one is AMD's, unless it is simulated or an instance. */
+static void open_devices(struct machine *machine, uint32_t vendor, bool has_simulated)
 {
     _cleanup_free_ char *dev = xasprintf("%s/dev", machine->top);
     _cleanup_free_ char *pci = xasprintf("%s/pci", machine->top);
@@ -95,7 +98,11 @@ static void open_devices(struct machine *machine, const char *backend, bool has_
         machine->reread_ms };
     struct record_list gpus = { machine->gpus, 3 };
     machine->devices = gpu_devices_new(&places);
-    gpu_devices_update(machine->devices, backend, &gpus);
+    for (size_t i = 0; i < 3; i++)
+        machine->gpus[i].vendor = vendor != GPU_VENDOR_SIMULATED && i == 2 && machine->gpus[i].parent == NULL
+                                      ? GPU_VENDOR_AMD
+                                      : vendor;
+    gpu_devices_update(machine->devices, &gpus);
 }
 
 static bool decide(const struct record_list *rules, uint32_t major, uint32_t minor)
@@ -127,7 +134,7 @@ static void assert_devices(const struct machine *machine, const char *uuid, cons
 static void a_job_without_gpus_opens_none(void **state)
 {
     struct machine *machine = *state;
-    open_devices(machine, "nvml", false);
+    open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, NULL,
         "-195:0 -195:1 -195:254 -195:255 -234:1 -235:0 -236:0 -237:0 -240:0 -226:0 -226:128 -226:130 +1:3 "
         "+241:0");
@@ -137,13 +144,13 @@ static void drivers_are_read_again_after_a_while(void **state)
 {
     struct machine *machine = *state;
     machine->reread_ms = 3600000;
-    open_devices(machine, "nvml", false);
+    open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, NULL, "-235:0");
     write_text(machine, "devices", "Character devices:\n300 nvidia-uvm\n\nBlock devices:\n");
     assert_devices(machine, NULL, "-235:0 +300:0");
     gpu_devices_free(machine->devices);
     machine->reread_ms = 0;
-    open_devices(machine, "nvml", false);
+    open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, NULL, "-300:0 +235:0");
     write_text(machine, "devices", "Character devices:\n301 nvidia-uvm\n\nBlock devices:\n");
     assert_devices(machine, NULL, "-301:0 +300:0");
@@ -152,7 +159,7 @@ static void drivers_are_read_again_after_a_while(void **state)
 static void a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers(void **state)
 {
     struct machine *machine = *state;
-    open_devices(machine, "nvml", false);
+    open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, "GPU-a",
         "+195:1 -195:0 +195:254 +195:255 +235:0 -234:1 -236:0 +237:0 -240:0 -226:130 -226:131");
     assert_devices(machine, "GPU-b", "+195:0 -195:1 +195:255 +235:0 -240:0 +226:130 -226:2 -226:131");
@@ -161,11 +168,11 @@ static void a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers(void **state
 static void imex_channels_are_opened_only_where_the_site_says_so(void **state)
 {
     struct machine *machine = *state;
-    open_devices(machine, "nvml", false);
+    open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, "GPU-a", "-238:0 -238:1");
     gpu_devices_free(take_ptr(machine->devices));
     machine->has_imex = true;
-    open_devices(machine, "nvml", false);
+    open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, "GPU-a", "+238:0 +238:1 -234:1");
     assert_devices(machine, "GPU-c", "-238:0");
 }
@@ -173,24 +180,24 @@ static void imex_channels_are_opened_only_where_the_site_says_so(void **state)
 static void an_amd_gpu_comes_with_kfd_and_its_render_node(void **state)
 {
     struct machine *machine = *state;
-    open_devices(machine, "rocm", false);
+    open_devices(machine, GPU_VENDOR_AMD, false);
     assert_devices(machine, "GPU-c", "+240:0 +226:131 -226:130 -226:0 -195:0 -195:2 -195:255 -235:0");
 }
 
 static void a_gpu_that_is_not_known_opens_nothing(void **state)
 {
     struct machine *machine = *state;
-    open_devices(machine, "nvml", false);
+    open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, "GPU-gone", "-195:0 -195:1 -195:255 -235:0 -240:0 -226:130");
 }
 
 static void simulated_gpus_have_nodes_only_in_a_directory_of_their_own(void **state)
 {
     struct machine *machine = *state;
-    open_devices(machine, "sim", false);
+    open_devices(machine, GPU_VENDOR_SIMULATED, false);
     assert_devices(machine, "GPU-a", "-195:0 -195:1 -195:255");
     gpu_devices_free(take_ptr(machine->devices));
-    open_devices(machine, "sim", true);
+    open_devices(machine, GPU_VENDOR_SIMULATED, true);
     assert_devices(machine, "GPU-b", "+195:1 -195:0 -195:2 +195:255");
 }
 
@@ -199,10 +206,10 @@ static void gpus_that_changed_are_looked_up_anew(void **state)
     struct machine *machine = *state;
     static char other[] = "GPU-x";
     struct record_list gpus = { machine->gpus, 3 };
-    open_devices(machine, "nvml", false);
+    open_devices(machine, GPU_VENDOR_NVIDIA, false);
     machine->gpus[0].uuid = other;
     assert_devices(machine, other, "-195:1");
-    gpu_devices_update(machine->devices, "nvml", &gpus);
+    gpu_devices_update(machine->devices, &gpus);
     assert_devices(machine, other, "+195:1");
     assert_devices(machine, "GPU-a", "-195:1");
 }
@@ -223,7 +230,7 @@ static void assert_visible(const struct machine *machine, const char *uuids, con
 static void gpus_are_numbered_as_the_job_sees_them(void **state)
 {
     struct machine *machine = *state;
-    open_devices(machine, "nvml", false);
+    open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_visible(machine, "a", "0");
     assert_visible(machine, "b", "0");
     assert_visible(machine, "ab", "0,1");
@@ -232,7 +239,7 @@ static void gpus_are_numbered_as_the_job_sees_them(void **state)
     assert_visible(machine, "x", NULL);
     assert_visible(machine, "", NULL);
     gpu_devices_free(take_ptr(machine->devices));
-    open_devices(machine, "sim", false);
+    open_devices(machine, GPU_VENDOR_SIMULATED, false);
     assert_visible(machine, "b", NULL);
 }
 
@@ -249,7 +256,7 @@ static bool has_nodes(const struct machine *machine, const char *uuid)
 static void a_gpu_without_a_node_of_its_own_hides_no_other(void **state)
 {
     struct machine *machine = *state;
-    open_devices(machine, "nvml", false);
+    open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_false(has_nodes(machine, "GPU-a"));
     write_text(machine, "dev/nvidia1", "");
     assert_true(has_nodes(machine, "GPU-a"));
@@ -265,10 +272,10 @@ static void the_library_s_minor_is_taken_without_a_page_of_the_driver(void **sta
     struct record_list gpus = { machine->gpus, 3 };
     static char pci[] = "0000:09:00.0";
     machine->gpus[0].pci = pci;
-    open_devices(machine, "nvml", false);
+    open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, "GPU-a", "+195:0 -195:1");
     machine->gpus[0].minor = 5;
-    gpu_devices_update(machine->devices, "nvml", &gpus);
+    gpu_devices_update(machine->devices, &gpus);
     assert_devices(machine, "GPU-a", "+195:5 -195:0");
 }
 
@@ -293,7 +300,7 @@ static void a_job_opens_the_capabilities_of_its_mig_instances_alone(void **state
     write_text(machine, "caps/gpu1/mig/gi9/ci0/access", "DeviceFileMinor: 85\nDeviceFileMode: 292\n");
     write_text(machine, "caps/gpu1/mig/gi2/access", "DeviceFileMinor: 21\n");
     write_text(machine, "caps/gpu1/mig/gi2/ci1/access", "DeviceFileMinor: nonsense\n");
-    open_devices(machine, "nvml", false);
+    open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, "MIG-b", "+195:1 -195:0 +195:255 +235:0 +234:84 +234:85 -234:21 -234:1 -234:2");
     assert_devices(machine, "MIG-c", "+195:1 +234:21 -234:84 -234:85 -234:0");
     assert_devices(machine, "GPU-a", "+195:1 -234:84 -234:85");
@@ -334,13 +341,13 @@ static void assert_paths(const struct machine *machine, const char *uuids, const
 static void a_container_gets_the_nodes_of_its_gpus_and_those_they_need(void **state)
 {
     struct machine *machine = *state;
-    open_devices(machine, "nvml", false);
+    open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_paths(machine, "a", "nvidia1 nvidiactl nvidia-uvm nvidia-uvm-tools nvidia-modeset");
     assert_paths(machine, "ba", "nvidia0 nvidia1 nvidiactl nvidia-uvm nvidia-uvm-tools nvidia-modeset");
     assert_paths(machine, "x", "");
     assert_paths(machine, "", "");
     gpu_devices_free(take_ptr(machine->devices));
-    open_devices(machine, "sim", false);
+    open_devices(machine, GPU_VENDOR_SIMULATED, false);
     assert_paths(machine, "ab", "");
 }
 
@@ -348,7 +355,7 @@ static void the_gpus_say_where_the_cpus_should_be(void **state)
 {
     struct machine *machine = *state;
     struct record_list grants = { 0 };
-    open_devices(machine, "nvml", false);
+    open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_int_equal(gpu_devices_numas(machine->devices, &grants), 0);
     gpu_grants_add(&grants, 1, "GPU-b", 0, 0);
     assert_int_equal(gpu_devices_numas(machine->devices, &grants), 2);

@@ -12,6 +12,8 @@
 #include "job/event.h"
 #include "wire/message.h"
 
+#include "base/gpu_vendor.h"
+
 /* Grants GPUs 2 and 0 of these, and reads one variable. The caller frees it. */
 static char *set(struct gpu_state *gpus, size_t count, bool is_guarded, const char *name)
 {

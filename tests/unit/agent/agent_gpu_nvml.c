@@ -20,6 +20,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
+#include "base/gpu_vendor.h"
+
 #define TWO_GPUS                                                                                             \
     "gpu 0 81 81920 1024 50 61 300000 GPU-second NVIDIA Big One\n"                                           \
     "gpu 0 3b 24576 512 7 40 90000 GPU-first NVIDIA Small One\n"

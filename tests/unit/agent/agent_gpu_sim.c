@@ -7,6 +7,8 @@
 
 #include "agent/gpu/gpu.h"
 
+#include "base/gpu_vendor.h"
+
 static void simulated_gpus_are_complete_and_stable(void **state)
 {
     struct gpu_spec spec;
@@ -24,7 +26,7 @@ static void simulated_gpus_are_complete_and_stable(void **state)
         assert_string_equal(gpu.pci, "0000:03:00.0");
         assert_int_equal(gpu.memory_bytes, UINT64_C(24) << 30);
         assert_int_equal(gpu.valid, 2 * GPU_PROCESSES - 1); // every value
-        assert_int_equal(gpu.vendor, GPU_VENDOR_NONE);
+        assert_int_equal(gpu.vendor, GPU_VENDOR_SIMULATED);
         assert_int_equal(gpu.minor, -1);
         assert_int_equal(gpu.render_minor, -1);
         assert_in_range(gpu.power_mw, 1, gpu.power_limit_mw);

@@ -9,6 +9,8 @@
 
 #include "wire/gpu_spec.h"
 
+#include "base/gpu_vendor.h"
+
 static void the_words_and_a_shape_are_read(void **state)
 {
     struct gpu_spec spec;
@@ -18,9 +20,11 @@ static void the_words_and_a_shape_are_read(void **state)
     assert_int_equal(gpu_spec_parse("none", &spec, &err), 0);
     assert_int_equal(spec.kind, GPU_SPEC_NONE);
     assert_int_equal(gpu_spec_parse("nvml", &spec, &err), 0);
-    assert_int_equal(spec.kind, GPU_SPEC_NVML);
+    assert_int_equal(spec.kind, GPU_SPEC_VENDOR);
+    assert_int_equal(spec.vendor, GPU_VENDOR_NVIDIA);
     assert_int_equal(gpu_spec_parse("amd", &spec, &err), 0);
-    assert_int_equal(spec.kind, GPU_SPEC_AMD);
+    assert_int_equal(spec.kind, GPU_SPEC_VENDOR);
+    assert_int_equal(spec.vendor, GPU_VENDOR_AMD);
     assert_int_equal(gpu_spec_parse("sim:8x24G", &spec, &err), 0);
     assert_int_equal(spec.kind, GPU_SPEC_SIM);
     assert_int_equal(spec.count, 8);

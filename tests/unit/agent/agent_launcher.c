@@ -231,7 +231,7 @@ static void confine_devices(struct node *node, const struct confine *confine)
     struct record_list gpus = { &gpu, 1 };
     node->confine = confine;
     node->devices = gpu_devices_new(&places);
-    gpu_devices_update(node->devices, "sim", &gpus);
+    gpu_devices_update(node->devices, &gpus);
     launcher_close(node->launcher);
     open_launcher(node);
 }

@@ -15,6 +15,8 @@
 #include "job/event.h"
 #include "wire/message.h"
 
+#include "base/gpu_vendor.h"
+
 #define GPUS 4
 
 static char uuids[GPUS][64] = { "GPU-00000000-0000-0000-0000-00000000000a",

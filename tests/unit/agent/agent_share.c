@@ -18,6 +18,8 @@
 #include "base/memory.h"
 #include "wire/message.h"
 
+#include "base/gpu_vendor.h"
+
 #define GIB (UINT64_C(1) << 30)
 
 /* Chooses for a share of one GPU; the result is the kind, or a negative errno. */

@@ -128,10 +128,10 @@ static void gpus_come_by_their_description_where_there_is_one(void **state)
     strings_add(&image.gpus, "5 GPU-b");
     put(f, "other.json", "{\"kind\":\"lab.org/fpga\"}");
     put(f, "nvidia.txt", "nvidia.com/gpu");
-    assert_false(container_add_described(directories, &image, &words));
+    assert_false(container_add_described(directories, "nvidia.com/gpu", &image, &words));
     assert_int_equal(words.count, 0);
     put(f, "nvidia.yaml", "kind: nvidia.com/gpu\ndevices:\n- name: GPU-a\n- name: \"5\"\n");
-    assert_true(container_add_described(directories, &image, &words));
+    assert_true(container_add_described(directories, "nvidia.com/gpu", &image, &words));
     assert_int_equal(words.count, 2);
     assert_string_equal(words.items[0], "--device=nvidia.com/gpu=GPU-a");
     assert_string_equal(words.items[1], "--device=nvidia.com/gpu=5");
