@@ -126,6 +126,70 @@ TEXT(gres)
     return xasprintf("gres:gpu:%s%s%" PRId64, model != NULL ? model : "", model != NULL ? ":" : "", each);
 }
 
+/* --- what was asked for, in Slurm's terms --- */
+
+/* "gres:gpu:2" of a note "2"; NULL: it was not asked for. */
+static char *asked(const json_t *job, const char *note, const char *before)
+{
+    const char *text = slurm_job_note(job, note);
+    return text != NULL && text[0] != '\0' ? xasprintf("%s%s", before, text) : NULL;
+}
+
+#define ASKED(name, note, before)                                                                            \
+    TEXT(name)                                                                                               \
+    {                                                                                                        \
+        (void)now_ms;                                                                                        \
+        return asked(job, note, before);                                                                     \
+    }
+
+ASKED(cpus_per_tres, SLURM_NOTE_CPUS_PER_GPU, "gres:gpu:")
+ASKED(mem_per_tres, SLURM_NOTE_MEM_PER_GPU, "gres:gpu:")
+ASKED(tasks_per_tres, SLURM_NOTE_TASKS_PER_GPU, "")
+ASKED(tres_bind, SLURM_NOTE_GPU_BIND, "gpu:")
+ASKED(tres_freq, SLURM_NOTE_GPU_FREQ, "gpu:")
+ASKED(tres_per_job, SLURM_NOTE_GPUS, "gres:gpu:")
+ASKED(tres_per_socket, SLURM_NOTE_GPUS_PER_SOCKET, "gres:gpu:")
+ASKED(tres_per_task, SLURM_NOTE_GPUS_PER_TASK, "gres:gpu:")
+
+/* Of a job of mgpu's own commands, the GPUs of each node. */
+TEXT(tres_per_node)
+{
+    static const char *const others[] = { SLURM_NOTE_GPUS, SLURM_NOTE_GPUS_PER_SOCKET,
+        SLURM_NOTE_GPUS_PER_TASK };
+    char *text = asked(job, SLURM_NOTE_GPUS_PER_NODE, "gres:gpu:");
+    bool is_other = field_integer(job, "gpus", 0) == 0;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        _cleanup_free_ char *other = asked(job, others[i], "");
+        is_other |= other != NULL;
+    }
+    return text != NULL || is_other ? text : slurm_text_gres(job, now_ms);
+}
+
+TEXT(least_memory_of_cpu)
+{
+    const char *mib = slurm_job_note(job, SLURM_NOTE_MEM_PER_CPU);
+    (void)now_ms;
+    return mib != NULL ? slurm_memory_text(strtoll(mib, NULL, 10) << MIB_SHIFT) : NULL;
+}
+
+/* Of a node: a job has 16 MiB at least, and shows here what it asked for. */
+TEXT(least_memory_of_node)
+{
+    const char *mib = slurm_job_note(job, SLURM_NOTE_MEM);
+    if (slurm_job_note(job, SLURM_NOTE_MEM_PER_CPU) != NULL)
+        return NULL;
+    if (mib != NULL || slurm_job_note(job, SLURM_NOTE_MEM_PER_GPU) != NULL)
+        return slurm_memory_text(mib != NULL ? strtoll(mib, NULL, 10) << MIB_SHIFT : 0);
+    return slurm_text_memory(job, now_ms);
+}
+
+/* Either, for squeue. */
+TEXT(least_memory)
+{
+    char *of_cpu = slurm_text_least_memory_of_cpu(job, now_ms);
+    return of_cpu != NULL ? of_cpu : slurm_text_least_memory_of_node(job, now_ms);
+}
+
 /* All of the memory that the nodes give the job. */
 static char *whole_memory(const json_t *job)
 {

@@ -38,6 +38,12 @@ slurm_text_fn slurm_text_oversubscribe, slurm_text_requeue, slurm_text_batch, sl
     slurm_text_task_cpus, slurm_text_tasks_per_node, slurm_text_deadline, slurm_text_begin,
     slurm_text_least_limit, slurm_text_least_short;
 
+/* Of what a job asked for; NULL if it did not. */
+slurm_text_fn slurm_text_cpus_per_tres, slurm_text_mem_per_tres, slurm_text_tasks_per_tres,
+    slurm_text_tres_bind, slurm_text_tres_freq, slurm_text_tres_per_job, slurm_text_tres_per_node,
+    slurm_text_tres_per_socket, slurm_text_tres_per_task, slurm_text_least_memory_of_cpu,
+    slurm_text_least_memory_of_node, slurm_text_least_memory;
+
 /* As slurm_time_text(), in the format of SLURM_TIME_FORMAT, if that is "relative" or one of strftime(3): for
  * people. */
 char *slurm_time_shown(int64_t wall_ms, const char *otherwise);

@@ -236,12 +236,6 @@ TEXT(throttle)
     return percent != NULL ? xstrdup(percent + 1) : NULL;
 }
 
-TEXT(gres_per_node)
-{
-    (void)now_ms;
-    return field_integer(job, "gpus", 0) > 0 ? slurm_text_gres(job, now_ms) : NULL;
-}
-
 TEXT(tasks_per_node)
 {
     const char *tasks = slurm_job_note(job, SLURM_NOTE_TASKS_PER_NODE);
@@ -338,7 +332,8 @@ static const struct scontrol_pair job_pairs[] = {
     { true, "JOB_GRES", text_job_gres, NULL, true },
     { true, "  Nodes", text_places, NULL, true },
     { true, "MinCPUsNode", text_cpus_per_task, NULL },
-    { false, "MinMemoryNode", slurm_text_memory, NULL },
+    { false, "MinMemoryCPU", slurm_text_least_memory_of_cpu, NULL },
+    { false, "MinMemoryNode", slurm_text_least_memory_of_node, NULL },
     { false, "MinTmpDiskNode", text_temporary, NULL },
     { true, "Features", text_features, NULL },
     { false, "DelayBoot", NULL, "00:00:00" },
@@ -353,7 +348,15 @@ static const struct scontrol_pair job_pairs[] = {
     { true, "StdIn", text_input, NULL },
     { true, "StdOut", text_output, NULL },
     { true, "Power", NULL, "" },
-    { true, "TresPerNode", text_gres_per_node, NULL },
+    { true, "CpusPerTres", slurm_text_cpus_per_tres, NULL },
+    { true, "MemPerTres", slurm_text_mem_per_tres, NULL },
+    { true, "TresBind", slurm_text_tres_bind, NULL },
+    { true, "TresFreq", slurm_text_tres_freq, NULL },
+    { true, "TresPerJob", slurm_text_tres_per_job, NULL },
+    { true, "TresPerNode", slurm_text_tres_per_node, NULL },
+    { true, "TresPerSocket", slurm_text_tres_per_socket, NULL },
+    { true, "TresPerTask", slurm_text_tres_per_task, NULL },
+    { true, "NtasksPerTRES", slurm_text_tasks_per_tres, NULL },
     { true, "", NULL, "" }, // a line of blanks
     { 0 },
 };

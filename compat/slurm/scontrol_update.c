@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +108,7 @@ struct change {
     json_t *body;         // of the edit
     struct strings notes; // options that are only kept
     const char *value;
+    const char *user; // whose jobs, by their name; NULL: one's own
 };
 
 struct key {
@@ -216,6 +218,8 @@ static int set_memory(struct change *change, const struct key *key, struct error
 {
     uint64_t bytes = 0;
     int r = slurm_parse_memory(key->name, change->value, &bytes, err);
+    _cleanup_free_ char *mib = xasprintf("%" PRIu64, bytes >> 20);
+    strings_set_env(&change->notes, SLURM_NOTE_MEM, mib);
     (void)json_object_set_new(
         change->body, "memory", bytes > 0 ? json_integer((json_int_t)bytes) : json_null());
     return r;
@@ -230,9 +234,27 @@ static int set_gres(struct change *change, const struct key *key, struct error *
     int r = slurm_parse_gres(value, &number, &model, err);
     (void)key;
     (void)json_object_set_new(change->body, GRES, json_integer(number));
+    _cleanup_free_ char *each =
+        xasprintf("%s%s%" PRId64, model != NULL ? model : "", model != NULL ? ":" : "", number);
+    strings_set_env(&change->notes, SLURM_NOTE_GPUS_PER_NODE, each);
+    strings_set_env(&change->notes, SLURM_NOTE_GPUS, "");
+    strings_set_env(&change->notes, SLURM_NOTE_GPUS_PER_TASK, "");
+    strings_set_env(&change->notes, SLURM_NOTE_GPUS_PER_SOCKET, "");
     if (model != NULL)
         (void)json_object_set_new(change->body, "gpu_model", json_string(model));
     return r;
+}
+
+/* "UserID=1001" or "UserID=ana". */
+static int set_user(struct change *change, const struct key *key, struct error *err)
+{
+    (void)key;
+    if (slurm_users_check(change->value, "Invalid UserID", err) == 0) {
+        change->user = change->value;
+        return 0;
+    }
+    (void)fprintf(stderr, "%s\n", err->message);
+    return scontrol_misuse(err, "Request aborted");
 }
 
 /* In the order of Slurm, which takes the first key that an abbreviation fits. */
@@ -266,6 +288,7 @@ static const struct key keys[] = {
     { "MinMemoryNode", 10, set_memory, NULL },
     { "Deadline", 3, set_moment, "deadline" },
     { "TimeMin", 5, set_least, NULL },
+    { "UserID", 3, set_user, NULL },
 };
 
 static const struct key *find_key(const char *word)
@@ -352,6 +375,8 @@ static int settle_counts(struct client *client, const char *path, json_t *body, 
         (void)json_object_set_new(body, "cpus", json_integer((cpus + nodes - 1) / nodes));
     if (gpus >= 0)
         (void)json_object_set_new(body, "gpus", json_integer(gpus * nodes));
+    if (gpus >= 0 && field_integer(job, "gpus_per_node", 0) > 0)
+        (void)json_object_set_new(body, "gpus_per_node", gpus > 0 ? json_integer(gpus) : json_null());
     (void)json_object_del(body, CPUS);
     (void)json_object_del(body, GRES);
     return r;
@@ -456,18 +481,43 @@ static int read_changes(
     return r;
 }
 
+static int refuse_name(const struct change *change, const char *name, struct error *err)
+{
+    const struct passwd *user = change->user != NULL ? getpwnam(change->user) : NULL;
+    _cleanup_free_ char *uid =
+        user != NULL ? xasprintf("%u", user->pw_uid) : xstrdup(change->user != NULL ? change->user : "");
+    return change->user != NULL
+               ? error_set(err, -EINVAL, "No jobs with user ID %.60s and name '%.120s'", uid, name)
+               : error_set(err, -EINVAL, "No jobs with name '%.120s'", name);
+}
+
 /* Without JobId, JobName names the jobs. */
 static int find_by_name(struct change *change, struct slurm_ids *ids, struct error *err)
 {
     const char *name = field_text(change->body, "name");
+    _cleanup_json_ json_t *jobs = NULL;
+    size_t index = 0;
+    json_t *job = NULL;
     if (ids->count > 0)
         return 0;
     if (name == NULL)
         return scontrol_misuse(
             err, "No valid entity in update command; jobs and nodes are changed here: JobId=12");
-    _cleanup_free_ char *text = xasprintf("JobName=%s", name);
+    const struct slurm_query query = { .users = change->user != NULL ? change->user : slurm_own_name(),
+        .name = name,
+        .is_quick = true,
+        .has_open_alone = true };
+    int r = slurm_jobs_get(change->client, &query, &jobs, err);
+    if (r == 0 && json_array_size(jobs) == 0)
+        r = refuse_name(change, name, err);
+    json_array_foreach(jobs, index, job)
+    {
+        _cleanup_free_ char *id = xasprintf("%" PRId64, field_integer(job, "id", 0));
+        if (r == 0)
+            r = slurm_ids_parse(id, ids, err);
+    }
     (void)json_object_del(change->body, "name");
-    return scontrol_jobs_parse(change->client, text, ids, err);
+    return r;
 }
 
 static int change_jobs(struct change *change, const struct slurm_ids *ids, struct error *err)

@@ -14,6 +14,7 @@
 
 #include "base/gpu_vendor.h"
 #include "base/hostlist.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/api/environment.h"
@@ -476,6 +477,8 @@ static int run_alone(
     r = slurm_job_await_immediate(job, made, err);
     if (r < 0)
         return r;
+    if (job->immediate_s <= 0 && (job->submit.is_held || job->begin_ms > clock_wall_ms()))
+        slurm_job_tell_waiting(job, field_integer(made, "id", 0));
     job->call.options = &job->submit;
     r = run_job(&job->call, made, job->is_on_terminal, &terminal, err);
     job->call.options = NULL;

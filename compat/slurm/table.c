@@ -100,6 +100,13 @@ struct sorting {
     int64_t now_ms;
 };
 
+/* What there is not is N/A. */
+static char *text_of(const struct slurm_column *column, const json_t *job, int64_t now_ms)
+{
+    char *text = column->text(job, now_ms);
+    return text != NULL ? text : xstrdup("N/A");
+}
+
 static int compare(const json_t *a, const json_t *b, const struct sorting *sorting)
 {
     bool is_descending = false;
@@ -113,8 +120,8 @@ static int compare(const json_t *a, const json_t *b, const struct sorting *sorti
             column++;
         if (column->name == NULL)
             continue;
-        _cleanup_free_ char *first = column->text(a, sorting->now_ms);
-        _cleanup_free_ char *second = column->text(b, sorting->now_ms);
+        _cleanup_free_ char *first = text_of(column, a, sorting->now_ms);
+        _cleanup_free_ char *second = text_of(column, b, sorting->now_ms);
         int r = strverscmp(first, second);
         if (r != 0)
             return is_descending ? -r : r;
@@ -162,7 +169,7 @@ void slurm_table_print(const struct slurm_table *table, json_t *jobs)
         for (size_t i = 0; i < table->count; i++) {
             const struct slurm_cell *cell = &table->cells[i];
             _cleanup_free_ char *text =
-                cell->column != NULL ? cell->column->text(sorted[k], sorting.now_ms) : NULL;
+                cell->column != NULL ? text_of(cell->column, sorted[k], sorting.now_ms) : NULL;
             print_end(cell, text);
         }
         (void)putchar('\n');

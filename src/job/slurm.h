@@ -20,7 +20,17 @@
 #define SLURM_NOTE_TASKS_PER_NODE   "ntasks_per_node" // if given
 #define SLURM_NOTE_CPUS_PER_TASK    "cpus_per_task"   // if given
 #define SLURM_NOTE_MEM_PER_CPU      "mem_per_cpu"     // if given; MiB
-#define SLURM_NOTE_ARRAY            "array"           // indexes as requested
+#define SLURM_NOTE_MEM              "mem"             // if given; MiB of each node
+#define SLURM_NOTE_GPUS             "gpus"            // if given: "2", "a100:2"; and so are the next three
+#define SLURM_NOTE_GPUS_PER_NODE    "gpus_per_node"
+#define SLURM_NOTE_GPUS_PER_SOCKET  "gpus_per_socket"
+#define SLURM_NOTE_GPUS_PER_TASK    "gpus_per_task"
+#define SLURM_NOTE_CPUS_PER_GPU     "cpus_per_gpu"
+#define SLURM_NOTE_TASKS_PER_GPU    "ntasks_per_gpu"
+#define SLURM_NOTE_MEM_PER_GPU      "mem_per_gpu" // MiB
+#define SLURM_NOTE_GPU_BIND         "gpu_bind"
+#define SLURM_NOTE_GPU_FREQ         "gpu_freq"
+#define SLURM_NOTE_ARRAY            "array" // indexes as requested
 #define SLURM_NOTE_ACCOUNT          "account"
 #define SLURM_NOTE_QOS              "qos"
 #define SLURM_NOTE_COMMENT          "comment"

@@ -18,7 +18,7 @@ def test_numbers_of_gpus_that_contradict_each_other_are_refused(cluster, options
     for command in (['sbatch', '--wrap', 'true'], ['srun', 'true'], ['salloc', 'true']):
         done = cluster.run(command[0], *options, *command[1:])
         assert done.code == 1 and done.out == '' and 'Invalid generic resource (gres) specification\n' in done.err, done
-        assert re.search(r'note: --gpus=\d is (less than|no multiple of) ', done.err), done
+        assert re.search(r'error: Failed to (ensure|validate job spec,) --gpus ', done.err), done
 
 
 def test_numbers_of_gpus_that_agree_are_taken(cluster):

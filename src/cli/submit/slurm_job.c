@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "cli/options/ask.h"
 #include "cli/submit/slurm_distribution.h"
+#include "cli/submit/slurm_gpus.h"
 #include "cli/submit/slurm_times.h"
 #include "cli/submit/slurm_values.h"
 #include "job/ask.h"
@@ -131,45 +132,8 @@ static int settle_model(struct slurm_job *job, int64_t gpus, struct error *err)
     return 0;
 }
 
-/* Numbers of GPUs that no job can have at a time. */
-static int check_gpus(const struct slurm_job *job, struct error *err)
-{
-    bool is_less = job->gpus > 0 && job->gpus_per_node > 0 && job->gpus < job->gpus_per_node * job->nodes;
-    bool is_odd = job->gpus > 0 && job->gpus_per_task > 0 && job->gpus % job->gpus_per_task != 0;
-    if (!is_less && !is_odd)
-        return 0;
-    (void)error_set(err, -EINVAL, "Invalid generic resource (gres) specification");
-    return is_less
-               ? error_hint(err, "--gpus=%" PRId64 " is less than %" PRId64 " on each of %" PRId64 " node%s",
-                     job->gpus, job->gpus_per_node, job->nodes, job->nodes == 1 ? "" : "s")
-               : error_hint(err, "--gpus=%" PRId64 " is no multiple of --gpus-per-task=%" PRId64, job->gpus,
-                     job->gpus_per_task);
-}
-
-/* Options that say nothing without others, or that exclude each other. `has_count`: of tasks or nodes. */
-static int check_companions(const struct slurm_job *job, bool has_count, struct error *err)
-{
-    if (job->gpus_per_task > 0 && job->tasks_per_gpu > 0)
-        return error_mark(err, SLURM_FATAL,
-            error_set(err, -EINVAL,
-                "--gpus-per-task is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU"));
-    if (job->gpus_per_task > 0 && !has_count && job->gpus <= 0)
-        (void)error_set(err, -EINVAL,
-            "Failed to validate job spec. --gpus-per-task used without either --gpus or -n/--ntasks is not "
-            "allowed.");
-    else if (job->gpus_per_socket > 0 && job->sockets <= 0)
-        (void)error_set(err, -EINVAL, "--gpus-per-socket option requires --sockets-per-node specification");
-    else
-        return 0;
-    (void)error_hint(err, "Invalid generic resource (gres) specification");
-    return error_mark(err, SLURM_BOTH, -EINVAL);
-}
-
 static int settle_gpus(struct slurm_job *job, struct error *err)
 {
-    int wrong = check_gpus(job, err);
-    if (wrong < 0)
-        return wrong;
     json_t *ask = job->submit.ask;
     if (job->gpus_per_socket > 0 && job->gpus_per_node <= 0)
         job->gpus_per_node = job->gpus_per_socket * job->sockets;
@@ -330,7 +294,8 @@ int slurm_job_settle_request(struct slurm_job *job, struct error *err)
     if (r == 0)
         r = slurm_distribution_settle(job, err);
     if (r == 0)
-        r = check_companions(job, job->tasks > 0 || job->nodes > 0 || job->tasks_per_node > 0, err);
+        r = slurm_gpus_check(job, err);
+    slurm_gpus_note(job);
     if (r == 0)
         r = settle_nodes(job, err);
     settle_tasks(job);
