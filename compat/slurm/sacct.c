@@ -34,6 +34,7 @@
 #define FORMAT_USUAL "jobid,jobname,partition,account,alloccpus,state,exitcode"
 #define VALUE_MAX    4096U // of a variable as it is printed
 #define FRAME_WIDTH  80
+#define SECOND_MS    1000
 #define FORMAT_BRIEF "jobid,state,exitcode"
 #define FORMAT_LONG                                                                                          \
     "jobid,jobidraw,jobname,partition,maxvmsize,maxvmsizenode,maxvmsizetask,avevmsize,maxrss,maxrssnode,"    \
@@ -190,15 +191,27 @@ static void settle_state(json_t *job)
         (void)json_object_set_new(job, "state", json_string("running"));
 }
 
-/* A window that ends before it begins would be an empty list without a word. Without an end it ends now. */
-static int check_window(const struct sacct *sacct, int64_t now_ms, struct error *err)
+/* What -S and -E are without them: all time for jobs that are named, else today; with states this moment, or
+ * the one of -S. The end is a part of the window if it is now or the start. -EINVAL for a window that ends
+ * before it begins, which would be an empty list without a word. */
+static int settle_window(
+    const struct sacct *sacct, int64_t now_ms, struct sacct_choice *choice, struct error *err)
 {
-    const int64_t start_ms = sacct->choice.start_ms,
-                  end_ms = sacct->end != NULL ? sacct->choice.end_ms : now_ms;
-    if (start_ms <= end_ms)
-        return 0;
-    _cleanup_free_ char *start = slurm_time_text(start_ms, ""), *end = slurm_time_text(end_ms, "");
-    return error_set(err, -EINVAL, "Start time (%s) requested is after end time (%s).", start, end);
+    bool has_states = choice->wanted_count > 0;
+    if (sacct->start == NULL && sacct->ids.count == 0)
+        choice->start_ms = has_states ? now_ms : slurm_midnight_ms();
+    if (sacct->end == NULL)
+        choice->end_ms = has_states && sacct->start != NULL ? choice->start_ms : now_ms;
+    if (sacct->end == NULL && choice->start_ms > now_ms)
+        choice->end_ms = now_ms;
+    if (choice->start_ms > choice->end_ms) {
+        _cleanup_free_ char *start = slurm_time_text(choice->start_ms, ""),
+                            *end = slurm_time_text(choice->end_ms, "");
+        return error_set(err, -EINVAL, "Start time (%s) requested is after end time (%s).", start, end);
+    }
+    if (choice->end_ms == choice->start_ms || choice->end_ms / SECOND_MS == now_ms / SECOND_MS)
+        choice->end_ms += SECOND_MS;
+    return 0;
 }
 
 static int load(struct sacct *sacct, json_t **ret, struct error *err)
@@ -214,7 +227,7 @@ static int load(struct sacct *sacct, json_t **ret, struct error *err)
                  : is_everybody       ? NULL
                                       : slurm_own_name(),
         .name = sacct->name,
-        .is_quick = true,
+        .is_quick = sacct->choice.states == NULL, // reasons tell who could have started
         .has_ended = true };
     int r = sacct_choice_check(&sacct->choice, err);
     if (r == 0)
@@ -224,13 +237,11 @@ static int load(struct sacct *sacct, json_t **ret, struct error *err)
     if (sacct->start != NULL)
         r = slurm_parse_moment(
             "--starttime", sacct->start, SLURM_PAST, now_ms, &when_local, &sacct->choice.start_ms, err);
-    else if (sacct->ids.count == 0)
-        sacct->choice.start_ms = slurm_midnight_ms();
     if (r == 0 && sacct->end != NULL)
         r = slurm_parse_moment(
             "--endtime", sacct->end, SLURM_PAST, now_ms, &when_local, &sacct->choice.end_ms, err);
     if (r == 0)
-        r = check_window(sacct, now_ms, err);
+        r = settle_window(sacct, now_ms, &sacct->choice, err);
     if (r < 0)
         return r;
     client_init(&client, NULL, NULL);

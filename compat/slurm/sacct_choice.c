@@ -21,14 +21,19 @@
 
 /* --- values --- */
 
-static int check_states(const struct sacct_choice *choice, struct error *err)
+static int read_states(struct sacct_choice *choice, struct error *err)
 {
     _cleanup_free_ char *copy = choice->states != NULL ? xstrdup(choice->states) : NULL;
     char *rest = copy;
-    for (char *word = NULL; rest != NULL && (word = strsep(&rest, ", ")) != NULL;)
-        if (word[0] != '\0' && slurm_state_find(word) == NULL)
+    choice->wanted_count = 0;
+    for (char *word = NULL; rest != NULL && (word = strsep(&rest, ", ")) != NULL;) {
+        const struct slurm_state *state = slurm_state_find(word);
+        if (word[0] != '\0' && state == NULL)
             return error_mark(
                 err, SLURM_FATAL, error_set(err, -EINVAL, "unrecognized job state value '%.60s'", word));
+        if (state != NULL && choice->wanted_count < SACCT_STATES_MAX)
+            choice->wanted[choice->wanted_count++] = state;
+    }
     return 0;
 }
 
@@ -72,9 +77,9 @@ static int check_groups(const struct sacct_choice *choice, struct error *err)
     return 0;
 }
 
-int sacct_choice_check(const struct sacct_choice *choice, struct error *err)
+int sacct_choice_check(struct sacct_choice *choice, struct error *err)
 {
-    int r = check_states(choice, err);
+    int r = read_states(choice, err);
     if (r == 0)
         r = check_ranges(choice, err);
     if (r == 0)
@@ -120,6 +125,38 @@ static bool is_of_group(const char *list, const json_t *job)
     return list == NULL || is_among(list, slurm_text_group, job) || is_among(list, slurm_text_gid, job);
 }
 
+static int64_t moment(const json_t *job, const char *key)
+{
+    const char *text = field_text(job, key);
+    return text != NULL ? time_parse(text) : 0;
+}
+
+/* From when on it could have started; 0: it could not yet. */
+static int64_t eligible_from(const json_t *job)
+{
+    static const char *const reasons[] = { "Dependency", "JobHeldUser", "JobHeldAdmin", "BeginTime" };
+    int64_t submitted = moment(job, "submitted_at"), begin = moment(job, "begin");
+    for (size_t i = 0; field_is(job, "state", "queued") && i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        if (strcmp(slurm_reason_of(job), reasons[i]) == 0)
+            return 0;
+    return begin > submitted ? begin : submitted;
+}
+
+/* As slurmdbd compares them: for PENDING and RUNNING when the job was that, for others when it ended so. */
+static bool was_in_state(
+    const struct sacct_choice *choice, const json_t *job, const struct slurm_state *wanted)
+{
+    int64_t started = moment(job, "started_at"), ended = moment(job, "ended_at");
+    bool is_now = slurm_state_of(job) == wanted;
+    if (wanted == slurm_state_find("PENDING")) {
+        int64_t eligible = eligible_from(job), until = started != 0 ? started : ended;
+        return eligible != 0 && eligible < choice->end_ms && (until != 0 ? choice->start_ms < until : is_now);
+    }
+    if (wanted == slurm_state_find("RUNNING"))
+        return started != 0 && started < choice->end_ms && (ended != 0 ? choice->start_ms < ended : is_now);
+    return is_now && (ended == 0 || (ended >= choice->start_ms && ended <= choice->end_ms));
+}
+
 bool sacct_choice_has(const struct sacct_choice *choice, const json_t *job)
 {
     const char *ended = field_text(job, "ended_at"), *submitted = field_text(job, "submitted_at");
@@ -140,12 +177,8 @@ bool sacct_choice_has(const struct sacct_choice *choice, const json_t *job)
         !is_within(choice->cpu_range, slurm_text_cpus, job) ||
         !is_within(choice->node_range, slurm_text_node_count, job) || !has_limit(choice, job))
         return false;
-    if (choice->states == NULL)
-        return true;
-    _cleanup_free_ char *copy = xstrdup(choice->states);
-    char *rest = copy;
-    for (char *word = NULL; (word = strsep(&rest, ", ")) != NULL;)
-        if (word[0] != '\0' && slurm_state_find(word) == slurm_state_of(job))
-            return true;
-    return false;
+    bool has_state = choice->states == NULL;
+    for (size_t i = 0; i < choice->wanted_count; i++)
+        has_state |= was_in_state(choice, job, choice->wanted[i]);
+    return has_state;
 }
