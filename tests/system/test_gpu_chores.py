@@ -12,7 +12,7 @@ import pytest
 
 import harness
 
-STANDINS = ('tests/unit/agent/nvml_current/libnvidia-ml.so.1', 'tests/unit/cuda/cuda_current/libcuda.so.1')
+STANDINS = ('tests/unit/agent/nvml_current/libnvidia-ml.so.1', 'lab/tests/cuda/cuda_current/libcuda.so.1')
 GPUS = (('3b', '00112233445566778899aabbccddeeff'), ('5b', '10112233445566778899aabbccddeeff'))
 MIB = 1 << 20
 

@@ -14,8 +14,8 @@ import pytest
 
 import harness
 
-STANDINS = ('tests/unit/agent/nvml_current/libnvidia-ml.so.1', 'tests/unit/cuda/cuda_current/libcuda.so.1',
-            'tests/unit/cuda/cuda_current/libnccl.so.2')
+STANDINS = ('tests/unit/agent/nvml_current/libnvidia-ml.so.1', 'lab/tests/cuda/cuda_current/libcuda.so.1',
+            'lab/tests/cuda/cuda_current/libnccl.so.2')
 GPUS = (('3b', '00112233445566778899aabbccddeeff'), ('5b', '10112233445566778899aabbccddeeff'))
 KIT_S = 650  # the kit gives up by itself before
 IS_WHOLE = bool(os.environ.get('MGPU_SOAK_KIT'))  # every check, as in `make soak`; else some of each kind
