@@ -7,6 +7,7 @@ import re
 import pytest
 
 import harness
+from test_scope import MOUNT as V2
 
 
 def test_doctor_tells_each_promise_and_whether_it_is_kept(box):
@@ -31,6 +32,29 @@ def test_doctor_of_a_rootless_instance_says_what_is_off(make_instance, someone):
     assert not features['users']['on'], features
     done = instance.mgpu('doctor')
     assert features['users']['text'] in done.out or 'users' in done.out, done
+
+
+V2_ALONE = '''set -e
+mount --bind "$1" /mnt
+mount --bind /mnt /sys/fs/cgroup
+mount -o remount,bind,ro /sys/fs/cgroup
+shift
+exec "$@"
+'''
+
+
+@pytest.mark.root
+@pytest.mark.skipif(V2 is None, reason='no cgroup v2 here')
+def test_doctor_never_advises_to_boot_with_cgroup_v2_alone_where_there_is_no_other(make_instance):
+    """As in a container that may not make cgroups."""
+    harness.require_namespaces()
+    box = make_instance('sim:1x8G', start=False)
+    box.command[:0] = ['unshare', '-m', 'sh', '-c', V2_ALONE, 'sh', V2]
+    box.start()
+    features = {feature['name']: feature for feature in box.api('GET', '/nodes').json['nodes'][0]['features']}
+    for name in ('cgroup', 'memory', 'cpu', 'pids'):
+        assert not features[name]['on'] and 'writable' in features[name]['fix'], features[name]
+    assert 'unified_cgroup_hierarchy' not in box.mgpu('doctor').out
 
 
 def test_doctor_without_a_daemon_says_what_to_do(box, place):

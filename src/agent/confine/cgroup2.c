@@ -38,6 +38,7 @@
 #include "agent/confine/devices.h"
 #include "agent/confine/name.h"
 #include "agent/confine/place.h"
+#include "agent/confine/v2.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -220,8 +221,7 @@ static int cgroup2_open(
     if (r < 0) {
         (void)error_hint(err, "%s",
             parent != NULL ? "start its unit (systemctl start mgpu-jobs), then restart mgpud"
-                           : "run mgpud as root, or give this user a delegated cgroup (systemd: loginctl "
-                             "enable-linger, then start mgpud again)");
+                           : v2_delegation());
         return r;
     }
     r = remember_path(run_dir, state->path);

@@ -13,6 +13,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "agent/confine/v2.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
@@ -22,10 +23,15 @@
 #define OWN_CGROUP_MAX 65536U
 #define STEP_PREFIX    "step"
 
-static bool is_v1(const char *dir)
+static bool has_type(const char *dir, long type)
 {
     struct statfs fs;
-    return statfs(dir, &fs) == 0 && fs.f_type == CGROUP_SUPER_MAGIC;
+    return statfs(dir, &fs) == 0 && fs.f_type == type;
+}
+
+static bool is_v1(const char *dir)
+{
+    return has_type(dir, CGROUP_SUPER_MAGIC);
 }
 
 static bool is_named(const char *list, size_t length, const char *name)
@@ -83,6 +89,10 @@ int v1_find_base(const char *controller, const char *parent, const char *instanc
     _cleanup_free_ char *mount = xasprintf(MOUNTS "/%s", controller);
     _cleanup_free_ char *own = own_group(controller);
     const char *const groups[] = { parent, own, "/" };
+    if (!is_v1(mount) && has_type(MOUNTS, CGROUP2_SUPER_MAGIC)) {
+        (void)error_set(err, -ENOSYS, "the %s controller of cgroup v2 needs a cgroup for mgpu", controller);
+        return error_hint(err, "%s", v2_delegation());
+    }
     if (!is_v1(mount)) {
         (void)error_set(err, -ENOSYS, "this system has no %s controller for mgpu", controller);
         return error_hint(err, "boot with cgroup v2 only: systemd.unified_cgroup_hierarchy=1");

@@ -36,6 +36,15 @@ bool v2_has_controller(const char *dir, const char *controller)
     return limit_files_read(dir, "cgroup.controllers", list, sizeof(list)) && has_word(list, controller);
 }
 
+const char *v2_delegation(void)
+{
+    return geteuid() == 0
+               ? "let mgpud create cgroups in /sys/fs/cgroup: start it outside of this container, or the "
+                 "container with that directory writable"
+               : "run mgpud as root, or give this user a delegated cgroup (systemd: loginctl "
+                 "enable-linger, then start mgpud again)";
+}
+
 static int refuse(const char *dir, const char *controller, int r, struct error *err)
 {
     (void)error_set_errno(err, r, "%s cannot enable the %s controller for its children", dir, controller);

@@ -14,6 +14,9 @@ bool v2_has_processes(const char *dir);
 /* Whether this directory has the controller, and could enable it for its children. */
 bool v2_has_controller(const char *dir, const char *controller);
 
+/* What whoever runs mgpud can do so that it has a cgroup: a hint for an error. */
+const char *v2_delegation(void);
+
 /* Enables the controller for the children of `instance`, and before that for `instance` in its parent, unless
  * it is enabled already. Only these two are ever changed. */
 int v2_enable(const char *instance, const char *controller, struct error *err);
