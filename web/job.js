@@ -26,7 +26,7 @@ function facts(job) {
     job.cpus || job.memory ? ['Host', [job.cpus && plural(job.cpus, 'CPU'), job.memory && bytes(job.memory)].filter(Boolean).join(', ')] : null,
     ['Submitted', time(job.submitted_at)],
     job.started_at ? ['Started', h('span', null, time(job.started_at), ` after ${duration(job.wait_seconds)}`)] : null,
-    job.ended_at ? ['Ended', h('span', null, time(job.ended_at), ` after ${duration(job.run_seconds)}`)] : null,
+    job.ended_at ? ['Ended', h('span', null, time(job.ended_at), job.started_at ? ` after ${duration(job.run_seconds)}` : '')] : null,
     job.time_limit ? ['Time limit', duration(job.time_limit)] : ['Time limit', 'none'],
     ['Priority', String(job.priority)],
     job.after ? ['After', job.after] : null,
@@ -47,6 +47,8 @@ function facts(job) {
     job.message ? ['Message', h('span', { class: job.state === 'failed' ? 'bad' : '' }, job.message)] : null,
     job.cwd ? ['Directory', h('code', null, job.cwd)] : null,
     job.log ? ['Output file', h('code', null, job.log)] : null,
+    job.error ? ['Standard error', h('code', null, job.error)] : null,
+    job.log && job.split_log ? ['Standard error', h('code', null, `${job.log}.err`)] : null,
   ].filter(Boolean);
 }
 
@@ -114,8 +116,8 @@ const average = (usage) => `busy ${percent(usage.utilization)} of the time on av
 function postMortem(job) {
   const usage = job.usage;
   const sentences = [
-    job.started_at ? `It waited ${duration(job.wait_seconds)}, then ran for ${duration(job.run_seconds)} on ${grantText(job)}.` : `It waited ${duration(job.wait_seconds)} and never ran.`,
-    `It ended at ${moment(job.ended_at)}: ${outcome(job)}${job.message ? ` (${job.message})` : ''}.`,
+    elementsOf(job) ? `Of its ${plural(job.elements.all, 'element')}, ${elementsOf(job)}.` : job.started_at ? `It waited ${duration(job.wait_seconds)}, then ran for ${duration(job.run_seconds)} on ${grantText(job)}.` : `It waited ${duration(job.wait_seconds)} and never ran.`,
+    `It ended at ${moment(job.ended_at)}${elementsOf(job) ? '' : `: ${outcome(job)}`}${job.message ? ` (${job.message})` : ''}.`,
     usage?.fault ? `The driver reported: ${usage.fault}.` : null,
     isKnown(usage?.utilization) ? `Its GPUs were ${average(usage)}.` : null,
     usage?.idle_gpu_seconds >= 1 ? `GPU time allocated but not used: ${duration(usage.idle_gpu_seconds)}.` : null,
@@ -127,13 +129,23 @@ function postMortem(job) {
 const eventText = (event) => [event.message, event.ended_by, event.exit_code ? `exit ${event.exit_code}` : null, event.reason, event.user ? `by ${event.user}` : null, event.cause,
   event.granted?.length ? `GPUs ${event.granted.map((gpu) => `${gpu.node ?? event.node}:${gpu.index}`).join(', ')}` : null].filter(Boolean).join(', ');
 
-/** Of an event of an array that is about one of its elements. */
-const elementLink = (job, event) => (event.element ? [h('a', { href: `#/job/${event.element}` }, `${job.id}.${event.array_index}`), ' '] : null);
+/** The elements of an array that are jobs of their own, in their order, each a link to its page. */
+function elementPanel(job) {
+  const ends = new Map();
+  for (const event of job.events ?? []) if (event.element) ends.set(event.array_index, event); // the last one is its end
+  if (!ends.size) return [];
+  const link = ([index, event]) => {
+    const name = `${job.id}.${index}`, isEnded = event.type === 'member', isGood = isEnded && event.ended_by === 'exit' && !event.exit_code;
+    const end = !isEnded ? '' : isGood ? ' ✓' : event.ended_by === 'exit' ? ` exit ${event.exit_code}` : ` ${event.ended_by.replaceAll('_', ' ')}`;
+    return h('li', null, h('a', { href: `#/job/${event.element}` }, name), h('span', { class: isEnded && !isGood ? 'bad' : 'quiet' }, end));
+  };
+  return section('Elements', h('ul', { class: 'elements' }, [...ends].sort((a, b) => a[0] - b[0]).map(link)));
+}
 
 function eventList(job) {
   return section('Events', scrollArea('Events of this job', h('table', { class: 'events' }, h('caption', { class: 'unseen' }, 'Events of this job'), h('thead', null, h('tr', null, [['Time', 'num'], ['Event', ''], ['Details', '']].map(([name, kind]) => h('th', { scope: 'col', class: kind }, name)))), h('tbody', null,
-    (job.events ?? []).map((event) => h('tr', null, h('td', { class: 'num' }, h('time', { datetime: event.at, title: fullMoment(event.at) }, exactTime(event.at))),
-      h('th', { scope: 'row' }, event.type), h('td', null, elementLink(job, event), eventText(event))))))));
+    (job.events ?? []).filter((event) => !event.element).map((event) => h('tr', null, h('td', { class: 'num' }, h('time', { datetime: event.at, title: fullMoment(event.at) }, exactTime(event.at))),
+      h('th', { scope: 'row' }, event.type), h('td', null, eventText(event))))))));
 }
 
 function commandText(job) {
@@ -141,9 +153,9 @@ function commandText(job) {
 }
 
 export function mount(root, number) {
-  const head = h('div', { class: 'jobhead' }), body = h('div', { class: 'two' }), logPlace = h('div'), chartPlace = h('div'), whyPlace = h('div'), eventPlace = h('div');
+  const head = h('div', { class: 'jobhead' }), body = h('div', { class: 'two' }), logPlace = h('div'), chartPlace = h('div'), whyPlace = h('div'), eventPlace = h('div'), elementPlace = h('div');
   const factPlace = h('div');
-  body.append(h('div', { class: 'wide' }, whyPlace, logPlace, chartPlace), h('div', { class: 'side' }, factPlace, eventPlace));
+  body.append(h('div', { class: 'wide' }, whyPlace, elementPlace, logPlace, chartPlace), h('div', { class: 'side' }, factPlace, eventPlace));
   root.append(head, body);
   let job = null, why = null, past = null, problem = null, logs = [], fetchedAt = 0, isBusy = false, isClosed = false;
 
@@ -192,6 +204,7 @@ export function mount(root, number) {
     redraw(factPlace, [job, state.who?.uid], () => [section('Request and use', h('dl', { class: 'facts' }, facts(job).map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))))), commandText(job)]);
     redraw(whyPlace, [why, isOpen(job) || job], () => (why ? whyPanel(job, why) : isOpen(job) ? [] : postMortem(job)));
     redraw(chartPlace, [past, job.state, job.events?.length, isOpen(job) ? null : job.usage?.timeline, chartPlace.clientWidth], () => charts(job, past, chartPlace.clientWidth));
+    redraw(elementPlace, job.events, () => elementPanel(job));
     redraw(eventPlace, job.events, () => eventList(job));
     drawLog();
   }

@@ -85,7 +85,7 @@ function updateCard(card, gpu, past) {
 
 function gpuCard(gpu) {
   const name = `${gpu.node}:${gpu.index}`;
-  const idle = gpu.idle_s >= 60 ? h('span', { class: gpu.wasted ? 'warn' : 'quiet' }, `idle ${duration(gpu.idle_s)}`) : null;
+  const idle = gpu.idle_s >= 60 ? h('span', { class: `idle ${gpu.wasted ? 'warn' : 'quiet'}` }, `idle ${duration(gpu.idle_s)}`) : null;
   return h('article', { class: `gpu gpu-${gpu.state} ${gpu.wasted ? 'wasted' : ''}`, 'aria-label': `GPU ${name}, ${shownState(gpu)}` },
     h('header', null, h('b', null, String(gpu.index)), h('span', { class: 'model', title: `${gpu.model}, ${gpu.uuid}` }, shortModel(gpu.model)), idle, stateBadge(shownState(gpu))),
     ownerOf(gpu),

@@ -46,12 +46,16 @@ CHECKS = {
 
 @pytest.fixture
 def everything(box, gate):
-    """A running job, a waiting one and an ended one: the views that show all kinds of things."""
+    """A running job, a waiting one, an ended one, one with two logs, and an array: the views that show all kinds of things."""
+    split = box.submit('-q', '--split-log', '-g', '0', '--', 'sh', '-c', 'echo words; echo why >&2; exit 1')
+    array = box.submit('-q', '-g', '0', '-a', '0-1', '--', 'sh', '-c', 'exit $MGPU_ARRAY_INDEX')
+    box.wait(split)
+    box.wait(array)
     ended = box.submit('-q', '-J', 'ended', '-g', '1', '--', 'sh', '-c', 'echo words; exit 1')
     box.wait(ended)
     running = box.submit('-q', '-J', 'running', '-g', '3', '-t', '1h', '--', *gate.command('echo more'))
     waiting = box.submit('-q', '-J', 'waiting', '-g', '2', '-t', '1h', '--', 'true')
-    yield (*VIEWS, f'job/{running}', f'job/{waiting}', f'job/{ended}')
+    yield (*VIEWS, f'job/{running}', f'job/{waiting}', f'job/{ended}', f'job/{split}', f'job/{array}')
     gate.open()
 
 

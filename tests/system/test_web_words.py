@@ -73,6 +73,20 @@ def test_a_job_whose_log_is_split_has_a_box_for_each_part(web, box):
     web.complaints()  # a range of an empty file
 
 
+def test_an_ended_array_names_its_elements_with_links_and_ends_instead_of_saying_that_it_never_ran(web, box):
+    job = box.submit('-q', '-g', '0', '-a', '0-2', '--', 'sh', '-c', 'exit $((MGPU_ARRAY_INDEX % 2))')
+    box.wait(job)
+    web.show(f'job/{job}')
+    web.until_text(f'{job}.1 exit 1', '[aria-label=Elements]')
+    assert web.text('[aria-label=Elements]').split() == ['Elements', f'{job}.0', '✓', f'{job}.1', 'exit', '1', f'{job}.2', '✓']
+    text = web.text()
+    assert 'Of its 3 elements, 2 done, 1 failed.' in text and 'never ran' not in text and 'after –' not in text, text
+    assert [row.text.split()[1] for row in web.all('.events tbody tr')] == ['submitted'], 'their events are on their pages'
+    web.all('.elements a')[1].click()
+    web.until_text('exit 1')
+    assert web.text('h1').startswith(f'{job}.1')
+
+
 def test_what_was_not_measured_is_left_out(web, box, gate):
     for options in (('-g', '0'), ('-g', '1')):
         job = box.submit('-q', *options, '-c', '1', '--', 'true')
