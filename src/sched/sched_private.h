@@ -324,6 +324,8 @@ void why_add_job(struct why_reason *reason, uint64_t job);
 void why_order(struct sched *sched, const struct sched_job *job, bool does_fit, struct why *why);
 /* For a list: appends the first job ahead and the rule by which it is, in numbers. */
 void why_add_rule(const struct sched *sched, const struct sched_job *job, char *text, size_t size);
+/* Adds to the reason "no room" that what jobs keep outside the ledger is what it lacks, if so. */
+void why_add_kept(const struct sched *sched, const struct sched_request *request, struct why_reason *reason);
 void why_list_ahead(const struct sched *sched, const struct forecast *forecast, uint64_t id, struct why *why);
 
 /* --- sched_ways.c: which running jobs to preempt for a blocked one --- */

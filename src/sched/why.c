@@ -409,6 +409,7 @@ static void explain_resources(const struct sched *sched, const struct queue_clas
     else
         (void)snprintf(reason->text, sizeof(reason->text), "requested %s; %u of %u %s free", asked,
             tally->free, tally->open, tally->free == 1 ? "is" : "are");
+    why_add_kept(sched, request, reason);
 }
 
 static bool could_use_node(const struct sched_request *request, const char *name)

@@ -133,11 +133,21 @@ static void text_gpus(const struct sched_request *request, char *text, size_t si
         request->model != NULL ? request->model : "", request->model != NULL ? ")" : "");
 }
 
+static void text_host(const struct sched_request *request, char *text, size_t size)
+{
+    char memory[32];
+    size_t length = text_cpus(request->cpu_milli, text, size);
+    if (request->memory == 0)
+        return;
+    format_size(request->memory, memory, sizeof(memory));
+    (void)snprintf(text + length, size - length, " and %s of host memory", memory);
+}
+
 void request_text(const struct sched_request *request, char *text, size_t size)
 {
     char gpus[96] = "", part[64] = "", memory[32];
     if (request->gpus == 0)
-        (void)text_cpus(request->cpu_milli, gpus, sizeof(gpus));
+        text_host(request, gpus, sizeof(gpus));
     else
         text_gpus(request, gpus, sizeof(gpus));
     const char *each = request->gpus > 1 ? " each" : "";

@@ -410,6 +410,45 @@ static void the_cheapest_change_is_told(void **state)
     why_clear(&why);
 }
 
+/* 1 CPU and 1 GiB of the node's 64 CPUs and memory are those of a job that runs without its GPU. */
+static void what_jobs_keep_that_started_early_is_named(void **state)
+{
+    struct scene *scene = *state;
+    struct cluster *cluster = sched_cluster(scene->sched);
+    struct why why;
+    cluster_keep(cluster, &cluster->nodes[0], 1000, 1ULL << 30);
+    struct sched_job_spec spec = scene_job(scene, 0, 60);
+    spec.key.request.cpu_milli = cluster->nodes[0].cpu_milli;
+    uint64_t job = scene_submit(scene, &spec);
+    why_explain(scene->sched, scene->now_ms, job, NULL, &why);
+    const char *text = reason_of(scene, job, WHY_RESOURCES, &why)->text;
+    assert_non_null(
+        strstr(text, "no node has that much free; jobs that started before their GPUs were free keep "
+                     "1 CPU and 1 GiB on n0 until they end"));
+    assert_int_equal(why.reasons[0].until_ms, TIME_NEVER);
+    why_clear(&why);
+    cluster_keep(cluster, &cluster->nodes[0], 0, 0);
+}
+
+/* A job of its own has the rest, too: the early one alone does not explain it. */
+static void what_they_keep_is_not_named_when_something_else_is_missing(void **state)
+{
+    struct scene *scene = *state;
+    struct cluster *cluster = sched_cluster(scene->sched);
+    struct why why;
+    struct sched_job_spec spec = scene_job(scene, 0, 60);
+    spec.key.request.cpu_milli = 2000;
+    scene_submit(scene, &spec);
+    cluster_keep(cluster, &cluster->nodes[0], 1000, 1ULL << 30);
+    spec = scene_job(scene, 0, 60);
+    spec.key.request.cpu_milli = cluster->nodes[0].cpu_milli;
+    uint64_t job = scene_submit(scene, &spec);
+    why_explain(scene->sched, scene->now_ms, job, NULL, &why);
+    assert_null(strstr(reason_of(scene, job, WHY_RESOURCES, &why)->text, "started before"));
+    why_clear(&why);
+    cluster_keep(cluster, &cluster->nodes[0], 0, 0);
+}
+
 static void a_job_that_does_not_exist_yet_can_be_asked_about(void **state)
 {
     struct scene *scene = *state;
@@ -641,6 +680,8 @@ int main(void)
         CASE(a_begin_time_is_the_likely_start),
         CASE(the_cheapest_change_is_told),
         CASE(a_job_that_does_not_exist_yet_can_be_asked_about),
+        CASE(what_jobs_keep_that_started_early_is_named),
+        CASE(what_they_keep_is_not_named_when_something_else_is_missing),
         CASE(a_reservation_that_nobody_uses_is_forecast_to_be_returned_but_not_for_certain),
         CASE(a_reservation_whose_user_waits_is_forecast_to_be_used_to_its_end),
         CASE(a_job_that_a_limit_keeps_out_of_the_queue_has_no_position),
