@@ -201,7 +201,10 @@ TEXT(expected)
 
 TEXT(ended)
 {
-    int64_t ended = moment(job, "ended_at"), started = moment(job, "started_at");
+    /* The limit of a job that starts early begins when it has its GPUs. */
+    bool is_early = field_is(job, "park", "early");
+    int64_t ended = moment(job, "ended_at"), granted = moment(job, "gpus_at");
+    int64_t started = granted != 0 ? granted : is_early ? 0 : moment(job, "started_at");
     int64_t limit = (int64_t)(field_number(job, "time_limit", 0) * MILLI);
     (void)now_ms;
     return slurm_time_shown(ended != 0 ? ended : started != 0 && limit != 0 ? started + limit : 0, "N/A");

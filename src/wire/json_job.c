@@ -285,7 +285,8 @@ static json_t *make_wait_seconds(const struct json_job_view *view)
 static json_t *make_run_seconds(const struct json_job_view *view)
 {
     const struct job *job = view->job;
-    int64_t ms = is_over(job) ? job_run(job)->run_ms : view->now_ms - job->started_ms;
+    int64_t early_ms = job_early_ms(job, view->now_ms); // that is no run time: its limit begins afterwards
+    int64_t ms = is_over(job) ? job_run(job)->run_ms : view->now_ms - job->started_ms - early_ms;
     return job->started_ms == 0 ? json_null() : json_text_seconds(ms);
 }
 
@@ -493,7 +494,9 @@ static const struct {
     { { "started_at", "string|null", "start of the command" }, make_started_at },
     { { "ended_at", "string|null", "end of the job" }, make_ended_at },
     { { "wait_seconds", "number", "from submit to start, so far" }, make_wait_seconds },
-    { { "run_seconds", "number|null", "from start to end, so far" }, make_run_seconds },
+    { { "run_seconds", "number|null",
+          "from start to end, so far; of an early start, from when it had its GPUs" },
+        make_run_seconds },
     { { "exit_code", "integer|null", "exit status, or 128 + signal" }, make_exit_code },
     { { "signal", "integer|null", "the signal that ended it" }, make_signal },
     { { "ended_by", "string|null",

@@ -170,14 +170,34 @@ def test_it_says_how_much_gpu_time_was_saved(stage, gate, nodes):  # noqa: F811
     assert 1 <= ended['saved_seconds'] < ended['early_seconds'] - 0.9, ended
 
 
+def test_what_is_left_of_its_time_limit_is_all_of_it(stage, gate, nodes, tmp_path):  # noqa: F811
+    instance, _ = stage
+    last = harness.Gate(str(tmp_path))
+    job = instance.post_job(command(nodes, LOOK, f'open({last.path!r}).readline()'), gpus=1, early=True, time_limit='1h')
+    starts_early(instance, job)
+    harness.until(lambda: instance.job(job)['early_seconds'] > 1.5, 'no time passes')
+    assert instance.job(job)['run_seconds'] < 0.5
+    assert instance.mgpu('ps', '-o', 'left', '-H', str(job), check=True).out.split() == ['1h00m']
+    gate.open()
+    harness.until(lambda: instance.job(job)['park'] is None, 'it does not get its GPU')
+    assert instance.job(job)['run_seconds'] < instance.job(job)['early_seconds']
+    last.open()
+    assert instance.wait(job)['state'] == 'done'
+    last.close()
+
+
 def test_it_is_shown_as_starting_early(stage, gate, nodes):  # noqa: F811
     instance, _ = stage
+    instance.wait(instance.post_job(['true'], gpus=0))
     job = instance.submit('--early', '-g', '1', '--', *command(nodes, LOOK))
     starts_early(instance, job)
     assert 'starting early' in instance.mgpu('ps', check=True).out
     assert 'starting early on' in instance.mgpu('why', job, check=True).out
     shown = instance.mgpu('show', job, check=True).out
     assert 'on the CPU since' in shown, shown
+    listed = instance.mgpu('top', '--once', '--size', '110x24', check=True).out.splitlines()
+    order = [line for line in listed if 'running' in line or 'starting early' in line or 'done' in line]
+    assert ['running' in line for line in order] == [True, False, False] and 'done' in order[2], listed
     gate.open()
     instance.wait(job)
     shown = instance.mgpu('show', job, check=True).out

@@ -55,15 +55,16 @@ static void draw_label(
         (void)canvas_printf(&top->canvas, y, chart->area.x + from, room, LOOK_TITLE, "%s %s", id, user);
 }
 
-/* The end by the time limit, which does not pass while the job is parked; without one, the end of the chart.
- */
+/* The end by the time limit, which does not pass while the job is parked or has not had its GPUs; without
+ * one, the end of the chart. */
 static int64_t limit_of(const struct chart *chart, const json_t *job, int64_t start_ms)
 {
-    double limit_s = field_number(job, "time_limit_s", 0), parked_s;
+    double limit_s = field_number(job, "time_limit_s", 0), parked_s, early_s;
     bool was_parked = field_measured(job, "parked_seconds", &parked_s);
+    bool was_early = field_measured(job, "early_seconds", &early_s);
     if (limit_s <= 0)
         return chart->to_ms;
-    return start_ms + (int64_t)((limit_s + (was_parked ? parked_s : 0)) * 1000);
+    return start_ms + (int64_t)((limit_s + (was_parked ? parked_s : 0) + (was_early ? early_s : 0)) * 1000);
 }
 
 /* From `from_ms` to the expected end of the job, and thin from there to its limit, or on and on. Returns the

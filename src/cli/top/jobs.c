@@ -175,8 +175,10 @@ void top_job_tick(json_t *job, int64_t now_ms)
 {
     if (job_is_done(job))
         return;
+    if (field_is(job, "park", "early"))
+        return; // its time has not begun
     if (field_is_known(job, "started_at"))
-        set_since(job, "run_seconds", "started_at", now_ms);
+        set_since(job, "run_seconds", field_is_known(job, "gpus_at") ? "gpus_at" : "started_at", now_ms);
     else
         set_since(job, "wait_seconds", "submitted_at", now_ms);
 }

@@ -33,11 +33,13 @@ static struct value by_name(const json_t *job)
     return (struct value){ .text = field_text(job, "name") };
 }
 
-/* Running jobs, then waiting ones, then ended ones. */
+/* Running jobs and those that are parked, then those that begin or end, then waiting ones, then ended ones.
+ */
 static struct value by_state(const json_t *job)
 {
-    static const char *const states[] = { "running", "suspended", "stopping", "starting", "queued", "held" };
-    static const int ranks[] = { 0, 0, 1, 1, 2, 3 };
+    static const char *const states[] = { "running", "suspended", "parking", "parked", "unparking",
+        "stopping", "starting", "starting early", "queued", "held" };
+    static const int ranks[] = { 0, 0, 0, 0, 0, 1, 1, 1, 2, 3 };
     const char *state = job_state_shown(job);
     for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++)
         if (strcmp(state, states[i]) == 0)

@@ -49,6 +49,28 @@ static void what_runs_comes_first_then_the_queue_then_the_latest_ends(void **sta
     check("state,turn", "5432671");
 }
 
+/* What holds GPUs, or has held them; what begins; what waits; what is over. */
+static void every_state_that_is_shown_has_its_place(void **state)
+{
+    static const char *const rows[] = {
+        "{\"id\": 1, \"state\": \"done\"}",
+        "{\"id\": 2, \"state\": \"queued\"}",
+        "{\"id\": 3, \"state\": \"running\", \"park\": \"early\"}",
+        "{\"id\": 4, \"state\": \"running\", \"park\": \"parked\"}",
+    };
+    struct order order = { 0 };
+    json_t *jobs[4];
+    (void)state;
+    assert_int_equal(order_parse("state,id", &order, NULL), 0);
+    for (size_t i = 0; i < 4; i++)
+        assert_non_null(jobs[i] = json_loads(rows[i], 0, NULL));
+    order_sort(&order, jobs, 4);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(field_integer(jobs[i], "id", 0), 4 - i);
+        json_decref(jobs[i]);
+    }
+}
+
 static void a_minus_turns_one_key_round(void **state)
 {
     (void)state;
@@ -91,6 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_runs_comes_first_then_the_queue_then_the_latest_ends),
+        cmocka_unit_test(every_state_that_is_shown_has_its_place),
         cmocka_unit_test(a_minus_turns_one_key_round),
         cmocka_unit_test(text_is_sorted_without_case_and_jobs_without_a_place_are_last),
         cmocka_unit_test(a_chosen_key_goes_before_the_old_one),
