@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sbatch: submits a script. The script's options are overridden by SBATCH_ variables, and those by the
- * command line. */
+/* sbatch: submits a script. The script's options, in which #BSUB and #PBS lines follow those of Slurm, are
+ * overridden by SBATCH_ variables, and those by the command line. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
 #include "cli/show/job_end.h"
+#include "compat/slurm/foreign_lines.h"
 #include "compat/slurm/script.h"
 #include "compat/slurm/send.h"
 #include "compat/slurm/slurm.h"
@@ -19,6 +20,12 @@
 #include "cli/submit/slurm_lines.h"
 #include "cli/term/field.h"
 #include "job/spec.h"
+
+static bool ignores_by_variable(void)
+{
+    const char *text = getenv("SBATCH_IGNORE_PBS");
+    return text != NULL && strcmp(text, "0") != 0;
+}
 
 static int read_options(const struct slurm_program *program, int argc, char **argv, struct slurm_job *job,
     struct slurm_script *script, int *ret_first, struct error *err)
@@ -39,10 +46,13 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
         r = slurm_script_read(script, *ret_first < argc ? argv[*ret_first] : NULL, err);
     if (r == 0 && first_look.insert != NULL)
         r = slurm_script_insert(script, first_look.insert, err);
+    bool is_ignored = first_look.ignores_foreign || ignores_by_variable();
     slurm_job_clear(&first_look);
     reading.target = job;
     if (r == 0)
         r = slurm_lines_read(script->text, script->name, &reading, &job->kept, err);
+    if (r == 0 && !is_ignored && !job->ignores_foreign)
+        r = foreign_lines_read(script->text, &reading, &job->kept, err);
     if (r == 0)
         r = slurm_options_from_environment(&reading, "SBATCH", err);
     if (r == 0)

@@ -16,6 +16,7 @@
 #include "compat/slurm/sacct_columns.h"
 #include "compat/slurm/scontrol_show.h"
 #include "compat/slurm/steps.h"
+#include "cli/submit/slurm_values.h"
 #include "cli/term/field.h"
 #include "job/slurm.h"
 
@@ -129,9 +130,10 @@ TEXT(nodes)
 TEXT(temporary)
 {
     const char *size = slurm_job_note(job, "tmp");
-    bool has_unit = size != NULL && size[strspn(size, "0123456789")] != '\0';
+    uint64_t bytes = 0;
     (void)now_ms;
-    return size == NULL ? xstrdup("0") : xasprintf("%.20s%s", size, has_unit ? "" : "M");
+    bool is_size = size != NULL && slurm_parse_memory("tmp", size, &bytes, NULL) == 0;
+    return slurm_memory_text(is_size ? (int64_t)bytes : 0);
 }
 
 TEXT(contiguous)

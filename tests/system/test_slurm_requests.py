@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What sbatch, srun and salloc refuse because it contradicts itself, and what a job that waits shows."""
 
+import datetime
 import os
 import re
 
@@ -87,3 +88,31 @@ def test_a_script_on_several_nodes_writes_one_file(two, place):
     job = cluster.wrap('srun true; echo done', '-N', 2, '-e', 'err')
     assert cluster.finish(job)['state'] == 'done'
     assert sorted(name for name in os.listdir(place) if name != 'bin') == ['err', f'slurm-{job}.out']
+
+
+@pytest.mark.parametrize('lines, expected', [
+    ('#PBS -l nodes=1:ppn=2,mem=1gb,walltime=5:00 -N nm', 'JobName=nm TimeLimit=00:05:00 NumTasks=2 MinMemoryNode=1G'),
+    ('#PBS -l select=1:ncpus=2:mpiprocs=1 -l walltime=5', 'TimeLimit=00:05:00 NtasksPerN:B:S:C=1:0:*:*'),
+    ('#BSUB -n 2,3 -W 5 -x -J nm -M4096', 'JobName=nm TimeLimit=00:05:00 NumTasks=3 OverSubscribe=NO MinMemoryCPU=4M'),
+    ('#BSUB -J nm\n#PBS -N other', 'JobName=nm'),
+    ('#SBATCH -J mine --ignore-pbs\n#PBS -N other', 'JobName=mine')])
+def test_lines_of_other_schedulers_are_options_of_sbatch(cluster, lines, expected):
+    job = cluster.submit('-H', cluster.script(f'#!/bin/bash\n{lines}\ntrue\n'))
+    shown = cluster.out('scontrol', '-o', 'show', 'job', job).split(' ')
+    assert set(expected.split()) <= set(shown), shown
+
+
+@pytest.mark.parametrize('line, sentence', [
+    ('#PBS -X', 'Unrecognized command line parameter ?'), ('#PBS word', 'Invalid argument: word'),
+    ('#BSUB -n 2,', "#BSUB -n format not correct given: '2,'")])
+def test_lines_of_other_schedulers_that_are_wrong_are_refused(cluster, line, sentence):
+    done = cluster.run('sbatch', '-H', cluster.script(f'#!/bin/bash\n{line}\ntrue\n'))
+    assert done.code != 0 and done.out == '' and f'sbatch: error: {sentence}\n' in done.err, done
+
+
+@pytest.mark.parametrize('options, left_s', [(['-t', '10'], 600), (['-t', '10', '--time-min', '2'], 120), ([], 60)])
+def test_a_job_starts_only_while_its_deadline_leaves_it_time(cluster, options, left_s):
+    job = cluster.submit('-H', '-o', '/dev/null', '--deadline=2036-01-02T03:04:05', *options, '--wrap', 'true', env={'TZ': 'UTC'})
+    latest = datetime.datetime(2036, 1, 2, 3, 4, 5) - datetime.timedelta(seconds=left_s)
+    assert cluster.box.job(job)['deadline'].startswith(latest.isoformat()), cluster.box.job(job)['deadline']
+    assert 'Deadline=2036-01-02T03:04:05 ' in cluster.out('scontrol', '-o', 'show', 'job', job, env={'TZ': 'UTC'})

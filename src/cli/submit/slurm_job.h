@@ -32,6 +32,7 @@ struct slurm_job {
     const char *insert; // --bbf: a file for the start of the script; NULL: none
     char *mail_on;
     struct strings defined; // NAME=VALUE of the options of the command line, for --verbose
+    bool ignores_foreign;   // #PBS and #BSUB lines of a script
     bool is_parsable, is_waited, is_tested, is_quiet, is_verbose;
     /* Of srun. */
     bool is_labelled, is_killed_on_exit, is_on_terminal, is_overlapping, is_exact, is_exclusive,

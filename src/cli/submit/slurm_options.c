@@ -125,7 +125,7 @@ const struct slurm_option slurm_submit_options[] = {
         "GPUs on each socket, of which there are --sockets-per-node"),
     ACCEPTED("gres-flags", 0, "kind", ANY, "GRES_FLAGS", "how GPUs and CPUs belong together"),
     ACCEPTED("hint", 0, "kind", ANY, "HINT", "how CPUs are used"),
-    ACCEPTED("ignore-pbs", 0, NULL, S, "IGNORE_PBS", "no #PBS lines"),
+    DONE("ignore-pbs", 0, NULL, S, slurm_set_flag, "IGNORE_PBS", "ignore #PBS and #BSUB lines"),
     ACCEPTED("interactive", 0, NULL, R, NULL, "the shell of salloc"),
     DONE("kill-command", 'K', "[signal]", A, slurm_set_kill_command, "KILL_CMD",
         "signal for the command when the job ends first (HUP for a shell, TERM)"),

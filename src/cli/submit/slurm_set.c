@@ -386,7 +386,7 @@ SETTER(flag)
         { "overlap", &job->is_overlapping }, { "exact", &job->is_exact },
         { "no-shell", &job->is_without_shell }, { "disable-status", &job->is_status_off },
         { "quit-on-interrupt", &job->is_status_off }, { "preserve-env", &job->keeps_counts },
-        { "multi-prog", &job->has_multiple_programs } };
+        { "multi-prog", &job->has_multiple_programs }, { "ignore-pbs", &job->ignores_foreign } };
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         if (strcmp(option->name, flags[i].name) == 0)
             *flags[i].flag = value == NULL || strcmp(value, "0") != 0; // of a variable
