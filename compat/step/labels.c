@@ -2,11 +2,11 @@
 #include "compat/step/labels.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/memory.h"
 
 #define READ_SIZE      16384
@@ -20,7 +20,8 @@ static struct buffer *held_of(const struct labels *labels, uint32_t task, int st
 
 void labels_init(struct labels *labels, const struct step *step)
 {
-    *labels = (struct labels){ .is_on = step->job->is_labelled, .count = step->count, .width = 1 };
+    *labels =
+        (struct labels){ .step = step, .is_on = step->job->is_labelled, .count = step->count, .width = 1 };
     labels->lines = xcalloc(((size_t)step->count + 1) * LABEL_STREAMS, sizeof(*labels->lines));
     for (uint32_t n = step->count - 1; n >= 10; n /= 10)
         labels->width++;
@@ -41,21 +42,22 @@ bool labels_fill(const struct labels *labels, const struct step *step, struct po
 static void print_lines(struct labels *labels, uint32_t task, int stream, bool is_over)
 {
     struct buffer *held = held_of(labels, task, stream);
-    FILE *out = stream == 0 ? stdout : stderr;
+    _cleanup_buffer_ struct buffer out = { 0 };
+    int file = labels->step->tasks[task].files[stream];
     const char *text = (const char *)held->bytes;
     size_t begin = 0;
-    for (size_t i = 0; i < held->length; i++)
-        if (text[i] == '\n') {
-            (void)fprintf(out, "%*u: %.*s\n", labels->width, task, (int)(i - begin), text + begin);
-            begin = i + 1;
-        }
-    if ((is_over || held->length - begin > LINE_MAX_BYTES) && begin < held->length) {
-        (void)fprintf(out, "%*u: %.*s\n", labels->width, task, (int)(held->length - begin), text + begin);
-        begin = held->length;
+    for (size_t i = 0; i < held->length; i++) {
+        bool is_last = i + 1 == held->length && (is_over || held->length - begin > LINE_MAX_BYTES);
+        if (text[i] != '\n' && !is_last)
+            continue;
+        buffer_printf(&out, "%*u: ", labels->width, task);
+        buffer_append(&out, text + begin, i - begin + (text[i] != '\n'));
+        buffer_append(&out, "\n", 1);
+        begin = i + 1;
     }
-    (void)fflush(out);
     if (begin == 0)
         return;
+    (void)write_all(file >= 0 ? file : STDOUT_FILENO + stream, out.bytes, out.length);
     memmove(held->bytes, held->bytes + begin, held->length - begin);
     held->length -= begin;
 }

@@ -11,6 +11,7 @@
 #define LABEL_STREAMS 2 // standard output and standard error of a task
 
 struct labels {
+    const struct step *step;
     bool is_on;           // lines are labelled
     struct buffer *lines; // incomplete lines of each task, one of each stream
     uint32_t count;       // of the tasks
@@ -23,7 +24,7 @@ void labels_init(struct labels *labels, const struct step *step);
  * still write. */
 bool labels_fill(const struct labels *labels, const struct step *step, struct pollfd *sources);
 
-/* Prints the lines that are complete. */
+/* Prints the lines that are complete, into the file of the task if it has one. */
 void labels_serve(struct labels *labels, struct step *step, const struct pollfd *sources);
 
 /* Output of a task that came otherwise; `stream` 0: standard output, 1: standard error. */

@@ -94,6 +94,3 @@ uint32_t step_count_out_of_memory(const struct step *step);
 
 /* A task has ended. */
 void step_task_end(struct step *step, struct step_task *task, int status);
-
-/* A file that the step writes for a task, or -1 with errno. `pattern` is that of --output or --error. */
-int step_open_output(const struct step *step, const struct step_task *task, const char *pattern);

@@ -18,6 +18,7 @@
 #include "cli/term/field.h"
 #include "cli/follow/session.h"
 #include "compat/step/step_input.h"
+#include "compat/step/step_start.h"
 #include "compat/stepd/stepd.h"
 
 #define READ_SIZE    65536
@@ -182,29 +183,13 @@ static void put_task(struct step_peer *peer, const struct step *step, const stru
     frame_put_words(&peer->out, FRAME_TASK, task->id, &words);
 }
 
-/* Files of srun's own node, as its standard output is. */
-static int open_files(const struct step *step, struct step_task *task, struct error *err)
-{
-    const char *output = step->job->output, *error = step->job->error;
-    const char *patterns[] = { output, error != NULL ? error : output };
-    for (size_t i = 0; i < 2; i++) {
-        if (patterns[i] == NULL || strcmp(patterns[i], "all") == 0)
-            continue;
-        task->files[i] = i == 1 && error == NULL ? fcntl(task->files[0], F_DUPFD_CLOEXEC, 0)
-                                                 : step_open_output(step, task, patterns[i]);
-        if (task->files[i] < 0)
-            return error_set_errno(err, -errno, "Could not open file %.200s", patterns[i]);
-    }
-    return 0;
-}
-
 int step_peer_start(struct step *step, uint32_t node, const sigset_t *mask, struct error *err)
 {
     struct step_peer *peer = &step->peers[node];
     int fds[2], r = 0;
     for (uint32_t i = 0; r == 0 && i < step->count; i++)
         if (step->tasks[i].node == node)
-            r = open_files(step, &step->tasks[i], err);
+            r = step_open_files(step, &step->tasks[i], err);
     if (r < 0)
         return r;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
@@ -241,10 +226,10 @@ int step_peer_start(struct step *step, uint32_t node, const sigset_t *mask, stru
 static void print_output(struct step_task *task, const struct frame *frame, struct labels *labels)
 {
     int stream = frame->type == FRAME_ERRORS;
-    if (task->files[stream] >= 0)
-        (void)write_all(task->files[stream], frame->bytes, frame->length);
-    else if (labels->is_on)
+    if (labels->is_on)
         labels_add(labels, task->id, stream, frame->bytes, frame->length);
+    else if (task->files[stream] >= 0)
+        (void)write_all(task->files[stream], frame->bytes, frame->length);
     else
         (void)write_all(stream ? STDERR_FILENO : STDOUT_FILENO, frame->bytes, frame->length);
 }

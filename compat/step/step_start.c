@@ -31,7 +31,7 @@ static bool is_silent(const struct step_task *task, const char *pattern)
     return strcmp(pattern, "none") == 0 || (is_number && strtoul(pattern, NULL, 10) != task->id);
 }
 
-int step_open_output(const struct step *step, const struct step_task *task, const char *pattern)
+static int open_output(const struct step *step, const struct step_task *task, const char *pattern)
 {
     const struct slurm_job *job = step->job;
     bool is_appended = job->open_mode != NULL && strcmp(job->open_mode, "append") == 0;
@@ -49,11 +49,26 @@ static bool is_file(const struct step_task *task, const char *pattern)
     return strcmp(pattern, "all") != 0 && (!is_number || is_silent(task, pattern));
 }
 
+int step_open_files(const struct step *step, struct step_task *task, struct error *err)
+{
+    const char *output = step->job->output, *error = step->job->error;
+    const char *patterns[] = { output, error != NULL ? error : output };
+    for (size_t i = 0; i < LABEL_STREAMS; i++) {
+        if (patterns[i] == NULL || !is_file(task, patterns[i]))
+            continue;
+        task->files[i] = i == 1 && error == NULL ? fcntl(task->files[0], F_DUPFD_CLOEXEC, 0)
+                                                 : open_output(step, task, patterns[i]);
+        if (task->files[i] < 0)
+            return error_set_errno(err, -errno, "Could not open file %.200s", patterns[i]);
+    }
+    return 0;
+}
+
 static void redirect(const struct step *step, const struct step_task *task, const char *pattern, int target)
 {
     if (pattern == NULL || !is_file(task, pattern))
         return;
-    int fd = step_open_output(step, task, pattern);
+    int fd = open_output(step, task, pattern);
     if (fd < 0 || dup2(fd, target) < 0)
         give_up("Could not open file", pattern);
 }
@@ -73,11 +88,13 @@ static void redirect_input(const struct step *step, const struct step_task *task
 static void redirect_all(const struct step *step, const struct step_task *task, int input_fd)
 {
     const struct slurm_job *job = step->job;
+    redirect_input(step, task, input_fd);
+    if (job->is_labelled) // srun writes the files
+        return;
     redirect(step, task, job->output, STDOUT_FILENO);
     redirect(step, task, job->error, STDERR_FILENO);
     if (job->error == NULL && job->output != NULL && is_file(task, job->output))
         (void)dup2(STDOUT_FILENO, STDERR_FILENO);
-    redirect_input(step, task, input_fd);
 }
 
 static _Noreturn void run_here(
@@ -163,7 +180,10 @@ int step_start(struct step *step, struct step_task *task, const sigset_t *mask, 
     _cleanup_strings_ struct strings variables = { 0 };
     int output[LABEL_STREAMS][2] = { { -1, -1 }, { -1, -1 } }, input[2] = { -1, -1 };
     step_environment(step, task, &variables);
-    int r = open_pipes(step, task, output, input);
+    int r = step->job->is_labelled ? step_open_files(step, task, err) : 0;
+    if (r < 0)
+        return r;
+    r = open_pipes(step, task, output, input);
     if (r < 0)
         return error_set_errno(err, r, "cannot create a pipe");
     (void)fflush(NULL);
