@@ -86,24 +86,26 @@ const struct slurm_option slurm_scancel_options[] = {
     { 0 },
 };
 
-/* --verbose: what is done to which job. */
-static void announce(const struct scancel *scancel, const char *path)
+/* --verbose: what is done to which job, or step of it. */
+static void announce(const struct scancel *scancel, const char *path, const char *step)
 {
-    if (scancel->is_verbose && scancel->signal == NULL)
-        (void)fprintf(stderr, "scancel: Terminating job %s\n", path);
-    else if (scancel->is_verbose)
-        (void)fprintf(stderr, "scancel: Signal %d to %s%s %s\n", signal_find(scancel->signal),
-            scancel->is_full    ? "full "
-            : scancel->is_batch ? "batch "
-                                : "",
-            "job", path);
+    const char *what = step != NULL ? "step" : "job", *dot = step != NULL ? "." : "";
+    const char *to = scancel->is_full ? "full " : scancel->is_batch ? "batch " : "";
+    step = step != NULL ? step : "";
+    if (!scancel->is_verbose)
+        return;
+    if (scancel->signal == NULL || signal_find(scancel->signal) == SIGKILL)
+        (void)fprintf(stderr, "scancel: Terminating %s %s%s%s\n", what, path, dot, step);
+    else
+        (void)fprintf(stderr, "scancel: Signal %d to %s%s %s%s%s\n", signal_find(scancel->signal), to, what,
+            path, dot, step);
 }
 
 /* Jobs that have ended, or that never were, are as they should be; a signal needs a job. */
 static int end_one(struct client *client, const struct scancel *scancel, const char *path, struct error *err)
 {
     _cleanup_json_ json_t *body = json_object();
-    announce(scancel, path);
+    announce(scancel, path, NULL);
     bool is_signal = scancel->signal != NULL && strcmp(scancel->signal, "KILL") != 0 &&
                      strcmp(scancel->signal, "SIGKILL") != 0 && strcmp(scancel->signal, "9") != 0;
     const char *action = is_signal ? "signal" : "cancel";
@@ -132,6 +134,7 @@ static int end_step(struct client *client, const struct scancel *scancel, const 
 {
     _cleanup_json_ json_t *body = json_object();
     _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/steps/signal", path);
+    announce(scancel, path, id->step);
     (void)json_object_set_new(body, "step", json_integer(strtoll(id->step, NULL, 10)));
     if (scancel->signal != NULL)
         (void)json_object_set_new(body, "signal",
@@ -158,9 +161,9 @@ static int complain(const struct slurm_program *program, const struct scancel *s
     return err->code == -ENOENT && scancel->signal == NULL && !scancel->is_batch ? 0 : 1;
 }
 
-/* With --interactive; `job` may be NULL: it is asked for. */
+/* With --interactive; `step` is NULL for the whole job. `job` may be NULL: it is asked for. */
 static bool is_confirmed(struct client *client, const struct scancel *scancel, const char *path,
-    const json_t *job, struct error *err)
+    const char *step, const json_t *job, struct error *err)
 {
     _cleanup_json_ json_t *found = NULL;
     char answer[16] = "";
@@ -177,7 +180,8 @@ static bool is_confirmed(struct client *client, const struct scancel *scancel, c
         return false;
     }
     _cleanup_free_ char *partition = slurm_text_partition(job, 0), *name = slurm_text_name(job, 0);
-    (void)printf("Cancel job_id=%s name=%s partition=%s [y/n]? ", path, name, partition);
+    (void)printf("Cancel %s=%s%s%s name=%s partition=%s [y/n]? ", step != NULL ? "step_id" : "job_id", path,
+        step != NULL ? "." : "", step != NULL ? step : "", name, partition);
     (void)fflush(stdout);
     return fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
 }
@@ -190,7 +194,7 @@ static int end_listed(
         struct error err = { 0 };
         _cleanup_free_ char *path = slurm_id_path(&scancel->ids.items[i]);
         const char *step = scancel->ids.items[i].step;
-        if (!is_confirmed(client, scancel, path, NULL, &err)) {
+        if (!is_confirmed(client, scancel, path, step, NULL, &err)) {
             if (err.code != 0)
                 status = complain(program, scancel, path, NULL, &err);
             continue;
@@ -266,7 +270,7 @@ static int end_found(
         _cleanup_free_ char *path = xasprintf("%lld", (long long)field_integer(job, "id", 0));
         bool is_one = !slurm_state_of(job)->is_over && is_wanted(scancel, job);
         found += is_one;
-        if (is_one && is_confirmed(client, scancel, path, job, &err) &&
+        if (is_one && is_confirmed(client, scancel, path, NULL, job, &err) &&
             end_one(client, scancel, path, &err) < 0)
             status = complain(program, scancel, path, NULL, &err);
     }

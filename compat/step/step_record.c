@@ -16,9 +16,8 @@
 #include "cli/term/field.h"
 #include "job/step.h"
 
-#define ABSENT_MS 5000  // how long mgpud may take to come back before a step begins
-#define KILL_MS   30000 // from a cancel to SIGKILL, as KillWait of Slurm
-#define NOTICE_MS 1000  // after this time a waiting step prints a message
+#define ABSENT_MS 5000 // how long mgpud may take to come back before a step begins
+#define NOTICE_MS 1000 // after this time a waiting step prints a message
 
 static json_t *write_nodes(const struct step *step)
 {
@@ -215,11 +214,7 @@ int step_record_fd(const struct step_record *record)
 
 int step_record_wait_ms(const struct step_record *record)
 {
-    int wait_ms = record->step != NULL ? stream_wait_ms(&record->stream) : -1;
-    int64_t left_ms = record->kill_ms - clock_boot_ms();
-    if (record->kill_ms == 0 || (wait_ms >= 0 && wait_ms < left_ms))
-        return wait_ms;
-    return left_ms > 0 ? (int)left_ms : 0;
+    return record->step != NULL ? stream_wait_ms(&record->stream) : -1;
 }
 
 /* When the step is not recorded any more its tasks continue, as those of a job do without mgpud. */
@@ -253,10 +248,6 @@ static json_t *read_line(struct step_record *record)
 
 int step_record_signal(struct step_record *record)
 {
-    if (record->kill_ms != 0 && clock_boot_ms() >= record->kill_ms) {
-        record->kill_ms = 0;
-        return SIGKILL;
-    }
     for (;;) {
         _cleanup_json_ json_t *line = read_line(record);
         if (line == NULL)
@@ -265,8 +256,7 @@ int step_record_signal(struct step_record *record)
         int signal = is_step ? 0 : (int)field_integer(line, "signal", 0);
         if (json_is_true(json_object_get(line, "cancel"))) {
             record->is_cancelled = true;
-            record->kill_ms = clock_boot_ms() + KILL_MS;
-            return SIGTERM;
+            return SIGKILL; // at once, as Slurm does for a step alone
         }
         if (signal > 0)
             return signal;

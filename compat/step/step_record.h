@@ -13,7 +13,6 @@ struct step_record {
     json_t *step; // as mgpud shows it; NULL: the step is not recorded
     size_t taken; // bytes of the response that were read
     bool is_cancelled;
-    int64_t kill_ms; // boot clock: when the cancelled step is killed; 0: never
 };
 
 /*

@@ -375,7 +375,7 @@ static bool turn(struct loop *loop)
         step_peer_serve(step, &step->peers[i], peers[i].revents, &loop->labels);
     step_record_keep(loop->record, loop->sources[SOURCE_RECORD].revents != 0);
     for (int signal = 0; (signal = step_record_signal(loop->record)) != 0;) {
-        if (signal == SIGTERM && loop->record->is_cancelled)
+        if (loop->record->is_cancelled)
             tell_of_end(step, loop->record);
         step_signal(step, signal);
     }

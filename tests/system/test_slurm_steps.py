@@ -199,9 +199,14 @@ def test_a_step_is_signalled_and_cancelled_by_its_number(cluster, bell):
     assert bell.wait() == 'up'
     assert cluster.out('scancel', '-s', 'USR1', f'{job}.0') == ''
     assert bell.wait() == 'usr1'
-    assert cluster.out('scancel', f'{job}.0') == ''
+    asked = cluster.run('scancel', '-i', f'{job}.0', input='n\n')
+    assert (asked.code, asked.out) == (0, f'Cancel step_id={job}.0 name=job.sh partition=gpu [y/n]? '), asked
+    done = cluster.run('scancel', '-v', f'{job}.0')
+    assert (done.code, done.err) == (0, f'scancel: Terminating step {job}.0\n'), done
     assert bell.wait() == 'after'
     assert cluster.finish(job)['state'] == 'done'
+    out = cluster.read('out')
+    assert re.search(rf'STEP {job}\.0 ON \S+ CANCELLED AT .*\n.*task 0: Killed', out), out
     assert [step['state'] for step in steps(cluster, job)] == ['cancelled']
     assert cluster.out('scancel', f'{job}.7') == ''
 
@@ -319,6 +324,13 @@ def test_labels_keep_standard_output_and_error_apart(cluster):
     assert cluster.finish(job)['state'] == 'done'
     assert sorted(cluster.read('out').splitlines()) == ['0: out', '1: out']
     assert sorted(cluster.read('err').splitlines()) == ['0: err', '1: err']
+
+
+def test_labels_are_in_the_files_of_tasks(cluster):
+    done = cluster.run('srun', '-n2', '-O', '-l', '-o', 'out.%t', '-e', 'all-errors', 'bash', '-c', 'echo out; echo err >&2; printf rest')
+    assert (done.code, done.out, done.err) == (0, '', ''), done
+    assert [cluster.read(f'out.{task}') for task in range(2)] == [f'{task}: out\n{task}: rest\n' for task in range(2)]
+    assert sorted(cluster.read('all-errors').splitlines()) == ['0: err', '1: err']
 
 
 def test_options_of_a_step_are_taken_from_variables(cluster):
