@@ -177,6 +177,16 @@ def inside(node, path):
     return f'/proc/{node.process.pid}/root{path}'
 
 
+def processes_of(node, text):
+    """Those of this machine alone: another one, such as that of a test beside this, may have the same directories and commands."""
+    def mounts(pid):
+        try:
+            return os.readlink(f'/proc/{pid}/ns/mnt')
+        except OSError:
+            return None  # it has ended
+    return {pid: line for pid, line in harness.processes(text).items() if mounts(pid) == mounts(node.process.pid)}
+
+
 @pytest.fixture(name='joined', scope='module')
 def joined_without_options():
     """mgpu-agent of root that has joined, and was then started without a single option."""
@@ -215,7 +225,7 @@ def test_a_joined_machine_without_options_obeys_what_its_help_shows(joined):
     assert shown['sendmail'] in json.dumps(features), features
     job = box.post_job(['sleep', '60012'], gpus=0)
     box.wait(job, 'running')
-    [pid] = harness.until(lambda: [one for one, line in harness.processes('sleep 60012').items() if line == 'sleep 60012'], 'it runs')
+    [pid] = harness.until(lambda: [one for one, line in processes_of(node, 'sleep 60012').items() if line == 'sleep 60012'], 'it runs')
     try:
         with open(f'/proc/{pid}/cgroup', encoding='ascii') as lines:
             groups = [line.rstrip('\n').split(':', 2) for line in lines]
@@ -229,7 +239,7 @@ def test_a_joined_machine_without_options_obeys_what_its_help_shows(joined):
         for path in limits[:1]:
             with open(path, encoding='ascii') as source:
                 assert 0 < int(source.read()) <= 32768, f'--pids-max {shown["pids-max"]}: {path}'
-        exes = {os.readlink(f'/proc/{one}/exe') for one in harness.processes(f' {folder_of_root("run-dir")}/spool/')}
+        exes = {os.readlink(f'/proc/{one}/exe') for one in processes_of(node, f' {folder_of_root("run-dir")}/spool/')}
         assert exes == {f'{harness.programs()}/mgpu-shepherd'}, '--shepherd: the one beside the agent'
     finally:
         box.api('POST', f'/jobs/{job}/cancel', {'grace_s': 0})
