@@ -154,9 +154,7 @@ def test_a_waiting_job_is_changed_and_an_ended_one_submitted_again(web, box, gat
 # --- without a mouse ---
 
 def test_a_job_is_found_opened_requeued_and_cancelled_by_keys_alone(web, box, gate):
-    for name in ('other', 'wanted'):
-        box.submit('-q', '-J', name, '-g', '1', '--', *gate.command())
-    job = max(one['id'] for one in box.api('GET', '/jobs?state=running,starting').json['jobs'])
+    _, job = (box.submit('-q', '-J', name, '-g', '1', '--', *gate.command()) for name in ('other', 'wanted'))
     web.until_text('wanted', '[aria-label=Running]')
     web.type('/', 'wanted', Keys.ESCAPE)
     harness.until(lambda: 'other' not in web.text('[aria-label=Running]'), 'the filter')
