@@ -64,7 +64,7 @@ const struct slurm_verbose slurm_verbose_sinfo[] = {
 int slurm_verbose_level(const struct strings *given)
 {
     const char *text = strings_get_env(given, VERBOSE);
-    return text != NULL ? atoi(text) : 0;
+    return text != NULL ? (int)strtol(text, NULL, 10) : 0;
 }
 
 void slurm_verbose_note(struct strings *given, const struct slurm_option *option, const char *value)
