@@ -90,6 +90,30 @@ def test_the_reason_of_a_narrow_screen_begins_with_the_fact_and_that_of_a_wide_o
     assert 'its resources are free, but reserved' in row_of(wide, jobs['behind']), wide
 
 
+def test_the_page_of_a_job_breaks_its_lines_between_words_but_not_the_command(full):
+    box, jobs = full
+    lines = on_screen(box, ('show', jobs['broken']), 80, 24)
+    assert [line for line in lines if len(line) > 80] == [], 'the terminal would break these in words'
+    state = next(i for i, line in enumerate(lines) if line.startswith('state '))
+    assert re.match(r' {11}\S', lines[state + 1]), lines
+    assert any('  exit_code=125' in line for line in lines), lines
+    wide = on_screen(box, ('show', jobs['broken']), 300, 24)
+    assert ' '.join(' '.join(lines).split()) == ' '.join(' '.join(wide).split()), 'the same words'
+    words = ['words', 'of', 'a', 'command'] * 8
+    long = box.submit('-q', '--hold', '-g', '0', '--', 'echo', *words)
+    assert f'command    echo {" ".join(words)}' in on_screen(box, ('show', long), 80, 24), 'one line, to be copied'
+    box.mgpu('cancel', long, check=True)
+
+
+def test_the_page_of_a_job_names_the_file_of_its_standard_error(box, place):
+    named = box.submit('-q', '--hold', '-g', '0', '-o', f'{place}/out', '--error', f'{place}/err', '--', 'true')
+    assert re.search(rf'^stderr +{place}/err$', box.mgpu('show', named, check=True).out, re.M)
+    split = box.submit('-q', '--split-log', '-g', '0', '--', 'true')
+    box.wait(split)
+    assert re.search(r'^log +(\S+)\nstderr +\1\.err$', box.mgpu('show', split, check=True).out, re.M)
+    box.mgpu('cancel', named, check=True)
+
+
 def test_what_the_screen_has_no_room_for_is_counted_and_listed_on_request(full):
     box, _ = full
     for _ in range(30):

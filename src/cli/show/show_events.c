@@ -9,10 +9,19 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/term/field.h"
+#include "cli/term/wrapped.h"
 #include "cli/show/show_page.h"
 #include "job/launch.h"
 
+#define EVENT_INDENT 6 // of further lines of an event
+
 void show_print_line(const struct page *page, const char *label, const char *text)
+{
+    size_t column = (size_t)fprintf(page->out, "%-10s ", label);
+    wrapped_print(page->view.screen, text, column, column, page->out);
+}
+
+void show_print_copied(const struct page *page, const char *label, const char *text)
 {
     (void)fprintf(page->out, "%-10s %s\n", label, text);
 }
@@ -20,14 +29,16 @@ void show_print_line(const struct page *page, const char *label, const char *tex
 void show_print_logs(const struct page *page)
 {
     const char *log = field_text(page->job, "log");
-    if (log == NULL)
-        return;
-    _cleanup_free_ char *shown = text_escape(log, WORD_MAX);
-    show_print_line(page, "log", shown);
-    if (!json_is_true(json_object_get(page->job, "split_log")))
-        return;
-    _cleanup_free_ char *error_log = launch_error_log(shown);
-    show_print_line(page, "stderr", error_log);
+    _cleanup_free_ char *shown = log == NULL ? NULL : text_escape(log, WORD_MAX);
+    _cleanup_free_ char *error_log = NULL;
+    if (field_is_known(page->job, "error"))
+        error_log = field_shown(page->job, "error");
+    else if (shown != NULL && json_is_true(json_object_get(page->job, "split_log")))
+        error_log = launch_error_log(shown);
+    if (shown != NULL)
+        show_print_line(page, "log", shown);
+    if (error_log != NULL)
+        show_print_line(page, "stderr", error_log);
 }
 
 /* "mail:ana@lab of its end: sent 12:04". */
@@ -146,19 +157,20 @@ static void print_event(const struct page *page, json_t *event)
     char when[64];
     const char *key = NULL;
     json_t *value = NULL;
+    _cleanup_buffer_ struct buffer line = { 0 };
     _cleanup_free_ char *type = is_requeue(event) ? xstrdup("requeue") : field_shown(event, "type");
     time_format(time_parse(field_text(event, "at")), page->view.now_ms, page->view.times, when, sizeof(when));
-    (void)fprintf(page->out, "  %s  %s", when, type);
+    buffer_printf(&line, "  %s  %s", when, type);
     if (field_integer(event, "attempt", 0) > 0)
-        (void)fprintf(page->out, " (attempt %" PRId64 ")", field_integer(event, "attempt", 0));
+        buffer_printf(&line, " (attempt %" PRId64 ")", field_integer(event, "attempt", 0));
     json_object_foreach(event, key, value)
     {
         if (is_told(key) || json_is_null(value) || json_is_array(value) || json_is_object(value))
             continue;
         _cleanup_free_ char *name = text_escape(key, WORD_MAX), *text = field_shown(event, key);
-        (void)fprintf(page->out, "  %s=%s", name, text);
+        buffer_printf(&line, "  %s=%s", name, text);
     }
-    (void)fputc('\n', page->out);
+    wrapped_print(page->view.screen, buffer_text(&line), 0, EVENT_INDENT, page->out);
 }
 
 /* An array has two for each element: that it became a job of its own, and that it ended. */

@@ -19,8 +19,11 @@ struct page {
     FILE *out;
 };
 
-/* "label      text" */
+/* "label      text", broken between words on a narrow screen. */
 void show_print_line(const struct page *page, const char *label, const char *text);
+
+/* The same of a text that people copy: only the terminal breaks it. */
+void show_print_copied(const struct page *page, const char *label, const char *text);
 
 /* Its logs, by their paths. */
 void show_print_logs(const struct page *page);

@@ -69,7 +69,7 @@ static void print_setup(const struct page *page)
     }
     _cleanup_free_ char *line = xstrndup(setup + length, strcspn(setup + length, "\n"));
     _cleanup_free_ char *shown = text_escape(line, WORD_MAX);
-    show_print_line(page, "setup", shown);
+    show_print_copied(page, "setup", shown);
 }
 
 static void print_image(const struct page *page)
@@ -121,7 +121,7 @@ static void print_command(const struct page *page)
         strings_add(&command, json_is_string(word) ? json_string_value(word) : "");
     _cleanup_free_ char *line = text_quote_command(&command);
     _cleanup_free_ char *shown = text_escape(line, WORD_MAX);
-    show_print_line(page, "command", shown);
+    show_print_copied(page, "command", shown);
 }
 
 static void append_span_of(struct buffer *out, const json_t *job, const char *name, const char *words)
@@ -379,7 +379,7 @@ static void print_usage(const struct page *page)
     if (excess != NULL)
         show_print_line(page, "warning", excess);
     if (field_is_known(usage, "fault"))
-        print_field(&(struct page){ .job = usage, .out = page->out }, "fault", "fault");
+        print_field(&(struct page){ .job = usage, .view = page->view, .out = page->out }, "fault", "fault");
     if (stray != NULL)
         show_print_line(page, "warning", stray);
     if (idle != NULL)
