@@ -384,6 +384,15 @@ TEXT(exit)
     return xasprintf("%d:%d", code, signal);
 }
 
+/* sacct counts codes from 128 on as those of a signal. */
+TEXT(account_exit)
+{
+    int code = 0, signal = 0;
+    (void)now_ms;
+    slurm_exit_of(job, &code, &signal);
+    return xasprintf("%d:%d", code >= 128 ? code - 128 : code, signal);
+}
+
 /* --- order --- */
 
 /* As Slurm's priority/basic: the order of submission, less Nice. Of a held job it is 0, of others never. */

@@ -416,7 +416,10 @@ static int print_jobs(
             break;
         if (is_job_wanted(sacct, job) && sacct->has_attempts)
             r = print_attempts(sacct, table, &client, job, now_ms, err);
-        if (is_job_wanted(sacct, job))
+        bool is_listed = is_job_wanted(sacct, job);
+        if (is_listed)
+            slurm_steps_settle_end(&client, job);
+        if (is_listed)
             print_line(sacct, table, job, false, now_ms);
         if (r == 0 && !sacct->is_job_alone)
             r = print_steps(sacct, table, &client, job, now_ms, err);

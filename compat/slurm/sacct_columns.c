@@ -63,7 +63,7 @@ const struct slurm_column slurm_sacct_columns[] = {
     { 0, "ElapsedRaw", "ElapsedRaw", slurm_text_elapsed_raw, -10 },
     { 0, "Eligible", "Eligible", slurm_text_submitted, -19 },
     { 0, "End", "End", slurm_text_account_end, -19 },
-    { 0, "ExitCode", "ExitCode", slurm_text_exit, -8 },
+    { 0, "ExitCode", "ExitCode", slurm_text_account_exit, -8 },
     { 0, "FailedNode", "FailedNode", slurm_text_none, -10 },
     { 0, "Flags", "Flags", slurm_text_none, -19 },
     { 0, "GID", "GID", slurm_text_gid, -6 },

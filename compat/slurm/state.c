@@ -121,6 +121,9 @@ static const struct {
 const struct slurm_state *slurm_state_of(const json_t *job)
 {
     bool is_over = field_is(job, "state", "failed") || field_is(job, "state", "cancelled");
+    bool is_signalled = field_is(job, "ended_by", "signal") && field_is_known(job, SLURM_STEP_WORD);
+    if (is_over && is_signalled) // a step, whoever has sent the signal
+        return &states[CANCELLED];
     for (size_t i = 0; is_over && i < sizeof(ends) / sizeof(ends[0]); i++)
         if (field_is(job, "ended_by", ends[i].ended_by))
             return &states[ends[i].state];

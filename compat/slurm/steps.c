@@ -304,3 +304,18 @@ int slurm_details_add(struct client *client, json_t *jobs, struct error *err)
     }
     return 0;
 }
+
+void slurm_steps_settle_end(struct client *client, json_t *job)
+{
+    const char *kind = slurm_job_note(job, SLURM_NOTE_KIND);
+    int64_t number = field_integer(job, "exit_code", 0) - 128;
+    _cleanup_json_ json_t *steps = NULL;
+    size_t index = 0;
+    const json_t *step = NULL;
+    if (number <= 0 || !text_equal(kind, "srun") || !field_is(job, "state", "failed") ||
+        slurm_steps_get(client, job, false, &steps, NULL) < 0)
+        return;
+    json_array_foreach(steps, index,
+        step) if (field_is(step, SLURM_STEP_WORD, "0") && field_integer(step, "signal", 0) == number)(void)
+        json_object_set_new(job, "signal", json_integer(number));
+}

@@ -33,3 +33,7 @@ int slurm_attempts_get(struct client *client, const json_t *job, json_t **ret, s
 /* Adds to each job of `jobs` what lists lack: `cwd`, which its owner and administrators may see, and
  * SLURM_SUSPENDED of its last attempt. One request for each job. */
 int slurm_details_add(struct client *client, json_t *jobs, struct error *err);
+
+/* Of a job of srun that has ended: the signal that ended its step is that of the job, which has only its
+ * number as exit code. */
+void slurm_steps_settle_end(struct client *client, json_t *job);

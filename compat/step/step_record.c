@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -317,12 +318,21 @@ bool step_record_is_late(struct step_record *record, const struct step *step)
            clock_wall_ms() >= time_parse(started) + (int64_t)(limit_s * 1000);
 }
 
+/* The signal that ended a task whose end is the status of the step; 0: none. */
+static int step_signal_of(const struct step *step, int status)
+{
+    for (uint32_t i = 0; i < step->count; i++)
+        if (WIFSIGNALED(step->tasks[i].status) && 128 + WTERMSIG(step->tasks[i].status) == status)
+            return status - 128;
+    return 0;
+}
+
 void step_record_end(struct step_record *record, const struct step *step, int status)
 {
     struct error err = { 0 };
     if (record->step == NULL)
         return;
-    int signal = status > 128 ? status - 128 : 0;
+    int signal = step_signal_of(step, status);
     _cleanup_free_ char *path = xasprintf("%s/end", record->path);
     _cleanup_json_ json_t *body =
         json_pack("{s:I,s:i,s:i,s:b}", "step", (json_int_t)field_integer(record->step, "id", 0), "exit_code",

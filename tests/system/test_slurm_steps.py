@@ -36,7 +36,7 @@ def test_steps_are_numbered_and_recorded_with_their_status(cluster):
     assert rows(cluster, job, 'JobName,State,ExitCode,NTasks') == {
         f'{job}': 'wrap|COMPLETED|0:0|', f'{job}.batch': 'batch|COMPLETED|0:0|1',
         f'{job}.extern': 'extern|COMPLETED|0:0|1', f'{job}.0': 'true|COMPLETED|0:0|2',
-        f'{job}.1': 'bash|FAILED|3:0|2', f'{job}.2': 'bash|FAILED|0:9|2'}
+        f'{job}.1': 'bash|FAILED|3:0|2', f'{job}.2': 'bash|CANCELLED|0:9|2'}
     assert [(step['id'], step['state'], step['exit_code'], step['signal']) for step in steps(cluster, job)] == [
         (0, 'done', 0, None), (1, 'failed', 3, None), (2, 'failed', 0, 9)]
 
@@ -488,3 +488,18 @@ def test_a_step_is_started_in_another_job(cluster, gate):
     done = cluster.run('srun', f'--jobid={job}', 'true')
     assert done.code == 1 and f'Job {job} is not running' in done.err, done
     assert cluster.run('srun', '--jobid=999999', 'true').code == 1
+
+
+@pytest.mark.parametrize('command, job, step', [
+    ('kill -9 $$', 'FAILED|0:9', 'CANCELLED|0:9'),
+    ('kill -TERM $$', 'FAILED|0:15', 'CANCELLED|0:15'),
+    ('exit 200', 'FAILED|72:0', 'FAILED|72:0'),
+    ('exit 137', 'FAILED|9:0', 'FAILED|9:0'),
+    ('exit 3', 'FAILED|3:0', 'FAILED|3:0'),
+], ids=['killed', 'terminated', 'high', 'as-if-killed', 'low'])
+def test_sacct_tells_a_signal_from_a_code(cluster, command, job, step):
+    cluster.run('srun', 'bash', '-c', command)
+    number = max(listed['id'] for listed in cluster.box.api('GET', '/jobs?all=1').json['jobs'])
+    cluster.finish(number)
+    ends = dict(line.split('|', 1) for line in cluster.out('sacct', '-n', '-P', '-j', number, '-o', 'JobID,State,ExitCode').splitlines())
+    assert (ends[f'{number}'], ends[f'{number}.0']) == (job, step), ends
