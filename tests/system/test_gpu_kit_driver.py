@@ -68,9 +68,12 @@ def holder(kit, mib):  # noqa: F811
     return ['env', f'LD_LIBRARY_PATH={kit.place}/driver', f'{kit.place}/bin/mgpu-gpu-test', 'hold', '-m', f'{mib}M', '-s', '600']
 
 
-def test_the_memory_of_a_job_that_has_ended_is_gone_with_the_next_sample(box, kit):  # noqa: F811
-    job = box.submit('-G', '0', '--', *holder(kit, 128))
-    harness.until(lambda: box.gpus()[0]['memory_used_bytes'] >= 128 << 20, 'its memory is seen')
-    box.mgpu('cancel', '--grace', '0', job, check=True)
-    assert box.wait(job)['state'] == 'cancelled' and box.gpus()[0]['state'] == 'free', 'the agent looked before it was called free'
-    harness.until(lambda: (box.gpus()[0]['memory_used_bytes'], box.gpus()[0]['processes']) == (0, []), 'the next sample')
+def test_the_memory_of_a_job_that_has_ended_is_gone_with_it(box, kit):  # noqa: F811
+    """Samples come once a second; who looks in between is not told of memory that nobody has."""
+    for _ in range(3):
+        job = box.submit('-G', '0', '--', *holder(kit, 128))
+        harness.until(lambda: box.gpus()[0]['memory_used_bytes'] >= 128 << 20, 'its memory is seen')
+        box.mgpu('cancel', '--grace', '0', job, check=True)
+        assert box.wait(job)['state'] == 'cancelled'
+        gpu = box.gpus()[0]
+        assert (gpu['state'], gpu['memory_used_bytes'], gpu['processes']) == ('free', 0, [])

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an attempt that has ended held on its GPUs. Samples come once a second, and ends between them: the
+ * processes are gone, what they held is free, and the last sample shows it still, as does one that was on its
+ * way. So such processes are taken out of the samples. What a GPU of an ended attempt still holds later, or
+ * what the agent has found on one, stays visible.
+ */
+#include "base/memory.h"
+#include "controller/core/concern.h"
+#include "controller/core/entry.h"
+#include "controller/core/node_table.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
+#include "job/job.h"
+
+#define ON_ITS_WAY_MS 2000 // a sample that was read before the end
+
+static bool has_just_ended(const struct core *core, const struct gpu_process *process)
+{
+    const struct core_entry *entry = process->job != 0 ? core_find(core, process->job) : NULL;
+    if (entry == NULL || entry->job->attempt != process->attempt || job_state_is_active(entry->job->state))
+        return false;
+    return entry->job->ended_ms == 0 || core->now_ms - entry->job->ended_ms < ON_ITS_WAY_MS;
+}
+
+static void take_out(struct gpu_state *gpu, size_t at)
+{
+    struct gpu_process *processes = gpu->processes.items;
+    uint64_t held = processes[at].is_memory_known != 0 ? processes[at].memory_bytes : 0;
+    gpu->memory_used_bytes -= held < gpu->memory_used_bytes ? held : gpu->memory_used_bytes;
+    free(processes[at].command);
+    free(processes[at].container);
+    processes[at] = processes[--gpu->processes.count];
+}
+
+static void take_out_ended(struct core *core, struct core_node *node)
+{
+    struct gpu_state *gpus = node->hello.gpus.items;
+    for (size_t i = 0; i < node->hello.gpus.count; i++) {
+        const struct gpu_process *processes = gpus[i].processes.items;
+        for (size_t k = gpus[i].is_unclean != 0 ? 0 : gpus[i].processes.count; k-- > 0;)
+            if (has_just_ended(core, &processes[k]))
+                take_out(&gpus[i], k);
+    }
+}
+
+static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
+{
+    if (!job_state_is_active(news->before) || job_state_is_active(entry->job->state))
+        return;
+    for (size_t rank = 0; rank < job_node_count(entry->job); rank++) {
+        struct core_node *node = core_find_node(core, job_node_name(entry->job, rank));
+        if (node != NULL)
+            take_out_ended(core, node);
+    }
+}
+
+const struct core_concern core_concern_ended_memory = {
+    .name = "ended memory",
+    .event = on_event,
+    .sample = take_out_ended,
+};
