@@ -55,8 +55,10 @@ int scontrol_act(
 {
     _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
     const char *wrong = NULL;
+    bool is_requeue = strncasecmp(word, "requeue", 7) == 0;
+    bool is_rest = is_requeue && argc > 0 && scontrol_is_word(argv[0], "incomplete", 10);
     leaving_outlive_own_end();
-    int status = 0, r = parse_all(client, argc, argv, &ids, &wrong);
+    int status = 0, r = parse_all(client, argc - is_rest, argv + is_rest, &ids, &wrong);
     if (r == -ENOENT) {
         (void)fprintf(stderr, "Invalid job id specified for job %s\n", wrong);
         return end_hold(word, "Invalid job id specified");
@@ -69,7 +71,8 @@ int scontrol_act(
         _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/%s", path, action);
         if (strcasecmp(word, "requeuehold") == 0)
             (void)json_object_set_new(body, "hold", json_true());
-        if (client_call(client, "POST", request, body, NULL, err) < 0)
+        r = client_call(client, "POST", request, body, NULL, err);
+        if (r < 0 && !(is_rest && r == -EALREADY)) // which has ended is left as it is
             status = complain(client, word, path, err);
     }
     return status;

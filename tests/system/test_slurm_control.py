@@ -36,7 +36,7 @@ def test_an_update_that_is_wrong_changes_nothing(cluster):
     for words, said in ((['comment=x'], 'No valid entity in update command'), ([f'jobid={job}', 'comment=x', 'foo'], 'Invalid input: foo'),
                         ([f'jobid={job}', 'comment=x', 'numcpus=0'], 'NumCPUs'), ([f'jobid={job}', 'comment=x', 'gres=disk:2'], 'disk:2'),
                         (['partitionname=gpu', 'state=down'], 'configuration'), (['jobid=999999', 'comment=x'], 'Invalid job id specified'),
-                        (['jobname=nosuch', 'nice=1'], 'Invalid job id specified')):
+                        (['jobname=nosuch', 'nice=1'], "No jobs with name 'nosuch'")):
         done = cluster.run('scontrol', 'update', *words)
         assert done.code == 1 and done.out == '' and said in done.err, done
     assert not any(note.startswith('comment') for note in cluster.box.job(job)['slurm'])
