@@ -168,6 +168,15 @@ static const struct report_field user_fields[] = { { "Cluster", NULL, 9 }, { "Ac
     { "Login", NULL, 9 }, { "Proper", "Proper Name", 15 }, { "TRESName", "TRES Name", 14 },
     { "Used", NULL, 8 }, { "Energy", NULL, 8 }, { 0 } };
 
+static const struct report_field job_fields[] = { { "Cluster", NULL, 9 }, { "Account", NULL, 9 },
+    { "0-49", "0-49 CPUs", 13 }, { "50-249", "50-249 CPUs", 13 }, { "250-499", "250-499 CPUs", 13 },
+    { "500-999", "500-999 CPUs", 13 }, { "1000", ">= 1000 CPUs", 13 }, { "Share", "% of cluster", 12 },
+    { 0 } };
+
+static const struct report_field reservation_fields[] = { { "Cluster", NULL, 9 }, { "Name", NULL, 9 },
+    { "Start", NULL, 19 }, { "End", NULL, 19 }, { "TRESName", "TRES Name", 14 }, { "Allocated", NULL, 20 },
+    { "Idle", NULL, 20 }, { 0 } };
+
 static void print_title(const struct sreport *sreport, const char *title)
 {
     size_t i = 0;
@@ -177,11 +186,17 @@ static void print_title(const struct sreport *sreport, const char *title)
         i++;
     _cleanup_free_ char *start = slurm_time_text(sreport->start_ms, "");
     _cleanup_free_ char *end = slurm_time_text(sreport->end_ms - MILLI, "");
-    bool is_of_users = sreport->report.fields == user_fields;
+    bool is_of_jobs = sreport->report.fields == job_fields;
+    bool has_seconds = sreport->report.fields == user_fields || is_of_jobs;
+    bool is_of_tres = sreport->is_of_gpus || sreport->report.fields == reservation_fields;
     _cleanup_free_ char *seconds =
         xasprintf(" (%" PRId64 " secs)", (sreport->end_ms - sreport->start_ms) / MILLI);
-    (void)printf(RULE "\n%s %s - %s%s\nUsage reported in %s %s\n" RULE "\n", title, start, end,
-        is_of_users ? seconds : "", sreport->is_of_gpus ? "TRES" : "CPU", units[i].title);
+    (void)printf(RULE "\n%s %s - %s%s\n%s reported in %s%s\n" RULE "\n", title, start, end,
+        has_seconds ? seconds : "", is_of_jobs ? "Time" : "Usage",
+        is_of_jobs   ? ""
+        : is_of_tres ? "TRES "
+                     : "CPU ",
+        units[i].title);
     report_print_head(&sreport->report);
 }
 
@@ -253,7 +268,52 @@ static int print_accounts(
     return 0;
 }
 
+/* The time of jobs by the number of their CPUs. */
+static int print_sizes(struct sreport *sreport, struct client *client, const json_t *jobs, struct error *err)
+{
+    static const int64_t above[] = { 50, 250, 500, 1000, INT64_MAX }; // CPUs
+    enum { SIZES = sizeof(above) / sizeof(above[0]) };
+    int64_t seconds[SIZES] = { 0 }, whole = 0;
+    size_t index = 0;
+    const json_t *job = NULL;
+    char *sizes[SIZES];
+    (void)client, (void)err;
+    json_array_foreach(jobs, index, job)
+    {
+        int64_t cpus = slurm_job_cpus(job), used = seconds_of(sreport, job);
+        size_t i = 0;
+        while (cpus >= above[i])
+            i++;
+        if (sreport->users == NULL || slurm_list_has(sreport->users, field_text(job, "user"))) {
+            seconds[i] += used;
+            whole += used;
+        }
+    }
+    print_title(sreport, "Job Sizes");
+    for (size_t i = 0; i < SIZES; i++)
+        sizes[i] = amount(sreport, seconds[i], whole);
+    const char *const texts[] = { "mgpu", "default", sizes[0], sizes[1], sizes[2], sizes[3], sizes[4],
+        "100.00%" };
+    if (whole > 0)
+        report_print_row(&sreport->report, texts);
+    for (size_t i = 0; i < SIZES; i++)
+        free(sizes[i]);
+    return 0;
+}
+
+/* Those of mgpu have no names, and no record of what was unused. */
+static int print_reservations(
+    struct sreport *sreport, struct client *client, const json_t *jobs, struct error *err)
+{
+    (void)client, (void)jobs, (void)err;
+    print_title(sreport, "Reservation Utilization");
+    return 0;
+}
+
 /* --- which report --- */
+
+#define JOB_USUAL         "Cluster,Account,0-49,50-249,250-499,500-999,1000,Share"
+#define RESERVATION_USUAL "Cluster,Name,Start,End,TRESName,Allocated,Idle"
 
 static const struct {
     const char *kind, *name;
@@ -267,8 +327,22 @@ static const struct {
         "Cluster,Account,Login,Proper,TRESName,Used", print_accounts },
     { "cluster", "UserUtilizationByAccount", user_fields, "Cluster,Login,Proper,Account,Used,Energy",
         "Cluster,Login,Proper,Account,TRESName,Used", print_users },
+    { "job", "SizesByAccount", job_fields, JOB_USUAL, JOB_USUAL, print_sizes },
+    { "reservation", "Utilization", reservation_fields, RESERVATION_USUAL, RESERVATION_USUAL,
+        print_reservations },
     { "user", "TopUsage", user_fields, "Cluster,Login,Proper,Account,Used,Energy",
         "Cluster,Login,Proper,Account,TRESName,Used", print_users },
+};
+
+/* What Slurm says there is of each kind. */
+static const struct {
+    const char *kind, *valid;
+} kinds[] = {
+    { "cluster", "Valid cluster reports are, \"AccountUtilizationByUser\", \"UserUtilizationByAccount\", "
+                 "\"UserUtilizationByWckey\", \"Utilization\", and \"WCKeyUtilizationByUser\"" },
+    { "job", "Valid job reports are, \"SizesByAccount, SizesByAccountAndWcKey, and  SizesByWckey\"" },
+    { "reservation", "Valid reservation reports are, \"Utilization\"" },
+    { "user", "Valid user reports are, \"Top\"" },
 };
 
 static int find_report(const char *kind, const char *name, struct error *err)
@@ -278,9 +352,13 @@ static int find_report(const char *kind, const char *name, struct error *err)
         if (strncasecmp(kind, reports[i].kind, strlen(kind)) == 0 && kind[0] != '\0' &&
             strncasecmp(name, reports[i].name, length) == 0)
             return (int)i;
-    (void)error_set(err, -EINVAL, "Not valid report %.40s %.60s", kind, name);
-    return error_hint(err,
-        "known are: cluster Utilization, AccountUtilizationByUser, UserUtilizationByAccount; user TopUsage");
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (strncasecmp(kind, kinds[i].kind, strlen(kind)) == 0) {
+            _cleanup_free_ char *shown = text_escape(name, 60);
+            (void)fprintf(stderr, "Not valid report %s\n%s\n", shown, kinds[i].valid);
+            break;
+        }
+    return error_mark(err, SLURM_SAID, error_set(err, -EINVAL, "Not valid report %.40s %.60s", kind, name));
 }
 
 /* "start=2026-11-01", "top=5": conditions of the report. */
@@ -340,10 +418,9 @@ static int settle(struct sreport *sreport, struct error *err)
 /* "cluster utilization" as the place in `reports`, or -EINVAL in Slurm's words. */
 static int choose_report(int argc, char **argv, struct error *err)
 {
-    static const char *const kinds[] = { "cluster", "job", "reservation", "user" };
     bool is_kind = false;
     for (size_t i = 0; argc > 0 && i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        is_kind |= argv[0][0] != '\0' && strncasecmp(argv[0], kinds[i], strlen(argv[0])) == 0;
+        is_kind |= argv[0][0] != '\0' && strncasecmp(argv[0], kinds[i].kind, strlen(argv[0])) == 0;
     if (argc >= 1 && !is_kind)
         return error_mark(err, SLURM_BARE, error_set(err, -EINVAL, "invalid keyword: %.60s", argv[0]));
     if (argc == 1)
