@@ -27,6 +27,8 @@ PLANTED = {
     'a sentence twice': ('man/a.8.scd', f'*--one*\n\tX. {LONG}\n\tY. {LONG}\n', 'is repeated'),
     'a sentence of a guide twice': ('README.md', f'{LONG}\n\nX. {LONG}\n', 'is repeated'),
     'a key twice': ('docs/api.md', '| key | type |\n| --- | --- |\n| `a` | x |\n| `b` | x |\n| `a` | y |\n', '`a` has two rows'),
+    'an option of the same commands twice': ('docs/slurm.md', '| option | of | here |\n| --- | --- | --- |\n| `a` | x | |\n| `a` | y | |\n| `a` | x | |\n',
+                                            'docs/slurm.md:5: `a` has two rows'),
     'a test that is gone': ('docs/faults.md', '| fault | test |\n| --- | --- |\n| x | `test_a::test_one`, `unit_a::two` |\n| y | `test_a::test_gone` |\n',
                             'docs/faults.md:4: `test_a::test_gone` is no test'),
     'a file of tests that is gone': ('docs/security.md', '| attack | test |\n| --- | --- |\n| x | all of `test_gone` |\n', '`test_gone` is no test'),
@@ -54,6 +56,11 @@ def test_clean_pages_pass(tmp_path):
 def test_the_same_option_in_two_sections_is_no_violation(tmp_path):
     text = '# RUN\n\n*--seed* _N_\n\tX.\n\n# CHECK\n\n*--seed* _N_\n\tY.\n'
     assert check(tmp_path, {**CLEAN, 'man/mgpu-sim.1.scd': text}).returncode == 0
+
+
+def test_the_same_option_of_two_commands_is_no_violation(tmp_path):
+    text = '| option | of | here |\n| --- | --- | --- |\n| `a` | x | |\n| `a` | y | |\n'
+    assert check(tmp_path, {**CLEAN, 'docs/slurm.md': text}).returncode == 0
 
 
 def test_no_pages_are_a_failure(tmp_path):
