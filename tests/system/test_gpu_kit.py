@@ -111,11 +111,12 @@ def test_without_a_driver_all_is_skipped_with_the_reason(kit):
 # What another machine, a program that is not here, or a kernel with all controllers is needed for.
 NEEDS_MORE = {'pytorch', 'limits', 'early', 'two-users', 'gpu-lost', 'nccl'}
 LONG = {'park-torch', 'park-jax', 'storm', 'gpu-test', 'park-auto', 'pytorch', 'gpu-lost'}  # seconds each, with any driver
+ELSEWHERE = {'pairs', 'two-users', 'nccl', 'limits', 'early'}  # with a driver that does its work in test_gpu_kit_several.py and _ways.py
 
 
 def test_a_driver_that_does_its_work_passes_every_check(kit):
     kit.install()
-    status, checks = kit.run(*(() if IS_WHOLE else ('--only', ','.join(sorted(set(names_of_checks()) - LONG - {'lock'})))))
+    status, checks = kit.run(*(() if IS_WHOLE else ('--only', ','.join(sorted(set(names_of_checks()) - LONG - ELSEWHERE - {'lock'})))))
     outcome = results(checks)
     assert status == 0, outcome
     parks = {name for name in outcome if name.startswith('park')}
@@ -346,12 +347,12 @@ def test_a_job_that_cannot_be_parked_is_told_with_the_reason(kit):
 
 
 def test_a_driver_that_parks_slowly_passes_with_its_speeds(kit):
-    kit.install_parking('rate save 100', 'rate restore 300')
+    kit.install_parking('rate save 250', 'rate restore 750')
     status, checks = kit.run('--only', 'park-most')
     park = checks['park-most']
     assert (status, park['result']) == (0, 'passed'), park
     facts = park['facts']
-    assert facts['park_ms'] >= 2000 > facts['unpark_ms'] >= 700, 'at least 200 MiB at these speeds'
+    assert facts['park_ms'] >= 800 and facts['unpark_ms'] >= 270, 'at least 200 MiB at these speeds'
     assert facts['control']['wrong_words'] == facts['output']['wrong_words'] == 0
 
 
