@@ -37,8 +37,7 @@ static uint32_t parked_from(const struct sched *sched, const struct sched_run *r
     return most;
 }
 
-/* Its owner wants the host before the guest. */
-static bool is_preferred(const struct queue_class *host, const struct queue_class *guest)
+bool sched_is_preferred(const struct queue_class *host, const struct queue_class *guest)
 {
     return host->account == guest->account && host->key.own_priority > guest->key.own_priority;
 }
@@ -51,7 +50,7 @@ static bool can_host(const struct guest *guest, const struct sched_run *run)
     return !run->is_giving_way && run->allocation.n_gpus >= guest->class->key.request.gpus &&
            left_ms / sched->settings.park_ratio >= guest->needs_ms &&
            class_priority(run->job->class) <= class_priority(guest->class) &&
-           !is_preferred(run->job->class, guest->class) &&
+           !sched_is_preferred(run->job->class, guest->class) &&
            sched_run_budget(sched, run) >= guest->needs_ms + slots * sched_park_slot(sched) &&
            parked < sched->settings.park_layers && !sched_run_is_kept(sched, run) &&
            sched_run_can_park(sched, run);
@@ -88,31 +87,6 @@ static size_t list_hosts(const struct guest *guest, struct sched_run *hosts[FITS
     return count;
 }
 
-/* If the host were parked: would all return in time, and would the guest start? The ledger is unchanged. */
-static bool would_start(const struct guest *guest, struct sched_run *host)
-{
-    struct sched *sched = guest->sched;
-    struct cluster *cluster = &sched->cluster;
-    size_t n_dirty = cluster->n_dirty;
-    struct parked_job trial;
-    struct allocation found = { 0 };
-    int64_t slot_ms = sched_park_slot(sched),
-            longest_ms = slot_ms > guest->needs_ms ? slot_ms : guest->needs_ms;
-    bool is_good = true;
-    uint64_t work = 0;
-    sched_parked_try(sched, host, &trial);
-    for (size_t i = 0; i < host->allocation.n_gpus; i++) {
-        const struct alloc_gpu *held = &host->allocation.gpus[i];
-        is_good &= cluster->nodes[held->node].gpus[held->gpu].return_ms >= sched->now_ms + longest_ms;
-    }
-    is_good = is_good && placement_choose(&placement_first_fit, NULL, cluster, &guest->class->key.request,
-                             guest->fit, &found, &work);
-    sched_parked_try_over(sched, host, &trial);
-    cluster->n_dirty = n_dirty; // nothing has come free
-    allocation_clear(&found);
-    return is_good;
-}
-
 static bool is_plain(const struct sched *sched, const struct queue_class *class)
 {
     const struct sched_request *request = &class->key.request;
@@ -134,15 +108,23 @@ bool sched_guest_make_way(struct sched *sched, struct queue_class *class, struct
     int64_t end_ms = fit->end_ms;
     fit->end_ms = sched->now_ms + guest.needs_ms;
     for (size_t i = 0; i < count; i++) {
-        if (!would_start(&guest, hosts[i]))
+        if (!sched_would_start(sched, class, fit, &hosts[i], 1, guest.needs_ms))
             continue;
-        uint64_t n_over = sched->n_over;
         class->asked_ms = sched->now_ms;
-        sched_give_back(sched, hosts[i], class->first->job);
-        return sched->n_over != n_over;
+        return sched_give_back_all(sched, &hosts[i], 1, class->first->job, class->first->job);
     }
     fit->end_ms = end_ms;
     return false;
+}
+
+/* All that were parked for it are: their GPUs are open again. */
+static void open_for(struct sched *sched, uint64_t guest)
+{
+    for (size_t i = 0; i < sched->n_parked; i++)
+        if (sched->parked[i]->is_guest_due && sched->parked[i]->guest == guest) {
+            sched->parked[i]->is_guest_due = false;
+            sched_parked_keep(sched, sched->parked[i], false);
+        }
 }
 
 void sched_guests_first(struct sched *sched)
@@ -151,9 +133,13 @@ void sched_guests_first(struct sched *sched)
         struct parked_job *parked = sched->parked[i];
         if (!parked->is_guest_due)
             continue;
-        parked->is_guest_due = false;
+        if (sched_is_awaited(sched, parked->guest)) {
+            sched_parked_keep(sched, parked, true);
+            continue;
+        }
         const struct sched_job *job = sched_find(sched, parked->guest);
         struct queue_class *class = job != NULL ? job->entry.class : NULL;
+        open_for(sched, parked->guest);
         if (class == NULL || class->is_parked)
             continue;
         (void)sched_try_class(sched, class);

@@ -180,6 +180,7 @@ static void tell_node(struct sched *sched, uint32_t node)
         if (parked->left.nodes[0].node != node || (parked->job->blockers & HELD) != 0)
             continue;
         int64_t due_ms = sched_parked_due(sched, parked);
+        due_ms = parked->is_kept && due_ms > sched->now_ms ? sched->now_ms : due_ms;
         for (size_t k = 0; k < parked->left.n_gpus; k++) {
             struct cluster_gpu *gpu = &where->gpus[parked->left.gpus[k].gpu];
             gpu->return_ms = due_ms < gpu->return_ms ? due_ms : gpu->return_ms;
@@ -188,6 +189,14 @@ static void tell_node(struct sched *sched, uint32_t node)
             gpu->parked_until_ms = until_ms > gpu->parked_until_ms ? until_ms : gpu->parked_until_ms;
         }
     }
+}
+
+void sched_parked_keep(struct sched *sched, struct parked_job *parked, bool is_kept)
+{
+    if (parked->is_kept == is_kept)
+        return;
+    parked->is_kept = is_kept;
+    tell_node(sched, parked->left.nodes[0].node);
 }
 
 static void set_timer(struct sched *sched)
@@ -523,12 +532,12 @@ void sched_park_refused(struct sched *sched, int64_t now_ms, uint64_t id)
     sched->is_dirty = true;
 }
 
-void sched_give_back(struct sched *sched, struct sched_run *run, uint64_t guest)
+void sched_give_back(struct sched *sched, struct sched_run *run, uint64_t next, uint64_t guest)
 {
     if (run->is_giving_way)
         return;
     run->is_giving_way = run->is_being_parked = true;
-    run->guest = guest;
+    run->guest = next;
     sched->counts.preemptions++;
     sched->callbacks.park(sched->callbacks.arg, run->job->entry.job, guest);
 }

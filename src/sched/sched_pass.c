@@ -147,7 +147,9 @@ static bool keep_back(struct sched *sched, struct sched_job *job)
     return is_kept;
 }
 
-static int try_head(struct sched *sched, struct queue_class *class)
+/* `parked`: the head is. It continues beside holds: without the park they would be later, by what it needs.
+ */
+static int try_head(struct sched *sched, struct queue_class *class, const struct parked_job *parked)
 {
     uint64_t reservations[16];
     struct fit fit;
@@ -160,6 +162,8 @@ static int try_head(struct sched *sched, struct queue_class *class)
         return -1;
     }
     sched_fit_of(sched, class, reservations, 16, &fit);
+    if (parked != NULL)
+        fit.end_ms = sched->now_ms;
     if (start_head(sched, class, &fit))
         return 1;
     if (is_learnt(sched) && sched_learnt_make_way(sched, class, &fit) && start_head(sched, class, &fit))
@@ -184,7 +188,7 @@ int sched_try_class(struct sched *sched, struct queue_class *class)
 {
     struct sched_job *head = sched->n_parked > 0 ? sched_find(sched, class->first->job) : NULL;
     struct parked_job *parked = head != NULL ? sched_parked_lift(sched, head) : NULL;
-    int outcome = try_head(sched, class);
+    int outcome = try_head(sched, class, parked);
     if (parked != NULL && head->run != NULL)
         sched_parked_began(sched, parked);
     else if (parked != NULL)
@@ -268,6 +272,7 @@ static void pass_backfill(struct sched *sched)
             search = (struct queue_search){ offers, collect_offers(sched, offers), search.work };
         version = sched->cluster.version;
     }
+    sched_recall(sched);
 }
 
 /* --- the pass --- */

@@ -54,6 +54,7 @@ struct parked_job {
     int64_t since_ms, needs_ms; // needs_ms: what it will probably still need
     uint64_t guest;             // the job that it was parked for
     bool is_guest_due;          // and which comes next on its GPUs
+    bool is_kept;               // for which its GPUs are kept until others are parked for it as well
 };
 
 struct sched_job {
@@ -375,20 +376,41 @@ void sched_parked_reckon(struct sched *sched);
 struct parked_job *sched_parked_lift(struct sched *sched, struct sched_job *job);
 void sched_parked_put(struct sched *sched, struct parked_job *parked);
 void sched_parked_began(struct sched *sched, struct parked_job *parked); // it has its GPUs again; frees it
+/* Keeps what it left closed to everybody, or no longer. */
+void sched_parked_keep(struct sched *sched, struct parked_job *parked, bool is_kept);
 /* The same for a running job as if it were parked: to see what would follow. */
 void sched_parked_try(struct sched *sched, struct sched_run *run, struct parked_job *trial);
 void sched_parked_try_over(struct sched *sched, struct sched_run *run, struct parked_job *trial);
 /* Its blockers have changed: what is held does not return. */
 void sched_parked_changed(struct sched *sched, struct sched_job *job);
-/* Parks it for a guest, once. */
-void sched_give_back(struct sched *sched, struct sched_run *run, uint64_t guest);
+/* Parks it, once. `next` is the job that comes first on its GPUs then, 0: whoever they are due to. `guest`: the
+ * same if that is a guest; 0: one that returns. */
+void sched_give_back(struct sched *sched, struct sched_run *run, uint64_t next, uint64_t guest);
 int sched_parked_invariant(const struct sched *sched, struct error *err);
+
+/* --- sched_trial.c: parks of several jobs for one --- */
+#define TRIAL_MAX 64U // jobs of one node that are parked for one
+/* If these runs of one node were parked: would all that left their GPUs return in time, these GPUs be left for
+ * `for_ms`, and a slot, and the class's head start? Nothing is changed. */
+bool sched_would_start(struct sched *sched, const struct queue_class *class, struct fit *fit,
+    struct sched_run *const *hosts, size_t count, int64_t for_ms);
+/* Parks them for this job, as sched_give_back(). True if some were parked at once. */
+bool sched_give_back_all(
+    struct sched *sched, struct sched_run *const *hosts, size_t count, uint64_t next, uint64_t guest);
+/* Whether jobs are still being parked for this one: until then it does not start. */
+bool sched_is_awaited(const struct sched *sched, uint64_t guest);
 
 /* --- sched_return.c --- */
 /* Parked jobs whose time has come return; who is on their GPUs is parked or stopped. */
 void sched_return_due(struct sched *sched);
 
+/* --- sched_recall.c --- */
+/* Parks what runs on the GPUs of a parked job, most of which would be idle for long. */
+void sched_recall(struct sched *sched);
+
 /* --- sched_guest.c --- */
+/* Its owner wants the host before the guest. */
+bool sched_is_preferred(const struct queue_class *host, const struct queue_class *guest);
 #define GUEST_HEADS 64U // waiting classes for which jobs are parked
 /* Parks a running job for this blocked class's head, which is then its guest. True if it was parked at once.
  * `fit` becomes that of the guest. */

@@ -93,7 +93,7 @@ static void clear_gpus(struct sched *sched, const struct allocation *left)
     for (size_t i = 0; i < count; i++) {
         struct sched_job *job = sched_find(sched, ids[i]);
         if (job != NULL && job->run != NULL && sched_parks(sched) && sched_run_can_park(sched, job->run))
-            sched_give_back(sched, job->run, 0);
+            sched_give_back(sched, job->run, 0, 0);
         job = sched_find(sched, ids[i]);
         if (job != NULL && job->run != NULL && !job->run->is_giving_way) // it may have refused at once
             sched_give_way(sched, job->run, "its GPUs are due to a parked job");

@@ -517,6 +517,87 @@ static void it_returns_to_any_gpu_of_its_model_on_its_node(void **state)
     scene_free(scene);
 }
 
+/* Four GPUs; a job on all of them that needs 2000 s, has run for 1000 s and is parked for the guest. */
+static struct scene *open_wide(const struct sched_job_spec *guest, uint64_t *ret_host)
+{
+    struct scene *scene = open_auto(1, 4);
+    *ret_host = add_running(scene, 4, 2000);
+    scene_wait(scene, 1000);
+    struct sched_job_spec spec = *guest;
+    spec.id = ++scene->last_job;
+    spec.submit_ms = scene->now_ms;
+    scene_submit(scene, &spec);
+    let_park(scene);
+    assert_true(scene_runs(scene, spec.id));
+    sched_started(scene->sched, scene->now_ms, spec.id);
+    return scene;
+}
+
+/* A guest of 100 s that does not end: not as soon as it is late, but long before its host is due. */
+static void a_wide_host_returns_when_its_guest_is_late_and_its_gpus_are_idle(void **state)
+{
+    (void)state;
+    struct sched_job_spec guest = {
+        .key = { .uid = 1, .gid = 1, .estimate_ms = 100000, .request = { .gpus = 1 } }
+    };
+    uint64_t host;
+    struct scene *scene = open_wide(&guest, &host);
+    int64_t due_s = latest_s(scene, host) - SLOT_S, waited_s = 0;
+    for (; scene->n_parks == 0 && waited_s < due_s; waited_s += 10)
+        scene_wait(scene, 10);
+    if (waited_s <= 100 || waited_s >= due_s / 2)
+        fail_msg("it returns after %lld s; it is due after %lld s", (long long)waited_s, (long long)due_s);
+    assert_int_equal(scene->parks[0], scene->last_job);
+    assert_int_equal(scene->guests[0], 0); // for one that returns
+    let_park(scene);
+    assert_true(scene_runs(scene, host));
+    assert_false(scene_runs(scene, scene->last_job));
+    scene_free(scene);
+}
+
+/* Each of them keeps its host waiting until it is due. */
+static void guests_that_use_its_gpus_or_cannot_be_parked_are_not_sent_away(void **state)
+{
+    static const struct {
+        uint32_t gpus;
+        bool cannot_park;
+    } rows[] = { { 4, false }, { 1, true } };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct sched_job_spec guest = {
+            .key = { .uid = 1, .gid = 1, .estimate_ms = 100000, .request = { .gpus = rows[i].gpus } }
+        };
+        guest.key.limit_ms = rows[i].cannot_park ? 1900 * 1000 : 0;
+        uint64_t host;
+        struct scene *scene = open_wide(&guest, &host);
+        scene->cannot_park = rows[i].cannot_park ? scene->last_job : 0;
+        scene_wait(scene, latest_s(scene, host) - SLOT_S - 1);
+        if (scene->n_parks != 0 || scene->n_preempted != 0)
+            fail_msg("row %zu: sent away before the host is due", i);
+        scene_free(scene);
+    }
+}
+
+/* The first job that waits has reserved the GPU for later; a parked one continues on it now. */
+static void a_parked_job_continues_beside_the_reservations_of_others(void **state)
+{
+    (void)state;
+    struct scene *scene = open_auto(1, 2);
+    uint64_t host = add_running(scene, 1, 100000), long_one = add_running(scene, 1, 3000);
+    scene_wait(scene, 500);
+    uint64_t guest = scene_add(scene, 1, 100);
+    let_park(scene);
+    assert_true(scene_runs(scene, guest) && scene_runs(scene, long_one));
+    struct sched_job_spec wide = scene_job(scene, 2, 90000);
+    wide.key.priority = 1;
+    uint64_t waits = scene_submit(scene, &wide);
+    scene->n_parks = 0; // none is: they are busy
+    scene_end(scene, guest);
+    assert_true(scene_runs(scene, host));
+    assert_false(scene_runs(scene, waits));
+    scene_free(scene);
+}
+
 static void parked_jobs_count_against_the_limits_of_their_users(void **state)
 {
     (void)state;
@@ -590,6 +671,9 @@ int main(void)
         cmocka_unit_test(who_could_not_leave_in_time_does_not_come),
         cmocka_unit_test(nobody_is_parked_behind_a_job_that_could_not_leave),
         cmocka_unit_test(it_returns_to_any_gpu_of_its_model_on_its_node),
+        cmocka_unit_test(a_wide_host_returns_when_its_guest_is_late_and_its_gpus_are_idle),
+        cmocka_unit_test(guests_that_use_its_gpus_or_cannot_be_parked_are_not_sent_away),
+        cmocka_unit_test(a_parked_job_continues_beside_the_reservations_of_others),
         cmocka_unit_test(parked_jobs_count_against_the_limits_of_their_users),
         cmocka_unit_test(its_cpus_and_host_memory_stay_booked),
     };
