@@ -133,8 +133,9 @@ void sched_place_in_queue(struct sched *sched, struct sched_job *job)
     queue_add(&sched->queue, &job->entry, class);
     if (head != NULL && class->first != head)
         sched_rank_head(sched, class);
-    /* One more of a class that was tried and did not fit changes nothing. */
-    sched->is_dirty |= class->is_fresh;
+    /* One more of a class that was tried and did not fit changes nothing, unless together they fill the GPUs
+     * of a wide job that is parked for them. */
+    sched->is_dirty |= class->is_fresh || (sched_parks(sched) && class->length <= GUEST_HEADS);
 }
 
 void sched_leave_queue(struct sched *sched, struct sched_job *job)

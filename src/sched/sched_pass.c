@@ -147,6 +147,14 @@ static bool keep_back(struct sched *sched, struct sched_job *job)
     return is_kept;
 }
 
+static void was_tried(struct sched *sched, struct queue_class *class)
+{
+    if (!class->is_fresh)
+        return;
+    class->is_fresh = false;
+    queue_refresh(&sched->queue, class);
+}
+
 /* `parked`: the head is. It continues beside holds: without the park they would be later, by what it needs.
  */
 static int try_head(struct sched *sched, struct queue_class *class, const struct parked_job *parked)
@@ -177,16 +185,23 @@ static int try_head(struct sched *sched, struct queue_class *class, const struct
     if (is_guest && class->first->job == head &&
         start_head(sched, class, &fit)) // its host may be of its class
         return 1;
-    if (class->is_fresh) {
-        class->is_fresh = false;
-        queue_refresh(&sched->queue, class);
-    }
+    was_tried(sched, class);
     return 0;
+}
+
+/* What it left is somebody else's already. */
+static bool is_kept_for_others(const struct sched_job *job)
+{
+    return job->rules != NULL && job->rules->parked != NULL && job->rules->parked->is_kept;
 }
 
 int sched_try_class(struct sched *sched, struct queue_class *class)
 {
     struct sched_job *head = sched->n_parked > 0 ? sched_find(sched, class->first->job) : NULL;
+    if (head != NULL && is_kept_for_others(head)) {
+        was_tried(sched, class);
+        return 0;
+    }
     struct parked_job *parked = head != NULL ? sched_parked_lift(sched, head) : NULL;
     int outcome = try_head(sched, class, parked);
     if (parked != NULL && head->run != NULL)

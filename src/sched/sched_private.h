@@ -408,9 +408,19 @@ void sched_return_due(struct sched *sched);
 /* Parks what runs on the GPUs of a parked job, most of which would be idle for long. */
 void sched_recall(struct sched *sched);
 
-/* --- sched_guest.c --- */
+/* --- sched_hosts.c --- */
+struct guest {
+    struct sched *sched;
+    const struct queue_class *class;
+    struct fit *fit;
+    int64_t needs_ms; // probably
+};
+/* The running jobs that are parked for it, all on one node. 0: for none it is worth it. */
+size_t sched_hosts_choose(const struct guest *guest, struct sched_run *ret[TRIAL_MAX]);
 /* Its owner wants the host before the guest. */
 bool sched_is_preferred(const struct queue_class *host, const struct queue_class *guest);
+
+/* --- sched_guest.c --- */
 #define GUEST_HEADS 64U // waiting classes for which jobs are parked
 /* Parks a running job for this blocked class's head, which is then its guest. True if it was parked at once.
  * `fit` becomes that of the guest. */

@@ -189,9 +189,11 @@ void sched_rank_class(struct sched *sched, struct queue_class *class, int64_t su
     bool is_learnt = policy->preempting == PREEMPT_LEARNT;
     sched_class_estimate(sched, &class->key, history_stage_ms(class->key.stage),
         ESTIMATE_SAFE | (is_learnt ? ESTIMATE_INDEX : ESTIMATE_ORDER), &estimate);
-    bool is_shorter = estimate.safe_ms < class->horizon_ms;
+    /* Where jobs are parked, one that takes longer than expected need not delay others for long. */
+    int64_t horizon_ms = sched_parks(sched) ? estimate.likely_ms : estimate.safe_ms;
+    bool is_shorter = horizon_ms < class->horizon_ms;
     class->expected_ms = is_learnt ? estimate.index_ms : estimate.order_ms;
-    class->horizon_ms = estimate.safe_ms;
+    class->horizon_ms = horizon_ms;
     request_need(&sched->cluster, &class->key.request, &class->need);
     view_of(sched, class, submit_ms, &view);
     int64_t changes = policy->rank_changes != NULL ? policy->rank_changes(&view) : TIME_NEVER;

@@ -125,7 +125,7 @@ static void some_jobs_are_no_hosts_and_some_no_guests(void **state)
     } rows[] = {
         { "plain", 1, 2, 2, 0, false, false, false, 1 },
         { "narrower", 1, 2, 1, 0, false, false, false, 1 },
-        { "wider than each host", 1, 1, 2, 0, false, false, false, 0 },
+        { "wider than each host", 1, 1, 2, 0, false, false, false, 2 },
         { "on several nodes", 2, 4, 1, 0, false, false, false, 0 },
         { "of higher priority", 1, 2, 2, 1, false, false, false, 0 },
         { "a preemptible guest", 1, 2, 2, 0, true, false, false, 0 },
@@ -578,6 +578,89 @@ static void guests_that_use_its_gpus_or_cannot_be_parked_are_not_sent_away(void 
     }
 }
 
+/* A job on four GPUs still needs 7000 s. */
+static void a_wide_job_is_parked_for_narrow_ones_if_they_fill_its_gpus(void **state)
+{
+    static const struct {
+        int64_t guest_s, other_s;
+        uint32_t others;
+        bool is_parked;
+    } rows[] = {
+        { 875, 0, 0, true }, { 876, 0, 0, false }, { 1750, 1750, 1, true }, // of the same kind { 3500, 3500, 2, false },
+        { 3500, 3500, 3, true }, { 1750, 3500, 1, true }, // it takes twice as long
+        { 1700, 3402, 1, false },                         // longer
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct scene *scene = open_auto(1, 4);
+        add_running(scene, 4, 10000);
+        scene_wait(scene, 3000);
+        for (uint32_t k = 0; k < rows[i].others; k++)
+            scene_add(scene, 1, rows[i].other_s);
+        assert_int_equal(scene->n_parks, 0);
+        scene_add(scene, 1, rows[i].guest_s);
+        if (scene->n_parks != rows[i].is_parked)
+            fail_msg("row %zu: %zu parked", i, scene->n_parks);
+        scene_free(scene);
+    }
+}
+
+/* Hosts of one GPU each, that still need 9500 s; the guest needs all of the node's. */
+static void several_jobs_are_parked_for_a_wider_one_that_is_shorter_by_their_number(void **state)
+{
+    static const struct {
+        uint32_t nodes, gpus;
+        int64_t guest_s;
+        size_t parks;
+    } rows[] = {
+        { 1, 2, 2375, 0 }, // it needs a slot more than they may be parked for
+        { 1, 2, 1900, 2 }, { 1, 4, 1187, 4 }, { 1, 4, 1188, 0 }, { 2, 2, 100, 0 }, // on several nodes: none
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct scene *scene = open_auto(rows[i].nodes, rows[i].gpus);
+        for (uint32_t k = 0; k < rows[i].nodes * rows[i].gpus; k++)
+            add_running(scene, 1, 10000);
+        scene_wait(scene, 500);
+        uint64_t guest = scene_add(scene, rows[i].gpus, rows[i].guest_s);
+        if (scene->n_parks != rows[i].parks)
+            fail_msg("row %zu: %zu parked", i, scene->n_parks);
+        let_park(scene);
+        assert_int_equal(scene_runs(scene, guest), rows[i].parks > 0);
+        scene_free(scene);
+    }
+}
+
+/* Two hosts; the first is parked before the second, or the second refuses. */
+static void what_the_first_host_left_is_kept_until_the_last_is_parked(void **state)
+{
+    (void)state;
+    for (int refuses = 0; refuses <= 1; refuses++) {
+        struct scene *scene = open_auto(1, 2);
+        uint64_t first = add_running(scene, 1, 10000), second = add_running(scene, 1, 10000);
+        scene_wait(scene, 500);
+        uint64_t guest = scene_add(scene, 2, 100);
+        assert_int_equal(scene->n_parks, 2);
+        scene->n_parks = 0;
+        sched_parked(scene->sched, scene->now_ms, first, 1);
+        struct sched_job_spec late = scene_job(scene, 1, 1);
+        late.key.limit_ms = 1000;
+        uint64_t brief = scene_submit(scene, &late);
+        assert_false(scene_runs(scene, guest) || scene_runs(scene, brief) || scene_runs(scene, first));
+        if (refuses != 0)
+            sched_park_refused(scene->sched, scene->now_ms, second);
+        else
+            sched_parked(scene->sched, scene->now_ms, second, 1);
+        scene_wait(scene, 0);
+        assert_int_equal(scene_runs(scene, guest), !refuses);
+        assert_int_equal(scene_runs(scene, brief), refuses); // it is the next in the queue
+        if (refuses != 0)
+            scene_end(scene, brief);
+        assert_int_equal(scene_runs(scene, first), refuses);
+        scene_free(scene);
+    }
+}
+
 /* The first job that waits has reserved the GPU for later; a parked one continues on it now. */
 static void a_parked_job_continues_beside_the_reservations_of_others(void **state)
 {
@@ -673,6 +756,9 @@ int main(void)
         cmocka_unit_test(it_returns_to_any_gpu_of_its_model_on_its_node),
         cmocka_unit_test(a_wide_host_returns_when_its_guest_is_late_and_its_gpus_are_idle),
         cmocka_unit_test(guests_that_use_its_gpus_or_cannot_be_parked_are_not_sent_away),
+        cmocka_unit_test(a_wide_job_is_parked_for_narrow_ones_if_they_fill_its_gpus),
+        cmocka_unit_test(several_jobs_are_parked_for_a_wider_one_that_is_shorter_by_their_number),
+        cmocka_unit_test(what_the_first_host_left_is_kept_until_the_last_is_parked),
         cmocka_unit_test(a_parked_job_continues_beside_the_reservations_of_others),
         cmocka_unit_test(parked_jobs_count_against_the_limits_of_their_users),
         cmocka_unit_test(its_cpus_and_host_memory_stay_booked),
