@@ -384,6 +384,14 @@ TEXT(exit)
     return xasprintf("%d:%d", code, signal);
 }
 
+/* That of a job without steps is zero, and steps have none. */
+TEXT(derived_exit)
+{
+    const char *text = field_text(job, SLURM_DERIVED);
+    (void)now_ms;
+    return xstrdup(field_is_known(job, SLURM_STEP_WORD) ? "" : text != NULL ? text : "0:0");
+}
+
 /* sacct counts codes from 128 on as those of a signal. */
 TEXT(account_exit)
 {

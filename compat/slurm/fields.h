@@ -23,6 +23,7 @@ slurm_text_fn slurm_text_node_count, slurm_text_cpus, slurm_text_tasks, slurm_te
 slurm_text_fn slurm_text_priority_part;  // "0.99998473934829"
 slurm_text_fn slurm_text_tres_by_number; // "cpu=1,mem=1G,node=1,billing=1" of scontrol
 slurm_text_fn slurm_text_tres, slurm_text_priority, slurm_text_nice, slurm_text_dependency, slurm_text_exit;
+slurm_text_fn slurm_text_derived_exit; // of the steps (slurm_steps_derive())
 slurm_text_fn slurm_text_account_exit; // of sacct
 slurm_text_fn slurm_text_limit, slurm_text_used, slurm_text_left, slurm_text_elapsed, slurm_text_elapsed_raw,
     slurm_text_cpu_time, slurm_text_cpu_time_raw;

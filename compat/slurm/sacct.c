@@ -419,6 +419,8 @@ static int print_jobs(
         bool is_listed = is_job_wanted(sacct, job);
         if (is_listed)
             slurm_steps_settle_end(&client, job);
+        if (is_listed && slurm_table_has(table, "DerivedExitCode"))
+            slurm_steps_derive(&client, job);
         if (is_listed)
             print_line(sacct, table, job, false, now_ms);
         if (r == 0 && !sacct->is_job_alone)

@@ -58,7 +58,7 @@ const struct slurm_column slurm_sacct_columns[] = {
     { 0, "CPUTime", "CPUTime", slurm_text_cpu_time, -10 },
     { 0, "CPUTimeRAW", "CPUTimeRAW", slurm_text_cpu_time_raw, -10 },
     { 0, "DBIndex", "DBIndex", slurm_text_raw_id, -19 },
-    { 0, "DerivedExitCode", "DerivedExitCode", slurm_text_exit, -15 },
+    { 0, "DerivedExitCode", "DerivedExitCode", slurm_text_derived_exit, -15 },
     { 0, "Elapsed", "Elapsed", slurm_text_elapsed, -10 },
     { 0, "ElapsedRaw", "ElapsedRaw", slurm_text_elapsed_raw, -10 },
     { 0, "Eligible", "Eligible", slurm_text_submitted, -19 },

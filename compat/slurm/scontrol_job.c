@@ -302,7 +302,7 @@ static const struct scontrol_pair job_pairs[] = {
     { false, "BatchFlag", text_batch_flag, NULL },
     { false, "Reboot", NULL, "0" },
     { false, "ExitCode", slurm_text_exit, NULL },
-    { true, "DerivedExitCode", slurm_text_exit, NULL, true },
+    { true, "DerivedExitCode", slurm_text_derived_exit, NULL, true },
     { true, "RunTime", slurm_text_elapsed, NULL },
     { false, "TimeLimit", slurm_text_account_limit, NULL },
     { false, "TimeMin", slurm_text_least_limit, NULL },
@@ -385,6 +385,8 @@ static void print_one(
         print_job(job, form);
         return;
     }
+    if (form->has_details)
+        slurm_steps_derive(client, whole);
     bool is_element = !field_is_known(job, "array_left") && field_is_known(whole, "array_left");
     _cleanup_json_ json_t *shown =
         is_element ? slurm_job_element(whole, (uint32_t)field_integer(job, "array_index", 0))

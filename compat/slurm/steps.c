@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "compat/slurm/steps.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "base/memory.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/slurm.h"
+#include "compat/slurm/state.h"
 #include "cli/term/field.h"
 #include "cli/term/time_text.h"
 #include "job/slurm.h"
@@ -318,4 +320,28 @@ void slurm_steps_settle_end(struct client *client, json_t *job)
     json_array_foreach(steps, index,
         step) if (field_is(step, SLURM_STEP_WORD, "0") && field_integer(step, "signal", 0) == number)(void)
         json_object_set_new(job, "signal", json_integer(number));
+}
+
+void slurm_steps_derive(struct client *client, json_t *job)
+{
+    _cleanup_json_ json_t *steps = NULL;
+    size_t index = 0;
+    const json_t *step = NULL;
+    int most_code = 0, most_signal = 0;
+    if (slurm_steps_get(client, job, false, &steps, NULL) < 0)
+        return;
+    json_array_foreach(steps, index, step)
+    {
+        const char *word = field_text(step, SLURM_STEP_WORD);
+        int code = 0, signal = 0;
+        if (word == NULL || !isdigit((unsigned char)word[0]))
+            continue;
+        slurm_exit_of(step, &code, &signal);
+        if (code > most_code || (code == most_code && signal > most_signal)) {
+            most_code = code;
+            most_signal = signal;
+        }
+    }
+    _cleanup_free_ char *text = xasprintf("%d:%d", most_code, most_signal);
+    (void)json_object_set_new(job, SLURM_DERIVED, json_string(text));
 }

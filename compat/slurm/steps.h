@@ -37,3 +37,9 @@ int slurm_details_add(struct client *client, json_t *jobs, struct error *err);
 /* Of a job of srun that has ended: the signal that ended its step is that of the job, which has only its
  * number as exit code. */
 void slurm_steps_settle_end(struct client *client, json_t *job);
+
+/* Member of a job: the highest exit code of its steps, as "1:0". */
+#define SLURM_DERIVED "slurm_derived"
+
+/* Adds it, with one request; without an answer, it is left out. */
+void slurm_steps_derive(struct client *client, json_t *job);
