@@ -19,6 +19,7 @@
 #include "cli/follow/session.h"
 #include "compat/step/step_input.h"
 #include "compat/step/step_start.h"
+#include "compat/stepd/rlimits.h"
 #include "compat/stepd/stepd.h"
 
 #define READ_SIZE    65536
@@ -127,12 +128,13 @@ static _Noreturn void run_peer(const struct step *step, uint32_t node, int fd, c
 
 /* --- what it is told at the start --- */
 
+/* With the limits of srun, which a process of the job on the same node would inherit. */
 static void put_environment(struct step_peer *peer)
 {
-    const struct strings own = { .items = environ, .count = 0 };
-    struct strings all = own;
-    while (all.items[all.count] != NULL)
-        all.count++;
+    _cleanup_strings_ struct strings all = { 0 };
+    for (char **entry = environ; *entry != NULL; entry++)
+        strings_add(&all, *entry);
+    rlimits_collect(&all);
     frame_put_words(&peer->out, FRAME_ENVIRONMENT, FRAME_ALL, &all);
 }
 

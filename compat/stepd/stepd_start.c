@@ -13,6 +13,7 @@
 #include "compat/stepd/gpu_places.h"
 #include "compat/stepd/oom.h"
 #include "compat/stepd/program.h"
+#include "compat/stepd/rlimits.h"
 #include "compat/stepd/stepd_private.h"
 
 #define NOT_FOUND 2 // as slurmstepd ends a task whose program does not exist
@@ -82,6 +83,7 @@ static _Noreturn void run(
     set_environment(&gpus, true);
     set_environment(mpi_env, true);
     (void)unsetenv(STEPD_GPU_PLACES);
+    rlimits_forget();
     (void)snprintf(pid, sizeof(pid), "%d", (int)getpid());
     (void)setenv("SLURM_TASK_PID", pid, 1);
     if (mpi_fd >= 0)
@@ -90,6 +92,7 @@ static _Noreturn void run(
         give_up("couldn't chdir to", stepd->directory);
     if (task->input_path != NULL)
         open_input(task->input_path);
+    rlimits_apply(&stepd->environment);
     _exit(program_execute(task->command.items));
 }
 

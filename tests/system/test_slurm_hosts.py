@@ -122,3 +122,9 @@ def test_tasks_run_where_the_distribution_says(cluster):
 def test_ranks_of_mpi_are_not_distributed_in_another_order(cluster):
     done = cluster.run('srun', '-w', 'n1,n2', '-n4', '-m', 'cyclic', '--mpi=pmi2', 'true')
     assert done.code == 1 and '--distribution=cyclic is not supported with --mpi=pmi2' in done.err, done
+
+
+def test_tasks_on_all_hosts_have_the_limits_of_srun(cluster):
+    line = 'ulimit -Sn 500; ulimit -Ss 4096; ulimit -Sc 0; srun bash -c "echo \\$(ulimit -Sn) \\$(ulimit -Ss) \\$(ulimit -Sc) \\$(env | grep -c RLIMIT)"'
+    out = cluster.out('salloc', '-Q', '-w', 'n1,n2,n3', 'bash', '-c', line)
+    assert out.splitlines() == ['500 4096 0 0'] * 3, out

@@ -503,3 +503,7 @@ def test_sacct_tells_a_signal_from_a_code(cluster, command, job, step):
     cluster.finish(number)
     ends = dict(line.split('|', 1) for line in cluster.out('sacct', '-n', '-P', '-j', number, '-o', 'JobID,State,ExitCode').splitlines())
     assert (ends[f'{number}'], ends[f'{number}.0']) == (job, step), ends
+
+
+def test_a_step_with_limits_of_its_own_has_those_of_the_shell(cluster):
+    assert cluster.out('salloc', '-Q', 'bash', '-c', 'ulimit -Ss 4096; srun --exact -n1 bash -c "ulimit -Ss"') == '4096\n'
