@@ -96,6 +96,13 @@ def test_what_make_run_has_built_quickly_is_optimized_by_the_next_make_and_never
     assert make('all') == [f'ninja -C {folder}'] and make('programs') == [f'ninja -C {folder} programs'], 'an optimized build stays one'
 
 
+def test_no_benchmark_measures_what_make_run_has_built_quickly(tmp_path):
+    (tmp_path / 'quick').touch()
+    done = subprocess.run([f'{harness.ROOT}/bench/top'], env={**os.environ, 'MGPU_BUILD': str(tmp_path)}, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and 'is not optimized' in done.stderr and 'run make first' in done.stderr, done
+
+
 @needs_plain_build
 def test_an_installed_tree_works(make_instance, tmp_path, someone):
     done = subprocess.run(['meson', 'install', '-C', BUILD, '--no-rebuild', '--destdir', str(tmp_path)],
