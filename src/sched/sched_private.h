@@ -383,15 +383,15 @@ void sched_parked_try(struct sched *sched, struct sched_run *run, struct parked_
 void sched_parked_try_over(struct sched *sched, struct sched_run *run, struct parked_job *trial);
 /* Its blockers have changed: what is held does not return. */
 void sched_parked_changed(struct sched *sched, struct sched_job *job);
-/* Parks it, once. `next` is the job that comes first on its GPUs then, 0: whoever they are due to. `guest`: the
- * same if that is a guest; 0: one that returns. */
+/* Parks it, once. `next` is the job that comes first on its GPUs then, 0: whoever they are due to. `guest`:
+ * the same if that is a guest; 0: one that returns. */
 void sched_give_back(struct sched *sched, struct sched_run *run, uint64_t next, uint64_t guest);
 int sched_parked_invariant(const struct sched *sched, struct error *err);
 
 /* --- sched_trial.c: parks of several jobs for one --- */
 #define TRIAL_MAX 64U // jobs of one node that are parked for one
-/* If these runs of one node were parked: would all that left their GPUs return in time, these GPUs be left for
- * `for_ms`, and a slot, and the class's head start? Nothing is changed. */
+/* If these runs of one node were parked: would all that left their GPUs return in time, these GPUs be left
+ * for `for_ms`, and a slot, and the class's head start? Nothing is changed. */
 bool sched_would_start(struct sched *sched, const struct queue_class *class, struct fit *fit,
     struct sched_run *const *hosts, size_t count, int64_t for_ms);
 /* Parks them for this job, as sched_give_back(). True if some were parked at once. */
