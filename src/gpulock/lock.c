@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 #include "gpulock/nodes.h"
 #include "gpulock/state.h"
@@ -42,6 +43,32 @@ void gpu_lock_result_clear(struct gpu_lock_result *result)
 
 /* --- files --- */
 
+/* Of a vendor's rule of udev what its nodes are: those of its GPUs and the shared ones, or the latter alone.
+ */
+static void match_nodes(const struct gpu_vendor *vendor, struct buffer *text)
+{
+    if (vendor->node == NULL)
+        buffer_printf(text, "SUBSYSTEM==\"%s\", ", vendor->locked[0]);
+    buffer_append_text(text, "KERNEL==\"");
+    if (vendor->node != NULL)
+        buffer_printf(text, "%s[0-9]*", vendor->node);
+    for (const char *const *name = vendor->locked; *name != NULL; name++)
+        buffer_printf(text, "%s%s", vendor->node != NULL || name != vendor->locked ? "|" : "", *name);
+    buffer_append_text(text, "\", ");
+}
+
+static void match_render_nodes(struct buffer *text)
+{
+    const char *before = "";
+    buffer_append_text(text, "SUBSYSTEM==\"drm\", KERNEL==\"renderD*\", ATTRS{vendor}==\"");
+    for (size_t i = 0; i < gpu_vendors_count; i++)
+        if (gpu_vendors[i].pci_vendor != 0) {
+            buffer_printf(text, "%s0x%04x", before, gpu_vendors[i].pci_vendor);
+            before = "|";
+        }
+    buffer_append_text(text, "\", ");
+}
+
 static char *make_text(size_t file, gid_t gid)
 {
     static const char set[] = "OWNER:=\"root\", GROUP:=\"%u\", MODE:=\"0660\", TAG-=\"uaccess\"\n";
@@ -54,15 +81,14 @@ static char *make_text(size_t file, gid_t gid)
             gid, LOCK_MODE);
         return buffer_take(&text);
     }
-    static const char *const matches[] = {
-        "KERNEL==\"nvidia[0-9]*|nvidiactl|nvidia-modeset\", ",
-        "SUBSYSTEM==\"kfd\", KERNEL==\"kfd\", ",
-        "SUBSYSTEM==\"drm\", KERNEL==\"renderD*\", ATTRS{vendor}==\"0x10de|0x1002\", ",
-    };
-    for (size_t i = 0; i < sizeof(matches) / sizeof(matches[0]); i++) {
-        buffer_append_text(&text, matches[i]);
+    for (size_t i = 0; i < gpu_vendors_count; i++) {
+        if (gpu_vendors[i].node == NULL && gpu_vendors[i].locked[0] == NULL)
+            continue;
+        match_nodes(&gpu_vendors[i], &text);
         buffer_printf(&text, set, gid);
     }
+    match_render_nodes(&text);
+    buffer_printf(&text, set, gid);
     return buffer_take(&text);
 }
 

@@ -192,6 +192,11 @@ static void nodes_of_gpus_are_locked_and_no_others(void **state)
         "options nvidia NVreg_ModifyDeviceFiles=1 NVreg_DeviceFileUID=0 NVreg_DeviceFileGID=4711 "
         "NVreg_DeviceFileMode=0660\n"));
     assert_int_equal(file_read(AT_FDCWD, rules_path, 4096, &rules), 0);
+    static const char *const matches[] = { "\nKERNEL==\"nvidia[0-9]*|nvidiactl|nvidia-modeset\", OWNER",
+        "\nSUBSYSTEM==\"kfd\", KERNEL==\"kfd\", OWNER",
+        "\nSUBSYSTEM==\"drm\", KERNEL==\"renderD*\", ATTRS{vendor}==\"0x10de|0x1002\", OWNER" };
+    for (size_t i = 0; i < sizeof(matches) / sizeof(matches[0]); i++)
+        assert_non_null(strstr(buffer_text(&rules), matches[i]));
     assert_non_null(strstr(buffer_text(&rules), "GROUP:=\"4711\""));
 }
 
