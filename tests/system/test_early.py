@@ -263,6 +263,31 @@ def test_it_needs_its_cpus_and_its_memory_beside_what_runs(early, gate, nodes): 
     assert instance.wait(whole)['state'] == 'done'
 
 
+def test_a_job_of_several_gpus_has_all_of_them_at_once(early, gate, nodes, tmp_path):  # noqa: F811
+    instance = early(gpus='sim:3x24G')
+    other, far = harness.Gate(str(tmp_path)), harness.Gate(str(tmp_path))
+    holders = [instance.post_job(one.command(), gpus=1, cpus=0.1, time_limit=limit)
+               for one, limit in ((gate, '1m'), (other, '1m'), (far, '5h'))]
+    for holder in holders:
+        instance.wait(holder, 'running')
+    job = instance.post_job(command(nodes, LOOK, 'print(os.environ["CUDA_VISIBLE_DEVICES"])'), gpus=2, early=True, cpus=0.1)
+    found = starts_early(instance, job)
+    taken = {gpu['index'] for holder in holders[:2] for gpu in instance.job(holder)['granted']}
+    assert {gpu['index'] for gpu in found['granted']} == taken, found
+    harness.until(lambda: has_asked(instance, job), 'nothing waits')
+    gate.open()
+    instance.wait(holders[0])
+    instance.wait(instance.post_job(['true'], gpus=0, cpus=0.1))  # decided since
+    assert (instance.job(job)['park'], instance.output(job)) == ('early', 'begun\n')
+    other.open()
+    assert instance.wait(job)['state'] == 'done'
+    assert instance.output(job).startswith('begun\nENXIO ENXIO\n'), instance.output(job)
+    far.open()
+    assert instance.wait(holders[2])['state'] == 'done'
+    other.close()
+    far.close()
+
+
 # --- without having asked ---
 
 # Waits for a line in its first argument, if that is none, and then opens a GPU and ends with its second.

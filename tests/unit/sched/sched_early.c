@@ -108,6 +108,35 @@ static void it_gets_the_gpu_that_is_free_first(void **state)
     scene_free(scene);
 }
 
+/* When the last of its GPUs is probably free is what counts, not the first. */
+static void a_job_of_several_gpus_starts_when_all_of_them_are_free_soon(void **state)
+{
+    uint64_t running[3];
+    struct scene *scene = make(3, (int64_t[]){ 600, 30, 36000 }, running);
+    struct knowledge known = { .asking = { scene_add(scene, 2, 60) }, .n_asking = 1 };
+    struct sched_early early;
+    int64_t again_ms;
+    const struct sched_early_rules rules = {
+        .within_ms = 2 * MINUTE, .may_start = may_start, .is_ending = is_ending, .arg = &known
+    };
+    (void)state;
+    struct answer answer = ask(scene, &known, NULL, 0);
+    assert_int_equal(answer.job, 0);
+    assert_int_equal(answer.again_ms, scene->now_ms + 8 * MINUTE);
+    scene_end(scene, running[1]); // one of them is free already
+    scene_wait(scene, 8 * 60);
+    assert_true(sched_find_early(scene->sched, scene->now_ms, &rules, &early, &again_ms));
+    assert_int_equal(early.job, known.asking[0]);
+    assert_int_equal(early.place.n_gpus, 2);
+    uint32_t late = scene_start_of(scene, running[2])->gpu;
+    assert_true(early.place.gpus[0].gpu != late && early.place.gpus[1].gpu != late);
+    allocation_clear(&early.place);
+    /* All of them are taken, and a job behind it begins for none. */
+    const struct alloc_gpu awaited[] = { { .node = 0, .gpu = scene_start_of(scene, running[0])->gpu } };
+    assert_int_equal(ask(scene, &known, awaited, 1).job, 0);
+    scene_free(scene);
+}
+
 static void those_ahead_take_their_gpus_first(void **state)
 {
     uint64_t running[2];
@@ -210,6 +239,7 @@ int main(void)
         cmocka_unit_test(the_next_job_starts_when_its_gpu_is_free_soon),
         cmocka_unit_test(a_gpu_whose_job_is_being_ended_is_free_soon),
         cmocka_unit_test(it_gets_the_gpu_that_is_free_first),
+        cmocka_unit_test(a_job_of_several_gpus_starts_when_all_of_them_are_free_soon),
         cmocka_unit_test(those_ahead_take_their_gpus_first),
         cmocka_unit_test(a_gpu_for_which_another_job_waits_is_taken),
         cmocka_unit_test(it_needs_its_cpus_and_memory_now),
