@@ -114,6 +114,7 @@ static void view_of(
         .group_factor = is_fair ? factor_of_group(class->group) : 0,
         .has_head_start = is_fair && sched_has_head_start(class),
         .is_preemptible = class->key.is_preemptible,
+        .has_begun = class->key.has_begun,
         .limit_ms = class->key.limit_ms,
         .age_cap_ms = sched->settings.age_cap_ms,
     };
@@ -124,7 +125,8 @@ static void view_of(
 static bool view_of_bound(struct sched *sched, const struct sched_job *job, struct policy_view *ret)
 {
     const struct queue_class *class = job->class;
-    bool is_moved = class->key.had_turn || class->key.is_preemptible || class->account->n_own > 0;
+    bool is_moved =
+        class->key.had_turn || class->key.has_begun || class->key.is_preemptible || class->account->n_own > 0;
     if (sched->settings.policy->overtaken_until == NULL || is_moved)
         return false;
     view_of(sched, class, job->entry.submit_ms, ret);

@@ -112,7 +112,7 @@ static void note_overtaking(
     const struct class_key *key = &class->key, *own = &job->class->key;
     bool is_equal =
         class_priority(class) == class_priority(job->class) && key->is_preemptible == own->is_preemptible;
-    if (!is_equal || class->last == NULL || class->last->submit_ms <= job->entry.submit_ms)
+    if (!is_equal || key->has_begun || class->last == NULL || class->last->submit_ms <= job->entry.submit_ms)
         return;
     bool is_preferred = class->account == job->class->account && key->own_priority > own->own_priority;
     bool is_shorter = !is_preferred && class->expected_ms < job->class->expected_ms;

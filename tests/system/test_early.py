@@ -216,6 +216,16 @@ def test_a_job_that_does_not_ask_starts_when_its_gpu_is_free(stage, gate, nodes)
     assert instance.job(first)['state'] == 'done'
 
 
+def test_a_shorter_job_that_comes_later_does_not_overtake_it(stage, gate, nodes):  # noqa: F811
+    instance, _ = stage
+    job = instance.post_job(command(nodes, LOOK), gpus=1, early=True, time_limit='1h')
+    starts_early(instance, job)
+    short = [instance.post_job(['true'], gpus=1, cpus=0.1, time_limit='5s') for _ in range(3)]
+    gate.open()
+    ends = [instance.wait(one) for one in (job, *short)]
+    assert all(one['started_at'] > ends[0]['gpus_at'] for one in ends[1:]), ends
+
+
 def test_only_one_job_waits_for_a_gpu(stage, gate, nodes):  # noqa: F811
     instance, _ = stage
     one = instance.post_job(command(nodes, LOOK), gpus=1, early=True)

@@ -44,6 +44,7 @@ struct class_key replay_key(const struct job *job, uint64_t stem)
         .own_priority = ask_priority_of_own(job->ask),
         .is_preemptible = job->ask->preemptible,
         .had_turn = job_had_turn(job),
+        .has_begun = job_is_early(job) && job_is_parked(job),
         .limit_ms = job->ask->time_limit_ms,
         .stem = stem,
     };

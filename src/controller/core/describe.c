@@ -159,6 +159,7 @@ int core_describe(const struct core *core, const struct job *job, const struct c
             .own_priority = ask_priority_of_own(ask),
             .is_preemptible = ask->preemptible,
             .had_turn = job_had_turn(job),
+            .has_begun = job_is_early(job) && job_is_parked(job),
             .limit_ms = ask->time_limit_ms,
             .stem = core_stem(job),
         },

@@ -29,8 +29,10 @@ static double clamp(double value, double low, double high)
 
 static double in_tier(const struct policy_view *view, bool is_aged, double rest)
 {
-    double tier = -(double)view->priority * TIERS_PER_PRIORITY + (view->is_preemptible ? 2 : 0) + !is_aged;
-    return tier * RANK_TIER_MS + clamp(rest, 0, RANK_TIER_MS - 64);
+    bool is_first = is_aged || view->has_begun;
+    double tier = -(double)view->priority * TIERS_PER_PRIORITY + (view->is_preemptible ? 2 : 0) + !is_first;
+    double within = view->has_begun ? (double)view->submit_ms : rest;
+    return tier * RANK_TIER_MS + clamp(within, 0, RANK_TIER_MS - 64);
 }
 
 static double rank_by_submit(const struct policy_view *view)

@@ -15,7 +15,8 @@ struct policy_view {
     double user_factor, group_factor; // fairshare_factor(), in steps
     bool has_head_start;              // its user has nothing running, and no more than its share
     bool is_preemptible;
-    int64_t limit_ms;   // its time limit, 0: none
+    bool has_begun;   // it runs, and waits for its GPUs alone: what it has of its node does nothing meanwhile
+    int64_t limit_ms; // its time limit, 0: none
     int64_t age_cap_ms; // setting: a job submitted this much later never precedes it; 0: none
 };
 

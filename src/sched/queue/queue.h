@@ -37,6 +37,7 @@ struct class_key {
     int32_t own_priority; // above 0: takes precedence only over its owner's jobs with a lower one
     bool is_preemptible;
     bool had_turn;       // sent to the end of the queue: behind all jobs that were waiting then
+    bool has_begun;      // it runs without its GPUs: before all that do not, of its priority
     int64_t limit_ms;    // time limit, 0: none
     int64_t estimate_ms; // external estimate (of a simulator), 0: learnt from history
     uint64_t stem;       // hash of the command: similar jobs of a user take similar times

@@ -214,11 +214,28 @@ static void after_the_age_cap_learnt_goes_in_order_of_submission(void **state)
     assert_int_equal(policy->rank_changes(&old), TIME_NEVER);
 }
 
+/* It has its CPUs and memory already, and nothing comes of them until it has its GPUs. */
+static void what_has_begun_comes_before_all_others_of_its_priority_and_kind(void **state)
+{
+    (void)state;
+    for (size_t i = 0; policies[i] != NULL; i++) {
+        struct policy_view plain = view(NOW_MS - DAY_MS, 1000, 1), begun = view(NOW_MS, 100 * HOUR_MS, 8);
+        begun.has_begun = true;
+        assert_true(policies[i]->rank(&begun) < policies[i]->rank(&plain));
+        plain.priority = 1;
+        assert_true(policies[i]->rank(&begun) > policies[i]->rank(&plain));
+        plain.priority = 0;
+        begun.is_preemptible = true;
+        assert_true(policies[i]->rank(&begun) > policies[i]->rank(&plain));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_policy_is_found_by_its_name_and_says_what_it_is),
         cmocka_unit_test(priority_is_above_all_else_in_every_policy),
+        cmocka_unit_test(what_has_begun_comes_before_all_others_of_its_priority_and_kind),
         cmocka_unit_test(preemptible_jobs_come_after_all_others_of_their_priority),
         cmocka_unit_test(one_millisecond_decides_at_usual_priorities),
         cmocka_unit_test(reference_policies_order_by_what_they_are_named_after),
