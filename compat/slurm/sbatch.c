@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
 #include "cli/show/job_end.h"
-#include "compat/slurm/foreign_lines.h"
+#include "cli/submit/slurm_foreign.h"
 #include "compat/slurm/script.h"
 #include "compat/slurm/send.h"
 #include "compat/slurm/slurm.h"
@@ -52,7 +52,7 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
     if (r == 0)
         r = slurm_lines_read(script->text, script->name, &reading, &job->kept, err);
     if (r == 0 && !is_ignored && !job->ignores_foreign)
-        r = foreign_lines_read(script->text, &reading, &job->kept, err);
+        r = slurm_foreign_read(script->text, &reading, &job->kept, err);
     if (r == 0)
         r = slurm_options_from_environment(&reading, "SBATCH", err);
     if (r == 0)

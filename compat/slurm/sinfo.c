@@ -21,7 +21,7 @@
 #include "compat/slurm/sinfo_columns.h"
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/table.h"
-#include "compat/slurm/verbose.h"
+#include "cli/submit/slurm_verbose.h"
 #include "cli/term/field.h"
 
 #define FORMAT_USUAL      "%9P %.5a %.10l %.6D %.6t %N"

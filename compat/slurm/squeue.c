@@ -23,7 +23,7 @@
 #include "compat/slurm/steps.h"
 #include "compat/slurm/programs.h"
 #include "compat/slurm/table.h"
-#include "compat/slurm/verbose.h"
+#include "cli/submit/slurm_verbose.h"
 #include "cli/term/field.h"
 #include "cli/term/time_text.h"
 #include "job/array.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "compat/slurm/verbose.h"
+#include "cli/submit/slurm_verbose.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,5 +8,5 @@
 
 /* Reads the lines of the first kind that the text has, as the options of sbatch that they mean; those that
  * have no counterpart there are ignored, as by Slurm. `kept` owns the values. -EINVAL, in Slurm's words. */
-int foreign_lines_read(
+int slurm_foreign_read(
     const char *text, const struct slurm_reading *reading, struct strings *kept, struct error *err);

@@ -3,7 +3,7 @@
  * Each kind is a table: a letter, and the option of sbatch that it means or none. Some values are converted;
  * resources of #PBS -l are a table of their own.
  */
-#include "compat/slurm/foreign_lines.h"
+#include "cli/submit/slurm_foreign.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -239,7 +239,7 @@ static int translate(const struct kind *kind, const struct strings *given, const
     return r;
 }
 
-int foreign_lines_read(
+int slurm_foreign_read(
     const char *text, const struct slurm_reading *reading, struct strings *kept, struct error *err)
 {
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
