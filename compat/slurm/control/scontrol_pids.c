@@ -3,7 +3,7 @@
  * A process of a job has the variables of the job. It is the one that a task began with if its parent is not
  * of the same task; the others of the task have no number in the list.
  */
-#include "compat/slurm/scontrol_pids.h"
+#include "compat/slurm/control/scontrol_pids.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -14,7 +14,7 @@
 #include "compat/slurm/jobs.h"
 #include "compat/slurm/nodes.h"
 #include "compat/slurm/sacct_columns.h"
-#include "compat/slurm/scontrol_show.h"
+#include "compat/slurm/control/scontrol_show.h"
 #include "compat/slurm/steps.h"
 #include "cli/submit/slurm_values.h"
 #include "cli/term/field.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "compat/slurm/scontrol_jobs.h"
+#include "compat/slurm/control/scontrol_jobs.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "cli/api/leaving_signals.h"
 #include "compat/slurm/fields.h"
-#include "compat/slurm/scontrol_update.h"
+#include "compat/slurm/control/scontrol_update.h"
 #include "compat/slurm/slurm.h"
 #include "cli/term/field.h"
 #include "cli/term/time_text.h"

@@ -10,7 +10,7 @@
 #include "base/strings.h"
 #include "compat/slurm/nodes.h"
 #include "compat/slurm/partitions.h"
-#include "compat/slurm/scontrol_show.h"
+#include "compat/slurm/control/scontrol_show.h"
 #include "compat/slurm/slurm.h"
 #include "cli/term/field.h"
 #include "cli/term/time_text.h"

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "cli/api/client.h"
-#include "compat/slurm/scontrol_pairs.h"
+#include "compat/slurm/control/scontrol_pairs.h"
 
 /* "show WORD [NAME]"; `name` may be NULL. Returns the exit status, or a negative errno. */
 int scontrol_show(struct client *client, const char *word, const char *name, const struct scontrol_form *form,

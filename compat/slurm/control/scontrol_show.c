@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* scontrol show: steps, the configuration, lists of hosts; jobs, nodes and partitions have files of their
  * own. */
-#include "compat/slurm/scontrol_show.h"
+#include "compat/slurm/control/scontrol_show.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 #include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
 #include "compat/slurm/nodes.h"
-#include "compat/slurm/scontrol_update.h"
+#include "compat/slurm/control/scontrol_update.h"
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/steps.h"
 #include "cli/submit/slurm_moment.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* scontrol update: what may be changed is a table of Slurm's keys, which may be abbreviated. */
-#include "compat/slurm/scontrol_update.h"
+#include "compat/slurm/control/scontrol_update.h"
 
 #include <errno.h>
 #include <inttypes.h>
