@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "compat/feed/feed.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define PAUSE       API_PATH "/gpus/pause"
 #define RESUME      API_PATH "/gpus/resume"

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "compat/feed/feed.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 static bool is_over(const char *status)
 {

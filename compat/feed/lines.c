@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "compat/feed/feed.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/text_file.h"
 
 #define LINES_MAX   100000U

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define STANDARD 1.0
 

@@ -16,7 +16,7 @@
 #include "cli/api/exit_code.h"
 #include "cli/api/leaving_signals.h"
 #include "compat/feed/feed.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define SAVE_MS        500 // between a change and its writing
 #define DELAY_FIRST_MS 50

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "compat/feed/feed.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/submit/submit.h"
 #include "job/ask.h"
 

@@ -12,7 +12,7 @@
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "compat/feed/feed.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "compat/personalities/compat_common.h"
 #include "cli/options/talk.h"
 #include "job/ask.h"

@@ -18,7 +18,7 @@
 
 #include "base/buffer.h"
 #include "base/files.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define SESSION_BYTES 8
 

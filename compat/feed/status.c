@@ -9,7 +9,7 @@
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "compat/feed/feed.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/options/list.h"
 #include "cli/api/show_json.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "compat/feed/feed.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define MISSING_MS 1000 // editors let a file be missing for a moment
 

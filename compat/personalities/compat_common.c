@@ -15,7 +15,7 @@
 #include "base/wording.h"
 #include "cli/submit/submit.h"
 #include "cli/options/talk.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 /* The sentence begins with the option's own name, "-m: " or "--gpu-mem: ". */
 static int rename_option(const char *shown, struct error *err)

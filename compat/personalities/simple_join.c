@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "compat/personalities/simple_place.h"
 #include "cli/api/tcp_connect.h"
 #include "wire/name_trouble.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/screen.h"
 
 #define MEBIBYTE (INT64_C(1) << 20)

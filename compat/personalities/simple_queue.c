@@ -17,7 +17,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/api/show_json.h"
 

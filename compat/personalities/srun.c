@@ -16,7 +16,7 @@
 #include "base/parse.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "compat/personalities/compat_common.h"
 #include "compat/personalities/personality.h"
 #include "compat/personalities/srun_server.h"

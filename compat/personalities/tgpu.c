@@ -11,7 +11,7 @@
 #include "base/system_mgpud.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "compat/personalities/compat_common.h"
 #include "cli/show/job_columns.h"
 #include "cli/options/list.h"

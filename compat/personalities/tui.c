@@ -13,7 +13,7 @@
 #include "cli/options/list.h"
 #include "compat/personalities/personality.h"
 #include "compat/personalities/srun_server.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/top/verb.h"
 #include "cli/verbs/verbs.h"
 

@@ -13,7 +13,7 @@
 #include "compat/slurm/nodes.h"
 #include "compat/slurm/state.h"
 #include "compat/slurm/steps.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "job/slurm.h"
 
 #define TEXT(name) char *slurm_text_##name(const json_t *job, int64_t now_ms)

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/submit/slurm_moment.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/time_text.h"
 #include "compat/slurm/jobs.h"
 #include "job/slurm.h"

@@ -18,7 +18,7 @@
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/state.h"
 #include "compat/slurm/steps.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "job/array.h"
 #include "job/slurm.h"
 

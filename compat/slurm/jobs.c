@@ -18,7 +18,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/api/client.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "job/array.h"
 #include "wire/limits.h"
 

@@ -18,7 +18,7 @@
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/state.h"
 #include "compat/slurm/steps.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/time_text.h"
 
 #define SECOND_MS 1000

@@ -12,7 +12,7 @@
 #include "base/strings.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define MODEL_MAX 256U
 

@@ -27,7 +27,7 @@
 #include "compat/slurm/steps.h"
 #include "compat/slurm/table.h"
 #include "cli/submit/slurm_moment.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define ACCOUNT "default"
 

@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "compat/slurm/fields.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 int slurm_partitions_get(struct client *client, json_t **ret, struct error *err)
 {

@@ -22,7 +22,7 @@
 #include "compat/slurm/rest_submit.h"
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/state.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/time_text.h"
 
 #define PREFIX          "/slurm/v0.0.38/"

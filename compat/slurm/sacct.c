@@ -26,7 +26,7 @@
 #include "compat/slurm/table.h"
 #include "cli/submit/slurm_moment.h"
 #include "cli/submit/slurm_values.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/time_text.h"
 #include "cli/term/when.h"
 #include "job/slurm.h"

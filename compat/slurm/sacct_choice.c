@@ -15,7 +15,7 @@
 #include "compat/slurm/state.h"
 #include "cli/submit/slurm_option.h"
 #include "cli/submit/slurm_values.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/time_text.h"
 #include "job/slurm.h"
 

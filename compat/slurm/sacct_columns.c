@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "compat/slurm/steps.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define MODEL_MAX 256U
 

@@ -23,7 +23,7 @@
 #include "compat/slurm/send.h"
 #include "compat/slurm/slurm.h"
 #include "cli/submit/slurm_job.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "job/slurm.h"
 
 static const struct command salloc_command = { .name = "salloc" };

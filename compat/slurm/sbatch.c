@@ -18,7 +18,7 @@
 #include "compat/slurm/slurm.h"
 #include "cli/submit/slurm_job.h"
 #include "cli/submit/slurm_lines.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "job/spec.h"
 
 static bool ignores_by_variable(void)

@@ -13,7 +13,7 @@
 #include "compat/slurm/programs.h"
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/state.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 struct scancel {
     struct slurm_ids ids;

@@ -11,7 +11,7 @@
 #include "compat/slurm/programs.h"
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/state.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 const struct slurm_option slurm_seff_options[] = {
     SLURM_NO_EFFECT(SLURM_SEFF, "debug", 'd', NULL, NULL, "show what the numbers are made of"),

@@ -16,7 +16,7 @@
 #include "compat/slurm/partitions.h"
 #include "compat/slurm/slurm.h"
 #include "cli/submit/slurm_moment.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/time_text.h"
 #include "job/slurm.h"
 

@@ -22,7 +22,7 @@
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/table.h"
 #include "cli/submit/slurm_verbose.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define FORMAT_USUAL      "%9P %.5a %.10l %.6D %.6t %N"
 #define FORMAT_SUMMARY    "%9P %.5a %.10l %.16F %N"

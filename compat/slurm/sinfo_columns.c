@@ -12,7 +12,7 @@
 #include "compat/slurm/nodes.h"
 #include "compat/slurm/partitions.h"
 #include "compat/slurm/slurm.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define TEXT(name) static char *text_##name(const json_t *group, int64_t now_ms)
 

@@ -24,7 +24,7 @@
 #include "compat/slurm/programs.h"
 #include "compat/slurm/table.h"
 #include "cli/submit/slurm_verbose.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/time_text.h"
 #include "job/array.h"
 

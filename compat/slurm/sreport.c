@@ -21,7 +21,7 @@
 #include "compat/slurm/report.h"
 #include "compat/slurm/slurm.h"
 #include "cli/submit/slurm_moment.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/time_text.h"
 
 #define MILLI     1000

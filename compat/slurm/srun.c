@@ -29,7 +29,7 @@
 #include "compat/step/step.h"
 #include "compat/step/step_gpus.h"
 #include "compat/stepd/mpi.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "job/spec.h"
 
 #define EXIT_NOT_FOUND 127

@@ -14,7 +14,7 @@
 #include "cli/api/exit_code.h"
 #include "compat/slurm/steps.h"
 #include "cli/submit/slurm_option.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 enum {
     PENDING,

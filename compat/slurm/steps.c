@@ -12,7 +12,7 @@
 #include "compat/slurm/fields.h"
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/state.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/time_text.h"
 #include "job/slurm.h"
 

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/follow/session.h"
 #include "compat/step/step_input.h"
 #include "compat/step/step_start.h"

@@ -14,7 +14,7 @@
 #include "compat/step/step_gpus.h"
 #include "compat/step/step_layout.h"
 #include "compat/step/step_nodes.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define TASKS_MAX 4096U
 

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "job/step.h"
 
 #define ABSENT_MS 5000 // how long mgpud may take to come back before a step begins

@@ -18,7 +18,7 @@
 #include "compat/feed/jobs_file.h"
 #include "compat/feed/llm.h"
 #include "compat/feed/state.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/words.h"
 #include "server.h"
 

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 
 /*
@@ -34,4 +35,3 @@ json_t *json_text_milli(uint32_t milli);
 /* Seconds with milliseconds. */
 json_t *json_text_seconds(int64_t ms);
 
-#define _cleanup_json_ _cleanup_(json_decrefp)

@@ -17,7 +17,7 @@
 #include "cli/options/env_file.h"
 #include "compat/feed/jobs_file.h"
 #include "compat/feed/state.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/submit/job_file.h"
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"

@@ -17,7 +17,7 @@
 #include "compat/slurm/control/scontrol_show.h"
 #include "compat/slurm/control/scontrol_update.h"
 #include "compat/slurm/slurm.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/words.h"
 
 struct scontrol {

@@ -17,7 +17,7 @@
 #include "compat/slurm/control/scontrol_show.h"
 #include "compat/slurm/steps.h"
 #include "cli/submit/slurm_values.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "job/slurm.h"
 
 #define MIB_SHIFT      20

@@ -13,7 +13,7 @@
 #include "compat/slurm/fields.h"
 #include "compat/slurm/control/scontrol_update.h"
 #include "compat/slurm/slurm.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/time_text.h"
 
 static int parse_all(

@@ -12,7 +12,7 @@
 #include "compat/slurm/partitions.h"
 #include "compat/slurm/control/scontrol_show.h"
 #include "compat/slurm/slurm.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/time_text.h"
 
 #define TEXT(name) static char *text_##name(const json_t *job, int64_t now_ms)

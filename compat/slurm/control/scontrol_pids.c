@@ -20,7 +20,7 @@
 #include "base/strings.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/slurm.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/time_text.h"
 
 #define ENVIRON_MAX (1U << 20)

@@ -22,7 +22,7 @@
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/steps.h"
 #include "cli/submit/slurm_moment.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 void scontrol_count_print(size_t count, const struct scontrol_form *form)
 {

@@ -21,7 +21,7 @@
 #include "cli/submit/slurm_job.h"
 #include "cli/submit/slurm_moment.h"
 #include "cli/submit/slurm_values.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/time_text.h"
 #include "job/slurm.h"
 

@@ -20,7 +20,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/system_mgpud.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/api/absence.h"
 #include "cli/api/controllers.h"
 #include "cli/api/leaving_signals.h"

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "job/state.h"
 
 static const struct {

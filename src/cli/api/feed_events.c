@@ -5,7 +5,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define DATA           "data: "
 #define LINE_MAX_      ((size_t)1 << 20)

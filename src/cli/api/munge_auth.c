@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "cli/api/client.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "wire/munge.h"
 
 #define ANSWER_WAIT_MS 30000

@@ -11,7 +11,7 @@
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/programs.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/verbs/verbs.h"
 
 #define PROGRAM  "mgpud"

@@ -7,7 +7,7 @@
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/show_json.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/verbs/verbs.h"
 
 static void print_standby(const json_t *answer)

@@ -11,7 +11,7 @@
 #include "cli/complete/complete.h"
 #include "cli/options/defaults.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/options/list.h"
 #include "cli/api/show_json.h"
 

@@ -23,7 +23,7 @@
 #include "cli/cluster/shared_memory_text.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/api/show_json.h"
 #include "cli/term/time_text.h"
 

@@ -15,7 +15,7 @@
 #include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/options/maintenance.h"
 #include "cli/options/maintenance_wait.h"
 #include "job/ask.h"

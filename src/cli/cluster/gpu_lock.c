@@ -15,7 +15,7 @@
 #include "base/system_mgpud.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/show_json.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "gpulock/lock.h"
 
 struct lock_options {

@@ -26,7 +26,7 @@
 #include "cli/options/list.h"
 #include "cli/show/job_end.h"
 #include "cli/submit/submit.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "job/ask.h"
 
 #define JOB_NAME      "gpu-test"

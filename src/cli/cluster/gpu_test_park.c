@@ -28,7 +28,7 @@
 #include "cli/api/programs.h"
 #include "cli/show/job_end.h"
 #include "cli/submit/submit.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define JOB_NAME   "gpu-test"
 #define PROGRAM    "mgpu-gpu-test"

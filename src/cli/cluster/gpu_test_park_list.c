@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/cluster/gpu_test_park.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define GIGABYTES 1e9
 

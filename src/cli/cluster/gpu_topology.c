@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/table.h"
 
 #define GPUS_MAX 64U // of a node, in the table

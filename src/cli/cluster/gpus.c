@@ -17,7 +17,7 @@
 #include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/when.h"
 #include "cli/show/gpu_columns.h"
 #include "cli/show/gpu_past.h"

@@ -11,7 +11,7 @@
 #include "base/parse.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/api/show_json.h"
 
 #define HOUR_MS INT64_C(3600000)

@@ -9,7 +9,7 @@
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "cli/options/list.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/verbs/verbs.h"
 
 static char *render_name(const struct view *view, const json_t *partition, enum color *color)

@@ -15,7 +15,7 @@
 #include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/options/list.h"
 #include "cli/api/show_json.h"
 #include "cli/options/talk.h"
@@ -139,7 +139,7 @@ static int run_add(struct call *call, int argc, char **argv, struct error *err)
 
 static void clear_add(void *options)
 {
-    json_release(&((struct add_options *)options)->body);
+    json_decrefp(&((struct add_options *)options)->body);
 }
 
 static char *render_users(const struct view *view, const json_t *row, enum color *color)

@@ -14,7 +14,7 @@
 #include "cli/api/exit_code.h"
 #include "cli/api/show_json.h"
 #include "cli/term/browser.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/verbs/verbs.h"
 
 #define LEADING_FILE "mgpu-web.html"

@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "cli/options/call.h"
 #include "cli/complete/complete.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/options/selector.h"
 

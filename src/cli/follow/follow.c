@@ -30,7 +30,7 @@
 #include "base/parse.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/leaving_signals.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/follow/follow_ranks.h"
 #include "cli/follow/foreign.h"
 #include "cli/follow/going.h"

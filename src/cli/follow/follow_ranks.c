@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "job/slurm.h"
 
 #define REASK_MS 250

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/follow/follow.h"
 #include "cli/show/job_columns.h"
 #include "cli/term/screen.h"

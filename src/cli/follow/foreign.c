@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 static int64_t owner_of(struct call *call, const char *path, const json_t *job)
 {

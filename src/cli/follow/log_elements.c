@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "job/array.h"
 
 /* Both are ascending, and what waits is a part of all. */

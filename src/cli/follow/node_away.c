@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "cli/options/talk.h"
 #include "cli/show/node_unreachable_text.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 static json_t *get_node(struct call *call, const char *job, size_t rank)
 {

@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/show/job_end.h"
 #include "cli/follow/follow.h"

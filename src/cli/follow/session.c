@@ -33,7 +33,7 @@
 #include "cli/follow/input.h"
 #include "cli/follow/session_private.h"
 #include "cli/options/talk.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define READ_SIZE   (64U << 10)
 #define WRITE_PIECE 4096U // a pipe or terminal that is ready takes so much at once

@@ -14,7 +14,7 @@
 #include "cli/api/programs.h"
 #include "cli/follow/session_private.h"
 #include "cli/show/job_columns.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 static void show_status(struct session *session)
 {

@@ -14,7 +14,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/parse.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 
 #define PATIENT_MS    300

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "cli/follow/waiting_line.h"
 #include "cli/show/job_end.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define STARTING_MS 200
 

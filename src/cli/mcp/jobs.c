@@ -16,7 +16,7 @@
 #include "cli/options/selector.h"
 #include "cli/submit/submit.h"
 #include "cli/term/escapes.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "wire/http_client.h"
 
 #define JOBS_SHOWN     50

@@ -8,7 +8,7 @@
 #include "cli/api/exit_code.h"
 #include "cli/api/remote.h"
 #include "cli/mcp/server.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/verbs/verbs.h"
 
 struct mcp_options {

@@ -15,7 +15,7 @@
 #include "base/utc.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/options/selector.h"
 #include "cli/term/when.h"
 #include "job/after.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/options/ask.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "job/ask.h"
 
 /* Options that are meaningless without a GPU. */

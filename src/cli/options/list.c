@@ -16,7 +16,7 @@
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "cli/options/talk.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/api/show_json.h"
 #include "cli/term/table.h"
 

@@ -9,7 +9,7 @@
 #include "base/option_values.h"
 #include "base/utc.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/api/show_json.h"
 #include "cli/term/when.h"
 

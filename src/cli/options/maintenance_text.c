@@ -5,7 +5,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define STATE_MAX 64
 

@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "job/alias.h"
 
 #define RECENT_JOBS 500U

@@ -35,7 +35,7 @@
 #include "cli/show/job_columns.h"
 #include "cli/submit/submit.h"
 #include "cli/term/browser.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define FOLDER       "MGPU_NOTEBOOK" // variables of the job
 #define TOKEN        "JUPYTER_TOKEN" // Jupyter reads it

@@ -9,7 +9,7 @@
 #include "cli/follow/follow.h"
 #include "cli/options/selector.h"
 #include "cli/show/job_columns.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 int running_wait(struct call *call, const json_t *job, enum leaver leaver, struct error *err)
 {

@@ -19,7 +19,7 @@
 #include "cli/ports/ports.h"
 #include "cli/ports/running.h"
 #include "cli/ports/ssh_keys.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define HOST_SUFFIX ".mgpu"
 

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/show/history_columns.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 static void seconds_text(const json_t *row, const char *member, char *text, size_t size)
 {

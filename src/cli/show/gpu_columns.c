@@ -10,7 +10,7 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/show/node_unreachable_text.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/gpu_past.h"
 #include "cli/show/job_columns.h"
 #include "cli/options/maintenance_text.h"

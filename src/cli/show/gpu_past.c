@@ -9,7 +9,7 @@
 #include "base/utc.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/usage_text.h"
 
 #define RECENT_PATH API_PATH "/gpus/history?since=10m&step=30"

@@ -13,7 +13,7 @@
 #include "base/strings.h"
 #include "cli/show/node_unreachable_text.h"
 #include "cli/show/park_text.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/progress_text.h"
 #include "cli/show/ps_arrays.h"
 #include "cli/show/usage_text.h"

@@ -3,7 +3,7 @@
 #include "cli/show/job_news.h"
 
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 int job_news_turn(struct job_news *news, struct call *call, const char *path, bool is_readable)
 {

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/show/job_columns.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define TEXT_MAX        1024
 #define NAMED_NODES_MAX 4U // more are listed as "gpu[1-16]"

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/api/show_json.h"
 #include "cli/options/talk.h"

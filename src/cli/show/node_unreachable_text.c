@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 char *away_since(const struct view *view, const json_t *object)
 {

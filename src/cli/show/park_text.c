@@ -2,7 +2,7 @@
 #include "cli/show/park_text.h"
 
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/time_text.h"
 
 char *park_text(const struct view *view, const json_t *job)

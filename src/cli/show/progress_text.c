@@ -3,7 +3,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define CELLS 8
 

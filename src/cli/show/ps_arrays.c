@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/show/job_columns.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 static const char *const ends[] = { "failed", "done", "cancelled" }; // the worst first
 

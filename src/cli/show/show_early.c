@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/show/show_page.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/time_text.h"
 
 static void append_time(struct buffer *out, const struct page *page, const char *words, const char *name)

@@ -8,7 +8,7 @@
 #include "base/hostlist.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/wrapped.h"
 #include "cli/show/show_page.h"
 #include "job/launch.h"

@@ -9,7 +9,7 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/show/show_page.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/time_text.h"
 
 #define SHOWN_MAX 10U // the latest ones

@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define GIB            (1024.0 * 1024 * 1024)
 #define JOULES_PER_KWH 3600000.0

@@ -14,7 +14,7 @@
 #include "base/strings.h"
 #include "cli/show/job_columns.h"
 #include "cli/show/ps_arrays.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 static const struct {
     const char *begins, *until; // until: the beginning goes on to the end of this text

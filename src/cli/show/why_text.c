@@ -15,7 +15,7 @@
 #include "base/strings.h"
 #include "cli/options/ask.h"
 #include "cli/show/node_unreachable_text.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/term/table.h"
 #include "cli/term/wrapped.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/submit/submit.h"
 #include "cli/term/text_file.h"
 #include "cli/term/words.h"

@@ -17,7 +17,7 @@
 #include "cli/api/client.h"
 #include "cli/options/selector.h"
 #include "cli/options/talk.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "job/job.h"
 
 #define JOBS_LOOKED_AT 200

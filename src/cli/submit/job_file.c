@@ -8,7 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/submit/submit.h"
 #include "cli/term/text_file.h"
 #include "cli/options/yaml_options.h"

@@ -10,7 +10,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/api/show_json.h"
 #include "cli/submit/submit.h"
 #include "cli/submit/sweep.h"

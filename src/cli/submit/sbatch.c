@@ -12,7 +12,7 @@
 #include "cli/submit/slurm_job.h"
 #include "cli/submit/slurm_lines.h"
 #include "cli/submit/slurm_values.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 struct sbatch {
     struct slurm_job job;   // must be first: the target of the options

@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/submit/sbatch.h"
 #include "cli/submit/slurm_lines.h"
 #include "cli/submit/submit.h"

@@ -22,7 +22,7 @@
 #include "cli/options/env_file.h"
 #include "cli/api/environment.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/standard.h"
 #include "cli/show/job_columns.h"
 #include "cli/api/show_json.h"

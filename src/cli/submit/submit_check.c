@@ -17,7 +17,7 @@
 #include "cli/submit/submit.h"
 #include "cli/submit/submit_check_setup.h"
 #include "cli/options/talk.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/time_text.h"
 #include "cli/term/words.h"
 #include "job/spec.h"

@@ -12,7 +12,7 @@
 #include "cli/options/ask.h"
 #include "cli/options/env_file.h"
 #include "cli/api/environment.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "job/ask.h"
 #include "job/spec.h"
 
@@ -339,11 +339,11 @@ const struct option_row adopt_rows[] = {
 void submit_options_clear(void *arg)
 {
     struct submit_options *options = arg;
-    json_release(&options->ask);
+    json_decrefp(&options->ask);
     strings_clear(&options->after);
     strings_clear(&options->env);
     strings_clear(&options->sweeps);
     strings_clear(&options->setup.modules);
     image_wishes_clear(&options->image);
-    json_release(&options->env_files);
+    json_decrefp(&options->env_files);
 }

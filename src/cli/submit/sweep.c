@@ -10,7 +10,7 @@
 #include "base/buffer.h"
 #include "base/gpu_vendor.h"
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/words.h"
 #include "job/spec.h"
 

@@ -14,7 +14,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "cli/api/programs.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/follow/run_job.h"
 #include "cli/top/asks.h"

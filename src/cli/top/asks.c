@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 
 #define OPEN_MAX      10000 // jobs that are not over

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/top/asks.h"
 #include "cli/top/keys.h"
 #include "cli/top/wire.h"

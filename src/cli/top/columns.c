@@ -10,7 +10,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 
 #define PROGRESS_WIDTH 10

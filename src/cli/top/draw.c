@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/api/client.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/top/filter.h"
 #include "cli/top/keys.h"

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/gpu_columns.h"
 #include "cli/show/job_columns.h"
 #include "cli/options/maintenance_text.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/top/draw.h"
 #include "cli/show/why_text.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/options/maintenance_text.h"
 #include "cli/top/draw.h"
 

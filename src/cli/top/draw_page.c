@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/top/draw.h"
 #include "cli/top/points.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/options/maintenance_text.h"
 #include "cli/top/draw.h"

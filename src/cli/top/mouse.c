@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Mouse targets are recorded when they are drawn; the last one drawn is on top. */
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/top/draw.h"
 #include "cli/top/keys.h"
 

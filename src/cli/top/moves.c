@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/top/asks.h"
 #include "cli/top/draw.h"
 #include "cli/top/keys.h"

@@ -9,7 +9,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/term/time_text.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/top/graph.h"
 #include "cli/top/jobs.h"
 

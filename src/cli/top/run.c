@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/api/leaving_signals.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/top/curses.h"
 #include "cli/top/draw.h"
 #include "cli/top/keys.h"

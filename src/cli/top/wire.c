@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/top/asks.h"
 

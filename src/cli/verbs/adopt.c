@@ -8,7 +8,7 @@
 #include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/submit/submit.h"
 #include "job/ask.h"
 

@@ -12,7 +12,7 @@
 #include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/jobs_each.h"
 #include "cli/api/show_json.h"
 #include "cli/submit/submit_check.h"

@@ -11,7 +11,7 @@
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/programs.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/options/selector.h"
 #include "cli/follow/session.h"
 #include "cli/follow/terminal_options.h"

@@ -13,7 +13,7 @@
 #include "base/parse.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/history_columns.h"
 #include "cli/options/selector.h"
 #include "cli/term/when.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu hold, mgpu release: prevent waiting jobs from starting, and allow it again. */
 #include "cli/verbs/verbs.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/jobs_each.h"
 
 static int run_hold(struct call *call, int argc, char **argv, struct error *err)

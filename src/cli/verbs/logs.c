@@ -20,7 +20,7 @@
 #include "base/parse.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/follow/follow.h"
 #include "cli/follow/wait_shown.h"
 #include "cli/show/job_end.h"

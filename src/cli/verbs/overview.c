@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/gpu_columns.h"
 #include "cli/show/ps.h"
 #include "cli/options/selector.h"

@@ -5,7 +5,7 @@
 #include "cli/api/exit_code.h"
 #include "cli/options/talk.h"
 #include "cli/show/jobs_each.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/verbs/verbs.h"
 
 struct park_options {

@@ -14,7 +14,7 @@
 #include "base/parse.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/term/wrapped.h"
 #include "cli/show/job_columns.h"
 #include "cli/show/ps.h"

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/jobs_each.h"
 #include "cli/options/selector.h"
 #include "cli/api/show_json.h"

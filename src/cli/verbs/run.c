@@ -7,7 +7,7 @@
 #include "base/option_values.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/follow/run_job.h"
 #include "cli/follow/session.h"
 #include "job/spec.h"

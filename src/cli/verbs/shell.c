@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "cli/options/ask.h"
 #include "cli/verbs/verbs.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/follow/run_job.h"
 #include "cli/follow/session.h"
 #include "cli/submit/submit.h"

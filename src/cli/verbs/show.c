@@ -17,7 +17,7 @@
 #include "cli/verbs/verbs.h"
 #include "cli/show/enforced.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/show/ps_arrays.h"
 #include "cli/show/jobs_each.h"

@@ -13,7 +13,7 @@
 #include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/leaving_signals.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/jobs_each.h"
 #include "cli/options/selector.h"
 #include "cli/options/talk.h"

@@ -9,7 +9,7 @@
 #include "cli/submit/command_file.h"
 #include "cli/verbs/own_input.h"
 #include "cli/verbs/verbs.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/submit/job_file.h"
 #include "cli/submit/plan.h"
 #include "cli/submit/script.h"

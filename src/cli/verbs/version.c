@@ -6,7 +6,7 @@
 #include "base/version.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/api/show_json.h"
 
 static int run(struct call *call, int argc, char **argv, struct error *err)

@@ -6,7 +6,7 @@
 #include "base/option_values.h"
 #include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/jobs_each.h"
 #include "cli/api/show_json.h"
 #include "cli/show/why_text.h"

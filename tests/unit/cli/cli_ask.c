@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "cli/options/ask.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 /* The value of a key as JSON text. */
 static void check(const char *key, const char *text, const char *expected)

@@ -13,7 +13,7 @@
 
 #include "cli/api/client.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "server.h"
 
 static int problem(unsigned status, const char *body, struct error *err)

@@ -16,7 +16,7 @@
 #include "base/strings.h"
 #include "cli/options/env_file.h"
 #include "cli/api/environment.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 /* What is read from a file with that text; the name in the sentence is cut off. */
 static int read_bytes(const char *text, size_t length, json_t **ret, struct error *err)

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 
 static void check(const char *text, int status, const char *words)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/gpu_columns.h"
 #include "cli/show/gpu_past.h"
 #include "server.h"

@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/gpu_columns.h"
 #include "cli/show/job_columns.h"
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 static const struct screen utf8 = { .is_utf8 = true }, ascii = { 0 };
 

@@ -15,7 +15,7 @@
 
 #include "base/memory.h"
 #include "cli/verbs/verbs.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/submit/sbatch.h"
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"

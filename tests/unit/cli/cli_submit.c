@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/submit/submit.h"
 
 static int try_build(const struct submit_options *options, const char *const *words, json_t **ret,

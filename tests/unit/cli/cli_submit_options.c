@@ -16,7 +16,7 @@
 
 #include "base/memory.h"
 #include "cli/verbs/verbs.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/submit/submit.h"
 
 #define VALUES_MAX 12

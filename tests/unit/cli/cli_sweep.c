@@ -11,7 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/submit/sweep.h"
 #include "job/spec.h"
 

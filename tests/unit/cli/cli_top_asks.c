@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/top/asks.h"
 
 static int start(void **state)

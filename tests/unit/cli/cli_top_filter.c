@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/top/filter.h"
 
 static json_t *job(void)

@@ -10,7 +10,7 @@
 
 #include "base/utc.h"
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/top/events.h"
 #include "cli/top/graph.h"
 #include "cli/top/jobs.h"

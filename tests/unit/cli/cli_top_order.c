@@ -9,7 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/top/order.h"
 
 static const char *const texts[] = {

@@ -12,7 +12,7 @@
 
 #include "base/memory.h"
 #include "base/clock.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/top/columns.h"
 #include "cli/top/draw.h"
 #include "cli/top/keys.h"

@@ -13,7 +13,7 @@
 #include "cli/options/ask.h"
 #include "cli/options/commands.h"
 #include "cli/api/exit_code.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/options/selector.h"
 #include "cli/verbs/topics.h"
 #include "cli/term/when.h"

@@ -11,7 +11,7 @@
 
 #include "base/memory.h"
 #include "cli/show/why_brief.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #define WIDTH 20 // about what an 80-column terminal has for it
 

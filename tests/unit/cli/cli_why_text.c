@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/term/field.h"
+#include "base/json/field.h"
 #include "cli/show/why_text.h"
 
 /* 2026-11-21 12:30:00 UTC. */

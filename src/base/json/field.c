@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The server may be older or newer than this program: a missing member must not cause a crash. */
-#include "cli/term/field.h"
+#include "base/json/field.h"
 
 #include <string.h>
 
@@ -56,10 +56,4 @@ char *field_shown(const json_t *object, const char *name)
     if (json_is_boolean(value))
         return xstrdup(json_is_true(value) ? "yes" : "no");
     return xstrdup("-");
-}
-
-void json_release(json_t **value)
-{
-    json_decref(*value);
-    *value = NULL;
 }

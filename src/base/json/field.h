@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/memory.h"
+
 /* NULL if there is none. Owned by the object. */
 const char *field_text(const json_t *object, const char *name);
 
@@ -23,6 +25,4 @@ bool field_measured(const json_t *object, const char *name, double *ret);
 /* The member, safe for a terminal, or "-"; the caller frees it. */
 char *field_shown(const json_t *object, const char *name);
 
-/* Frees with json_decref, for _cleanup_. */
-void json_release(json_t **value);
-#define _cleanup_json_ _cleanup_(json_release)
+#define _cleanup_json_ _cleanup_(json_decrefp)
