@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "cli/api/exit_code.h"
-#include "compat/personalities/personality.h"
 #include "cli/term/standard.h"
+#include "compat/personalities/personality.h"
 
 static int explain(void)
 {

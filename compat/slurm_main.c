@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "cli/api/exit_code.h"
+#include "cli/term/standard.h"
 #include "compat/slurm/check.h"
 #include "compat/slurm/slurm.h"
 #include "compat/stepd/stepd.h"
-#include "cli/term/standard.h"
 
 static int explain(void)
 {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "compat/slurm/slurm.h"
 #include "cli/submit/slurm_job.h"
+#include "compat/slurm/slurm.h"
 
 /* What has no counterpart, and what to use instead. */
 static int run_refused(const struct slurm_program *program, int argc, char **argv)

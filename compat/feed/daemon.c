@@ -24,8 +24,8 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "cli/api/exit_code.h"
-#include "compat/personalities/compat_common.h"
 #include "cli/options/talk.h"
+#include "compat/personalities/compat_common.h"
 
 #define READY_WAIT_MS  60000
 #define LEAVE_WAIT_MS  30000

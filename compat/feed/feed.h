@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "cli/api/feed_events.h"
 #include "cli/options/call.h"
 #include "compat/feed/command.h"
 #include "compat/feed/daemon.h"
-#include "cli/api/feed_events.h"
 #include "compat/feed/jobs_file.h"
 #include "compat/feed/llm.h"
 #include "compat/feed/log.h"

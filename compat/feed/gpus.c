@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "compat/feed/feed.h"
-#include "base/json/field.h"
 
 #define PAUSE       API_PATH "/gpus/pause"
 #define RESUME      API_PATH "/gpus/resume"

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "compat/feed/feed.h"
-#include "base/json/field.h"
 
 static bool is_over(const char *status)
 {

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "compat/feed/feed.h"
 #include "base/json/field.h"
 #include "cli/term/text_file.h"
+#include "compat/feed/feed.h"
 
 #define LINES_MAX   100000U
 #define WAIT_MAX_MS 30000

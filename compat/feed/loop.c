@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/leaving_signals.h"
 #include "compat/feed/feed.h"
-#include "base/json/field.h"
 
 #define SAVE_MS        500 // between a change and its writing
 #define DELAY_FIRST_MS 50

@@ -14,9 +14,9 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
-#include "cli/term/labelled.h"
 #include "cli/api/stream.h"
 #include "cli/options/talk.h"
+#include "cli/term/labelled.h"
 
 #define REASK_MS 1000
 

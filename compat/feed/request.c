@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "compat/feed/feed.h"
-#include "base/json/field.h"
 #include "cli/submit/submit.h"
+#include "compat/feed/feed.h"
 #include "job/ask.h"
 
 #define SHARE_WHOLE 1000

@@ -9,16 +9,16 @@
 
 #include "base/buffer.h"
 #include "base/files.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
+#include "cli/options/talk.h"
 #include "compat/feed/feed.h"
-#include "base/json/field.h"
 #include "compat/personalities/compat_common.h"
 #include "compat/personalities/personality.h"
-#include "cli/options/talk.h"
 
 #define JOBS_FILE "jobs.txt"
 

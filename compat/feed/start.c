@@ -6,15 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
-#include "compat/feed/feed.h"
-#include "base/json/field.h"
-#include "compat/personalities/compat_common.h"
 #include "cli/options/talk.h"
+#include "compat/feed/feed.h"
+#include "compat/personalities/compat_common.h"
 #include "job/ask.h"
 
 #define LLM_CONFIG    "llm_config.json"

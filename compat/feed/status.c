@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
-#include "compat/feed/feed.h"
-#include "base/json/field.h"
-#include "cli/options/list.h"
 #include "cli/api/show_json.h"
+#include "cli/options/list.h"
+#include "compat/feed/feed.h"
 
 #define PERCENT 100.0
 

@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "compat/feed/feed.h"
-#include "base/json/field.h"
 
 #define MISSING_MS 1000 // editors let a file be missing for a moment
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/api/programs.h"
 #include "compat/personalities/compat_common.h"
+#include "cli/api/programs.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -9,13 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "base/system_mgpud.h"
 #include "base/wording.h"
-#include "cli/submit/submit.h"
 #include "cli/options/talk.h"
-#include "base/json/field.h"
+#include "cli/submit/submit.h"
 
 /* The sentence begins with the option's own name, "-m: " or "--gpu-mem: ". */
 static int rename_option(const char *shown, struct error *err)

@@ -12,21 +12,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
 #include "base/system_mgpud.h"
-#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
-#include "compat/personalities/compat_common.h"
+#include "cli/follow/run_job.h"
+#include "cli/options/list.h"
+#include "cli/options/talk.h"
 #include "cli/show/job_columns.h"
 #include "cli/show/why_brief.h"
-#include "cli/options/list.h"
-#include "compat/personalities/personality.h"
-#include "cli/follow/run_job.h"
 #include "cli/submit/submit.h"
-#include "cli/options/talk.h"
+#include "cli/verbs/verbs.h"
+#include "compat/personalities/compat_common.h"
+#include "compat/personalities/personality.h"
 #include "job/spec.h"
 #include "wire/http_client.h"
 

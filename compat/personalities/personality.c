@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/options/help.h"
 #include "compat/personalities/personality.h"
+#include "cli/options/help.h"
 
 #include <ctype.h>
 #include <errno.h>

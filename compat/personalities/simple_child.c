@@ -16,8 +16,8 @@
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/leaving_signals.h"
-#include "compat/personalities/compat_common.h"
 #include "cli/options/talk.h"
+#include "compat/personalities/compat_common.h"
 
 static _Noreturn void be_child(const struct strings *words, int input, int said, pid_t parent)
 {

@@ -9,20 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
-#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
 #include "cli/follow/follow.h"
+#include "cli/options/selector.h"
+#include "cli/options/talk.h"
+#include "cli/submit/submit.h"
+#include "cli/verbs/verbs.h"
 #include "compat/personalities/compat_common.h"
 #include "compat/personalities/personality.h"
-#include "cli/options/selector.h"
 #include "compat/personalities/simple_place.h"
 #include "compat/personalities/simple_queue.h"
-#include "cli/submit/submit.h"
-#include "cli/options/talk.h"
 #include "job/ask.h"
 
 #define RULE             "=================================================="

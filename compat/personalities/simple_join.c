@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "base/json/field.h"
-#include "compat/personalities/simple_place.h"
+#include "base/memory.h"
 #include "cli/api/tcp_connect.h"
+#include "compat/personalities/simple_place.h"
 #include "wire/name_trouble.h"
 
 #define JOIN_VARIABLE "MGPU_JOIN"

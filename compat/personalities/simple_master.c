@@ -11,18 +11,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/feed_events.h"
-#include "base/json/field.h"
+#include "cli/options/talk.h"
 #include "compat/personalities/compat_common.h"
 #include "compat/personalities/personality.h"
 #include "compat/personalities/simple_child.h"
 #include "compat/personalities/simple_nodes.h"
 #include "compat/personalities/simple_place.h"
-#include "cli/options/talk.h"
 
 #define RETRY_FIRST_MS 20 // until mgpud, which was just started, listens
 #define RETRY_MAX_MS   1000

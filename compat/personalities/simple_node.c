@@ -17,12 +17,12 @@
 #include "base/option_values.h"
 #include "base/wording.h"
 #include "cli/api/exit_code.h"
+#include "cli/options/talk.h"
 #include "compat/personalities/compat_common.h"
 #include "compat/personalities/personality.h"
 #include "compat/personalities/simple_child.h"
 #include "compat/personalities/simple_join.h"
 #include "compat/personalities/simple_place.h"
-#include "cli/options/talk.h"
 
 #define WAY_MS         5000
 #define REGISTERED     "registered with the controller" // as mgpu-agent reports it

@@ -7,10 +7,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
-#include "base/json/field.h"
 #include "cli/api/loopback.h"
 #include "cli/api/tcp_connect.h"
 #include "wire/name_trouble.h"

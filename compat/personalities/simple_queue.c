@@ -14,12 +14,12 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
-#include "cli/show/job_columns.h"
 #include "cli/api/show_json.h"
+#include "cli/show/job_columns.h"
 
 #define ENDED_MAX 10 // jobs that have ended are shown
 

@@ -11,16 +11,16 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
-#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
+#include "cli/options/talk.h"
+#include "cli/verbs/verbs.h"
 #include "compat/personalities/compat_common.h"
 #include "compat/personalities/personality.h"
 #include "compat/personalities/srun_server.h"
-#include "cli/options/talk.h"
 #include "job/ask.h"
 
 #define PORT_VARIABLE "GPUSCHED_PORT"

@@ -6,19 +6,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/system_mgpud.h"
-#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
-#include "compat/personalities/compat_common.h"
-#include "cli/show/job_columns.h"
 #include "cli/options/list.h"
-#include "compat/personalities/personality.h"
-#include "cli/submit/submit.h"
-#include "wire/http_client.h"
 #include "cli/options/talk.h"
+#include "cli/show/job_columns.h"
+#include "cli/submit/submit.h"
+#include "cli/verbs/verbs.h"
+#include "compat/personalities/compat_common.h"
+#include "compat/personalities/personality.h"
+#include "wire/http_client.h"
 
 #define COMMAND_PREFIX "cmd="
 #define STATISTICS     API_PATH "/history?by=user&since=7d"

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/follow/watch.h"
 #include "cli/options/list.h"
-#include "compat/personalities/personality.h"
-#include "compat/personalities/srun_server.h"
-#include "base/json/field.h"
 #include "cli/top/verb.h"
 #include "cli/verbs/verbs.h"
+#include "compat/personalities/personality.h"
+#include "compat/personalities/srun_server.h"
 
 #define INTERVAL_MS 1000
 #define ANSWER_MS   10000

@@ -7,10 +7,10 @@
 
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
-#include "compat/slurm/script.h"
-#include "compat/slurm/slurm.h"
 #include "cli/submit/slurm_job.h"
 #include "cli/submit/slurm_lines.h"
+#include "compat/slurm/script.h"
+#include "compat/slurm/slurm.h"
 
 struct check {
     struct slurm_job job;

@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "base/hostlist.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "compat/slurm/fields.h"
@@ -13,7 +14,6 @@
 #include "compat/slurm/nodes.h"
 #include "compat/slurm/state.h"
 #include "compat/slurm/steps.h"
-#include "base/json/field.h"
 #include "job/slurm.h"
 
 #define TEXT(name) char *slurm_text_##name(const json_t *job, int64_t now_ms)

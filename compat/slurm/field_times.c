@@ -9,9 +9,9 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/submit/slurm_moment.h"
-#include "base/json/field.h"
 #include "cli/term/time_text.h"
 #include "compat/slurm/jobs.h"
 #include "job/slurm.h"

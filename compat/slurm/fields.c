@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "compat/slurm/fields.h"
 
+#include <grp.h>
 #include <inttypes.h>
 #include <pwd.h>
-#include <grp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/hostlist.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
@@ -18,7 +19,6 @@
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/state.h"
 #include "compat/slurm/steps.h"
-#include "base/json/field.h"
 #include "job/array.h"
 #include "job/slurm.h"
 

@@ -15,10 +15,10 @@
 
 #include "base/buffer.h"
 #include "base/hostlist.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/api/client.h"
-#include "base/json/field.h"
 #include "job/array.h"
 #include "wire/limits.h"
 

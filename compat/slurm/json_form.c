@@ -10,7 +10,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
+#include "cli/term/time_text.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
 #include "compat/slurm/nodes.h"
@@ -18,8 +20,6 @@
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/state.h"
 #include "compat/slurm/steps.h"
-#include "base/json/field.h"
-#include "cli/term/time_text.h"
 
 #define SECOND_MS 1000
 #define MINUTE_S  60

@@ -8,11 +8,11 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
-#include "base/json/field.h"
 
 #define MODEL_MAX 256U
 

@@ -16,9 +16,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/api/programs.h"
+#include "cli/submit/slurm_moment.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
 #include "compat/slurm/programs.h"
@@ -26,8 +28,6 @@
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/steps.h"
 #include "compat/slurm/table.h"
-#include "cli/submit/slurm_moment.h"
-#include "base/json/field.h"
 
 #define ACCOUNT "default"
 

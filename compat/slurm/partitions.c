@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "compat/slurm/fields.h"
-#include "base/json/field.h"
 
 int slurm_partitions_get(struct client *client, json_t **ret, struct error *err)
 {

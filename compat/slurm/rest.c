@@ -13,7 +13,9 @@
 
 #include "base/clock.h"
 #include "base/hostlist.h"
+#include "base/json/field.h"
 #include "base/memory.h"
+#include "cli/term/time_text.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
 #include "compat/slurm/json_form.h"
@@ -22,8 +24,6 @@
 #include "compat/slurm/rest_submit.h"
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/state.h"
-#include "base/json/field.h"
-#include "cli/term/time_text.h"
 
 #define PREFIX          "/slurm/v0.0.38/"
 #define SLURM_ERROR     (-1)

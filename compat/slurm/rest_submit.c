@@ -17,9 +17,9 @@
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "cli/submit/slurm_moment.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/slurm.h"
-#include "cli/submit/slurm_moment.h"
 
 #define EXIT_NO_EXEC 126
 #define OUTPUT_MAX   65536U

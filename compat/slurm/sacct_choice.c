@@ -8,15 +8,15 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
+#include "cli/submit/slurm_option.h"
+#include "cli/submit/slurm_values.h"
+#include "cli/term/time_text.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
 #include "compat/slurm/sacct_columns.h"
 #include "compat/slurm/state.h"
-#include "cli/submit/slurm_option.h"
-#include "cli/submit/slurm_values.h"
-#include "base/json/field.h"
-#include "cli/term/time_text.h"
 #include "job/slurm.h"
 
 /* --- values --- */

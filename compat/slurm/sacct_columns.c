@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "compat/slurm/steps.h"
-#include "base/json/field.h"
 
 #define MODEL_MAX 256U
 

@@ -14,16 +14,16 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/api/leaving.h"
 #include "cli/api/leaving_signals.h"
 #include "cli/follow/follow.h"
 #include "cli/options/talk.h"
+#include "cli/submit/slurm_job.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/send.h"
 #include "compat/slurm/slurm.h"
-#include "cli/submit/slurm_job.h"
-#include "base/json/field.h"
 #include "job/slurm.h"
 
 static const struct command salloc_command = { .name = "salloc" };

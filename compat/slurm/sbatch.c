@@ -9,16 +9,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
 #include "cli/show/job_end.h"
 #include "cli/submit/slurm_foreign.h"
+#include "cli/submit/slurm_job.h"
+#include "cli/submit/slurm_lines.h"
 #include "compat/slurm/script.h"
 #include "compat/slurm/send.h"
 #include "compat/slurm/slurm.h"
-#include "cli/submit/slurm_job.h"
-#include "cli/submit/slurm_lines.h"
-#include "base/json/field.h"
 #include "job/spec.h"
 
 static bool ignores_by_variable(void)

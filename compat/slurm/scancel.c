@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/signals.h"
 #include "cli/api/leaving_signals.h"
@@ -13,7 +14,6 @@
 #include "compat/slurm/programs.h"
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/state.h"
-#include "base/json/field.h"
 
 struct scancel {
     struct slurm_ids ids;

@@ -5,13 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
 #include "compat/slurm/programs.h"
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/state.h"
-#include "base/json/field.h"
 
 const struct slurm_option slurm_seff_options[] = {
     SLURM_NO_EFFECT(SLURM_SEFF, "debug", 'd', NULL, NULL, "show what the numbers are made of"),

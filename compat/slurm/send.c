@@ -8,16 +8,16 @@
 
 #include "base/clock.h"
 #include "base/hostlist.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "cli/submit/slurm_moment.h"
+#include "cli/term/time_text.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
 #include "compat/slurm/nodes.h"
 #include "compat/slurm/partitions.h"
 #include "compat/slurm/slurm.h"
-#include "cli/submit/slurm_moment.h"
-#include "base/json/field.h"
-#include "cli/term/time_text.h"
 #include "job/slurm.h"
 
 int slurm_job_check_single(int argc, char **argv, int first, bool is_command, struct error *err)

@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "base/hostlist.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "cli/submit/slurm_verbose.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
 #include "compat/slurm/json_form.h"
@@ -21,8 +23,6 @@
 #include "compat/slurm/sinfo_columns.h"
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/table.h"
-#include "cli/submit/slurm_verbose.h"
-#include "base/json/field.h"
 
 #define FORMAT_USUAL      "%9P %.5a %.10l %.6D %.6t %N"
 #define FORMAT_SUMMARY    "%9P %.5a %.10l %.16F %N"

@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "base/hostlist.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/nodes.h"
 #include "compat/slurm/partitions.h"
 #include "compat/slurm/slurm.h"
-#include "base/json/field.h"
 
 #define TEXT(name) static char *text_##name(const json_t *group, int64_t now_ms)
 

@@ -12,17 +12,17 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "cli/submit/slurm_moment.h"
+#include "cli/term/time_text.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
 #include "compat/slurm/nodes.h"
 #include "compat/slurm/programs.h"
 #include "compat/slurm/report.h"
 #include "compat/slurm/slurm.h"
-#include "cli/submit/slurm_moment.h"
-#include "base/json/field.h"
-#include "cli/term/time_text.h"
 
 #define MILLI     1000
 #define DAY_MS    (INT64_C(24) * 3600 * MILLI)

@@ -12,9 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/gpu_vendor.h"
 #include "base/hostlist.h"
-#include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/api/environment.h"
@@ -22,14 +23,13 @@
 #include "cli/options/talk.h"
 #include "cli/submit/slurm_distribution.h"
 #include "compat/slurm/jobs.h"
-#include "job/slurm.h"
-#include "compat/step/multi_prog.h"
 #include "compat/slurm/send.h"
 #include "compat/slurm/slurm.h"
+#include "compat/step/multi_prog.h"
 #include "compat/step/step.h"
 #include "compat/step/step_gpus.h"
 #include "compat/stepd/mpi.h"
-#include "base/json/field.h"
+#include "job/slurm.h"
 #include "job/spec.h"
 
 #define EXIT_NOT_FOUND 127

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
-#include "compat/slurm/steps.h"
 #include "cli/submit/slurm_option.h"
-#include "base/json/field.h"
+#include "compat/slurm/steps.h"
 
 enum {
     PENDING,

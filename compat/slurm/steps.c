@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
+#include "cli/term/time_text.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/state.h"
-#include "base/json/field.h"
-#include "cli/term/time_text.h"
 #include "job/slurm.h"
 
 static bool has_batch(const json_t *job)

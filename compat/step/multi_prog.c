@@ -10,8 +10,8 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "base/strings.h"
 #include "base/parse.h"
+#include "base/strings.h"
 #include "cli/term/words.h"
 
 #define LINE_MAX_BYTES 65536U

@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "base/strings.h"
-#include "compat/stepd/frames.h"
 #include "cli/submit/slurm_job.h"
+#include "compat/stepd/frames.h"
 
 #define STEP_OUTSIDE UINT32_MAX // no rank: srun is outside the job's nodes, as below salloc
 

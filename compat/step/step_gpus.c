@@ -13,9 +13,9 @@
 
 #include "base/buffer.h"
 #include "base/gpu_vendor.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "compat/stepd/gpu_places.h"
-#include "base/json/field.h"
 #include "job/spec.h"
 
 #define SLURM_ORDINAL "GPU_DEVICE_ORDINAL" // of Slurm, for GPUs of all vendors

@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/follow/session.h"
 #include "compat/step/step_input.h"
 #include "compat/step/step_start.h"

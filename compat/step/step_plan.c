@@ -9,12 +9,12 @@
 
 #include "base/buffer.h"
 #include "base/hostlist.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "compat/step/step.h"
 #include "compat/step/step_gpus.h"
 #include "compat/step/step_layout.h"
 #include "compat/step/step_nodes.h"
-#include "base/json/field.h"
 
 #define TASKS_MAX 4096U
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What `scheduler` reads and makes, without a mgpud: lines, models, shell texts, the state file. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -12,14 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
-#include "compat/feed/command.h"
 #include "cli/api/feed_events.h"
+#include "cli/term/words.h"
+#include "compat/feed/command.h"
 #include "compat/feed/jobs_file.h"
 #include "compat/feed/llm.h"
 #include "compat/feed/state.h"
-#include "base/json/field.h"
-#include "cli/term/words.h"
 #include "server.h"
 
 static void lines_have_five_fields(void **state)

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "sched/cluster/cluster.h"
 #include "lab/sim/check_case.h"
+#include "sched/cluster/cluster.h"
 
 #define LEDGER_GPUS     64U
 #define LEDGER_GPU_MEM  (80LL << 30) // bytes of each GPU of a case

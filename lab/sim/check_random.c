@@ -3,10 +3,10 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "sched/placement/placement.h"
-#include "sched/queue/policy.h"
 #include "lab/sim/check_case.h"
 #include "lab/sim/random.h"
+#include "sched/placement/placement.h"
+#include "sched/queue/policy.h"
 
 #define SPAN_MS 600000 // within which everything is submitted and happens
 #define MIB     (1LL << 20)

@@ -2,8 +2,8 @@
 /* Runs one case through the real scheduler and reports violated properties. */
 #pragma once
 
-#include "sched/sched.h"
 #include "lab/sim/check_case.h"
+#include "sched/sched.h"
 
 /* For tests of the checker: can modify an allocation before the checker sees it, a job's description for
  * the scheduler, what may be parked, and for how long. NULL: no change. */

@@ -2,11 +2,11 @@
 /* The environment of the scheduler during a case: the clock, the jobs and their events. */
 #pragma once
 
-#include "sched/sched.h"
 #include "lab/sim/check_case.h"
 #include "lab/sim/check_ledger.h"
 #include "lab/sim/check_run.h"
 #include "lab/sim/parking.h"
+#include "sched/sched.h"
 
 enum case_job_state { CASE_COMES, CASE_WAITS, CASE_RUNS, CASE_OVER, CASE_NEVER };
 

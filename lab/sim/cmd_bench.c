@@ -17,12 +17,12 @@
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
-#include "sched/sched.h"
 #include "lab/sim/engine.h"
 #include "lab/sim/random.h"
 #include "lab/sim/samples.h"
 #include "lab/sim/synthetic.h"
 #include "lab/sim/talk.h"
+#include "sched/sched.h"
 
 #define SHAPES    10U
 #define RUN_MAX_S 3600 // jobs run for up to so long, evenly

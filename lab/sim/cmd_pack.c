@@ -10,10 +10,10 @@
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
-#include "sched/placement/placement.h"
-#include "lab/sim/pack_frag.h"
 #include "lab/sim/nodes.h"
+#include "lab/sim/pack_frag.h"
 #include "lab/sim/talk.h"
+#include "sched/placement/placement.h"
 
 #define MARKS 8U
 

@@ -14,9 +14,9 @@
 #include <time.h>
 
 #include "base/memory.h"
-#include "sched/cluster/node_index.h"
 #include "lab/sim/names.h"
 #include "lab/sim/talk.h"
+#include "sched/cluster/node_index.h"
 
 #define ROUNDS_MAX 1000U  // passes of one instant
 #define IDLE_MAX   10000U // times that the scheduler's own timers may come to nothing on an idle cluster

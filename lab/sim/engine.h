@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sched/sched.h"
 #include "base/containers/heap.h"
 #include "lab/sim/failures.h"
 #include "lab/sim/forecasts.h"
@@ -17,6 +16,7 @@
 #include "lab/sim/parking.h"
 #include "lab/sim/samples.h"
 #include "lab/sim/workload.h"
+#include "sched/sched.h"
 
 enum estimate_source {
     ESTIMATE_HISTORY,  // learnt by the scheduler from ended jobs

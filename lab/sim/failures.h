@@ -16,7 +16,7 @@
 struct failures {
     struct random random;
     struct heap events; // of nodes: node, kind
-    double mean_ms; // between a return and the next failure
+    double mean_ms;     // between a return and the next failure
     int64_t repair_ms, last_ms;
 };
 

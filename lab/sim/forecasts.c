@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "sched/forecast.h"
 #include "lab/sim/samples.h"
+#include "sched/forecast.h"
 
 #define FORECAST_JOBS 1000U // waiting jobs of one run, as in mgpud
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/error.h"
-#include "sched/sched.h"
 #include "lab/sim/nodes.h"
+#include "sched/sched.h"
 
 /*
  * Reads from the journal `path` the nodes that it names, each as it was last up, and the settings that were

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/containers/name_table.h"
+#include "base/memory.h"
 #include "base/parse.h"
 #include "lab/sim/workload.h"
 

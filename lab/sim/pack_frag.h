@@ -3,8 +3,8 @@
  * definition. */
 #pragma once
 
-#include "sched/cluster/cluster.h"
 #include "lab/sim/workload.h"
+#include "sched/cluster/cluster.h"
 
 struct typical_shape {
     uint32_t cpu_milli, gpus, share; // share: thousandths of each GPU, 0: a CPU pod

@@ -9,10 +9,10 @@
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "sched/cluster/request.h"
 #include "lab/sim/by_id.h"
 #include "lab/sim/journal.h"
 #include "lab/sim/workload.h"
+#include "sched/cluster/request.h"
 
 struct journal_job {
     uint64_t id;

@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "lab/sim/commands.h"
 #include "sched/placement/placement.h"
 #include "sched/queue/policy.h"
-#include "lab/sim/commands.h"
 
 /* "mgpu-sim: sentence" and the hint, on standard error. Returns the exit status for it. */
 int talk_error(const struct error *err, int status);

@@ -14,12 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/launch/adopted.h"
-#include "agent/launch/adopted_kill.h"
+#include "agent/attach/terminal_visit.h"
 #include "agent/host/persist.h"
 #include "agent/host/run_reserve.h"
 #include "agent/host/watches.h"
-#include "agent/attach/terminal_visit.h"
+#include "agent/launch/adopted.h"
+#include "agent/launch/adopted_kill.h"
 #include "agent/spool_load.h"
 #include "agent/spool_sight.h"
 #include "base/clock.h"

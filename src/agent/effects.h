@@ -4,18 +4,18 @@
 
 #include <event2/event.h>
 
-#include "agent/core/agent_core.h"
+#include "agent/agent_link.h"
+#include "agent/attach/exec_steps.h"
+#include "agent/attach/log_stream.h"
+#include "agent/attach/port_streams.h"
 #include "agent/confine/confine.h"
+#include "agent/core/agent_core.h"
 #include "agent/gpu/access.h"
 #include "agent/gpu/check.h"
 #include "agent/gpu/chores.h"
 #include "agent/gpu/usage_watch.h"
-#include "agent/attach/exec_steps.h"
-#include "agent/attach/port_streams.h"
-#include "agent/launch/launcher.h"
-#include "agent/agent_link.h"
 #include "agent/launch/inspector.h"
-#include "agent/attach/log_stream.h"
+#include "agent/launch/launcher.h"
 #include "agent/notify/notifier.h"
 #include "agent/park/parker.h"
 

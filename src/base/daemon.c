@@ -2,8 +2,8 @@
 #include "base/daemon.h"
 
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -25,9 +25,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/utc.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "base/utc.h"
 
 #define LINE_MAX_BYTES 2000
 #define NODE_MAX_BYTES 256

@@ -2,8 +2,8 @@
 /* Lists always have a terminating NULL, so they can be passed to execve. */
 #include "base/strings.h"
 
-#include <errno.h>
 #include <assert.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,15 +5,15 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "cli/api/exit_code.h"
+#include "cli/api/programs.h"
 #include "cli/options/call.h"
 #include "cli/options/commands.h"
 #include "cli/options/foreign_words.h"
-#include "cli/verbs/verbs.h"
-#include "cli/api/exit_code.h"
-#include "cli/api/programs.h"
-#include "cli/verbs/compat_names.h"
 #include "cli/options/talk.h"
 #include "cli/term/standard.h"
+#include "cli/verbs/compat_names.h"
+#include "cli/verbs/verbs.h"
 
 static int set_version(void *target, const char *value, struct error *err)
 {

@@ -28,12 +28,12 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/version.h"
-#include "wire/tls/join_talk.h"
-#include "wire/tls/join_token.h"
 #include "wire/message.h"
 #include "wire/node_name.h"
 #include "wire/tls/context.h"
 #include "wire/tls/dial.h"
+#include "wire/tls/join_talk.h"
+#include "wire/tls/join_token.h"
 #include "wire/tls/sessions.h"
 
 #define CONNECT_MS      15000

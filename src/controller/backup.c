@@ -17,9 +17,9 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "controller/slow_work.h"
 #include "base/strings.h"
 #include "controller/privileges.h"
+#include "controller/slow_work.h"
 #include "store/store_backup.h"
 #include "store/store_progress.h"
 

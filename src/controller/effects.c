@@ -8,10 +8,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "controller/api/api.h"
 #include "controller/cluster/cluster.h"
 #include "controller/config/groups.h"
 #include "controller/nodes/links.h"
-#include "controller/api/api.h"
 #include "controller/turns.h"
 
 struct effects {

@@ -2,10 +2,10 @@
 /* Start-up steps that need root when started as root, and dropping root at their end. */
 #pragma once
 
-#include "base/error.h"
-#include "controller/controller.h"
 #include "base/detach.h"
+#include "base/error.h"
 #include "base/system_mgpud.h"
+#include "controller/controller.h"
 #include "controller/privileges.h"
 
 struct prepared {

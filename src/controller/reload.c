@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "controller/retention.h"
 #include "controller/config/settings.h"
+#include "controller/retention.h"
 
 #define QUEUE_MAX       2000000U
 #define RECENT_DONE_MAX 5000U

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/utc.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/utc.h"
 #include "controller/controller.h"
 #include "store/store_ended.h"
 

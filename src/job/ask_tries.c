@@ -8,8 +8,8 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "base/strings.h"
 #include "base/signals.h"
+#include "base/strings.h"
 #include "job/gpu_oom.h"
 
 #define EXIT_CODE_MAX 255

@@ -16,9 +16,9 @@
 #include "base/error.h"
 #include "job/ask.h"
 #include "sched/cluster/cluster.h"
-#include "sched/queue/fairshare.h"
 #include "sched/history/history.h"
 #include "sched/placement/placement.h"
+#include "sched/queue/fairshare.h"
 #include "sched/queue/policy.h"
 #include "sched/queue/queue.h"
 

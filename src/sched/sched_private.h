@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/containers/map.h"
-#include "sched/sched.h"
 #include "base/containers/timers.h"
+#include "sched/sched.h"
 #include "sched/why.h"
 
 #define RERANK_MS 60000 // interval at which ranks follow usage

@@ -25,9 +25,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/descriptors.h"
-#include "base/clock.h"
 #include "base/favours.h"
 #include "base/files.h"
 #include "base/memory.h"

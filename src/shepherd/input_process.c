@@ -21,8 +21,8 @@
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/memory.h"
-#include "shepherd/processes/death_timer.h"
 #include "shepherd/input_pipe.h"
+#include "shepherd/processes/death_timer.h"
 #include "shepherd/terminal.h"
 #include "shepherd/terminal_viewer.h"
 

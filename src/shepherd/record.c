@@ -25,8 +25,8 @@
 #include "base/process.h"
 #include "base/signals.h"
 #include "job/event.h"
-#include "job/state.h"
 #include "job/start_failure.h"
+#include "job/state.h"
 #include "shepherd/orphan_tail.h"
 
 #define EXIT_TEMPORARY      SPOOL_EXIT ".tmp"

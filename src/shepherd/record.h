@@ -4,8 +4,8 @@
 #pragma once
 
 #include "job/state.h"
-#include "shepherd/processes/counts.h"
 #include "shepherd/init.h"
+#include "shepherd/processes/counts.h"
 #include "shepherd/processes/leftovers.h"
 #include "shepherd/shepherd.h"
 

@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shepherd/processes/death_timer.h"
 #include "shepherd/input_pipe.h"
+#include "shepherd/processes/death_timer.h"
 #include "shepherd/terminal.h"
 #include "shepherd/terminal_exec.h"
 #include "shepherd/terminal_history.h"

@@ -27,8 +27,8 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "shepherd/processes/roles.h"
-#include "shepherd/stopping.h"
 #include "shepherd/processes/tree.h"
+#include "shepherd/stopping.h"
 #include "shepherd/watch_private.h"
 
 #define INIT_GRACE_MS 2000 // between SIGKILL for the command and SIGKILL for its init

@@ -17,8 +17,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/store_log.h"
 #include "store/store_dir.h"
+#include "store/store_log.h"
 #include "store/store_schema.h"
 #include "store/store_snapshot.h"
 #include "store/store_sqlite.h"

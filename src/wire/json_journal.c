@@ -7,8 +7,8 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "job/job_nodes.h"
 #include "job/cluster_change.h"
+#include "job/job_nodes.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
 

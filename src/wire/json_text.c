@@ -13,8 +13,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/utc.h"
 #include "base/strings.h"
+#include "base/utc.h"
 #include "wire/limits.h"
 
 static int scan(const char *bytes, size_t length, struct error *err)

@@ -34,4 +34,3 @@ json_t *json_text_milli(uint32_t milli);
 
 /* Seconds with milliseconds. */
 json_t *json_text_seconds(int64_t ms);
-

@@ -11,17 +11,17 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/memory.h"
-#include "cli/submit/command_file.h"
-#include "cli/verbs/verbs.h"
-#include "cli/options/env_file.h"
-#include "compat/feed/jobs_file.h"
-#include "compat/feed/state.h"
 #include "base/json/field.h"
+#include "base/memory.h"
+#include "cli/options/env_file.h"
+#include "cli/submit/command_file.h"
 #include "cli/submit/job_file.h"
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"
 #include "cli/submit/sweep.h"
+#include "cli/verbs/verbs.h"
+#include "compat/feed/jobs_file.h"
+#include "compat/feed/state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 

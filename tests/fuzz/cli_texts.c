@@ -13,8 +13,8 @@
 
 #include "base/files.h"
 #include "base/hostlist.h"
-#include "compat/step/multi_prog.h"
 #include "cli/term/escapes.h"
+#include "compat/step/multi_prog.h"
 
 #define TASKS     5U
 #define NAMES_MAX 512U // compressing compares each with each

@@ -2,8 +2,8 @@
 /* An input as a sequence of small numbers and runs of bytes; what is missing at the end is zero. */
 #pragma once
 
-#include <stdint.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct input {
     const uint8_t *bytes;

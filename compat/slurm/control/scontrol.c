@@ -8,17 +8,17 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "compat/slurm/programs.h"
+#include "cli/term/words.h"
 #include "compat/slurm/control/scontrol_jobs.h"
 #include "compat/slurm/control/scontrol_pids.h"
 #include "compat/slurm/control/scontrol_show.h"
 #include "compat/slurm/control/scontrol_update.h"
+#include "compat/slurm/programs.h"
 #include "compat/slurm/slurm.h"
-#include "base/json/field.h"
-#include "cli/term/words.h"
 
 struct scontrol {
     struct client client;

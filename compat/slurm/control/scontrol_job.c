@@ -9,15 +9,15 @@
 
 #include "base/buffer.h"
 #include "base/hostlist.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "cli/submit/slurm_values.h"
+#include "compat/slurm/control/scontrol_show.h"
 #include "compat/slurm/jobs.h"
 #include "compat/slurm/nodes.h"
 #include "compat/slurm/sacct_columns.h"
-#include "compat/slurm/control/scontrol_show.h"
 #include "compat/slurm/steps.h"
-#include "cli/submit/slurm_values.h"
-#include "base/json/field.h"
 #include "job/slurm.h"
 
 #define MIB_SHIFT      20

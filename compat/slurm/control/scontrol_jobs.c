@@ -8,13 +8,13 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/api/leaving_signals.h"
-#include "compat/slurm/fields.h"
-#include "compat/slurm/control/scontrol_update.h"
-#include "compat/slurm/slurm.h"
-#include "base/json/field.h"
 #include "cli/term/time_text.h"
+#include "compat/slurm/control/scontrol_update.h"
+#include "compat/slurm/fields.h"
+#include "compat/slurm/slurm.h"
 
 static int parse_all(
     struct client *client, int argc, char **argv, struct slurm_ids *ids, const char **ret_wrong)

@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "base/hostlist.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "cli/term/time_text.h"
+#include "compat/slurm/control/scontrol_show.h"
 #include "compat/slurm/nodes.h"
 #include "compat/slurm/partitions.h"
-#include "compat/slurm/control/scontrol_show.h"
 #include "compat/slurm/slurm.h"
-#include "base/json/field.h"
-#include "cli/term/time_text.h"
 
 #define TEXT(name) static char *text_##name(const json_t *job, int64_t now_ms)
 

@@ -15,13 +15,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "cli/term/time_text.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/slurm.h"
-#include "base/json/field.h"
-#include "cli/term/time_text.h"
 
 #define ENVIRON_MAX (1U << 20)
 #define VALUE_MAX   32

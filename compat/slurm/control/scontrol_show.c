@@ -13,16 +13,16 @@
 
 #include "base/clock.h"
 #include "base/hostlist.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "cli/submit/slurm_moment.h"
+#include "compat/slurm/control/scontrol_update.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
 #include "compat/slurm/nodes.h"
-#include "compat/slurm/control/scontrol_update.h"
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/steps.h"
-#include "cli/submit/slurm_moment.h"
-#include "base/json/field.h"
 
 void scontrol_count_print(size_t count, const struct scontrol_form *form)
 {

@@ -13,16 +13,16 @@
 
 #include "base/clock.h"
 #include "base/hostlist.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/utc.h"
 #include "cli/options/ask.h"
-#include "compat/slurm/slurm.h"
 #include "cli/submit/slurm_job.h"
 #include "cli/submit/slurm_moment.h"
 #include "cli/submit/slurm_values.h"
-#include "base/json/field.h"
 #include "cli/term/time_text.h"
+#include "compat/slurm/slurm.h"
 #include "job/slurm.h"
 
 /* Members of a change before it is sent, which are settled for each job. */

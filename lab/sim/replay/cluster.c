@@ -8,8 +8,8 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "sched/from_record.h"
 #include "lab/sim/replay/private.h"
+#include "sched/from_record.h"
 
 static struct cluster_change *find_mark(const struct replay *replay, const char *node, const char *uuid)
 {

@@ -9,9 +9,9 @@
 #include "base/strings.h"
 #include "job/array.h"
 #include "job/idle.h"
-#include "sched/from_record.h"
 #include "lab/sim/by_id.h"
 #include "lab/sim/replay/private.h"
+#include "sched/from_record.h"
 
 #define RETURN_BACKOFF_MS  1000 // wait after the first return; doubles
 #define RETURN_BACKOFF_MAX 60000

@@ -4,8 +4,8 @@
 
 #include "job/cluster_change.h"
 #include "job/job.h"
-#include "sched/sched.h"
 #include "lab/sim/replay/replay.h"
+#include "sched/sched.h"
 
 /* A job as derived from its events; `job` is NULL when it has ended. */
 struct replay_job {

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "sched/from_record.h"
 #include "lab/sim/replay/private.h"
 #include "lab/sim/settings_text.h"
+#include "sched/from_record.h"
 
 /* --- accounts --- */
 

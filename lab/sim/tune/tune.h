@@ -11,9 +11,9 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "sched/sched.h"
 #include "lab/sim/nodes.h"
 #include "lab/sim/workload.h"
+#include "sched/sched.h"
 
 #define TUNE_VARIANTS_MAX 64U
 

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "sched/cluster/cluster.h"
 #include "lab/sim/failures.h"
+#include "sched/cluster/cluster.h"
 
 #define NODES     50U
 #define MEAN_MS   1000000

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Figures of replays so small that they can be checked by hand. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <setjmp.h>
 #include <cmocka.h>
 
 #include "lab/sim/metrics.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading traces, good and broken. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "lab/sim/nodes.h"
 #include "lab/sim/workload.h"

@@ -21,8 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/host/child.h"
 #include "agent/attach/terminal_visit.h"
+#include "agent/host/child.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"

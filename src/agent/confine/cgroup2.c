@@ -34,8 +34,8 @@
 #include <unistd.h>
 
 #include "agent/confine/cgroup_clear.h"
-#include "agent/confine/limits.h"
 #include "agent/confine/devices.h"
+#include "agent/confine/limits.h"
 #include "agent/confine/name.h"
 #include "agent/confine/place.h"
 #include "agent/confine/v2.h"

@@ -18,12 +18,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/confine/name.h"
-#include "agent/confine/v1.h"
-#include "agent/confine/v2.h"
 #include "agent/confine/cpu_pool.h"
 #include "agent/confine/limit_files.h"
 #include "agent/confine/limits_private.h"
+#include "agent/confine/name.h"
+#include "agent/confine/v1.h"
+#include "agent/confine/v2.h"
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"

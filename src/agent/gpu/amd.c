@@ -19,8 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/gpu/gpu.h"
 #include "agent/gpu/amd_kfd.h"
+#include "agent/gpu/gpu.h"
 #include "agent/gpu/rocm.h"
 #include "base/buffer.h"
 #include "base/files.h"

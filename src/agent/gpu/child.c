@@ -23,10 +23,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/host/child.h"
-#include "agent/host/helper_rights.h"
 #include "agent/gpu/patience.h"
 #include "agent/gpu/probe.h"
+#include "agent/host/child.h"
+#include "agent/host/helper_rights.h"
 #include "base/memory.h"
 #include "base/process.h"
 

@@ -4,8 +4,8 @@
 
 #include <event2/event.h>
 
-#include "agent/gpu/report.h"
 #include "agent/gpu/progress_page.h"
+#include "agent/gpu/report.h"
 #include "wire/gpu_spec.h"
 
 struct gpu_child;

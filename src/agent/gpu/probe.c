@@ -13,8 +13,8 @@
 
 #include "agent/gpu/gpu.h"
 #include "agent/gpu/place.h"
-#include "agent/gpu/report.h"
 #include "agent/gpu/pollers.h"
+#include "agent/gpu/report.h"
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/files.h"

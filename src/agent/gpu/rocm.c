@@ -20,9 +20,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/gpu/rocm_reader.h"
 #include "agent/host/child.h"
 #include "agent/host/helper_rights.h"
-#include "agent/gpu/rocm_reader.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"

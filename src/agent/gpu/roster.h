@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-#include "agent/gpu/report.h"
 #include "agent/gpu/progress_page.h"
+#include "agent/gpu/report.h"
 #include "base/strings.h"
 
 struct gpu_roster;

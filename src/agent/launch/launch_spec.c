@@ -26,8 +26,8 @@
 #include "job/launch.h"
 #include "job/slurm.h"
 #include "job/spec.h"
-#include "wire/resource_limits.h"
 #include "job/start_failure.h"
+#include "wire/resource_limits.h"
 
 #define DEFAULT_PATH      "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
 #define DEFAULT_PATH_ROOT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -13,9 +13,9 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/version.h"
-#include "wire/tls/join_talk.h"
 #include "wire/message.h"
 #include "wire/tls/context.h"
+#include "wire/tls/join_talk.h"
 
 #define ENROLL_MS       30000
 #define TICKET_LINE_MAX 1024

@@ -24,10 +24,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/uplink/dial.h"
-#include "agent/uplink/enroll.h"
 #include "agent/host/node_addresses.h"
 #include "agent/host/node_home.h"
+#include "agent/uplink/dial.h"
+#include "agent/uplink/enroll.h"
 #include "agent/uplink/uplink_dirs.h"
 #include "agent/uplink/uplink_worker.h"
 #include "base/clock.h"

@@ -18,15 +18,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/system_mgpud.h"
-#include "base/json/field.h"
 #include "cli/api/absence.h"
 #include "cli/api/controllers.h"
 #include "cli/api/leaving_signals.h"
 #include "cli/api/loopback.h"
-#include "cli/api/remote.h"
 #include "cli/api/munge_auth.h"
+#include "cli/api/remote.h"
 
 #define SERVICE_USER   "mgpu"
 #define ANSWER_WAIT_MS 30000

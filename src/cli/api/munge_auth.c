@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/api/client.h"
-#include "base/json/field.h"
 #include "wire/munge.h"
 
 #define ANSWER_WAIT_MS 30000

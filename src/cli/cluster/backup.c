@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/programs.h"
-#include "base/json/field.h"
 #include "cli/verbs/verbs.h"
 
 #define PROGRAM  "mgpud"

@@ -3,11 +3,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/show_json.h"
-#include "base/json/field.h"
 #include "cli/verbs/verbs.h"
 
 static void print_standby(const json_t *answer)

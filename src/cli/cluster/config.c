@@ -4,16 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/strings.h"
-#include "cli/verbs/verbs.h"
+#include "cli/api/exit_code.h"
+#include "cli/api/show_json.h"
 #include "cli/complete/complete.h"
 #include "cli/options/defaults.h"
-#include "cli/api/exit_code.h"
-#include "base/json/field.h"
 #include "cli/options/list.h"
-#include "cli/api/show_json.h"
+#include "cli/verbs/verbs.h"
 
 #define CONFIG_PATH API_PATH "/config"
 

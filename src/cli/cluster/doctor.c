@@ -13,19 +13,19 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/strings.h"
 #include "base/version.h"
-#include "cli/verbs/verbs.h"
+#include "cli/api/exit_code.h"
+#include "cli/api/show_json.h"
 #include "cli/cluster/connectivity_check.h"
 #include "cli/cluster/findings.h"
 #include "cli/cluster/shared_memory_text.h"
 #include "cli/complete/complete.h"
-#include "cli/api/exit_code.h"
-#include "base/json/field.h"
-#include "cli/api/show_json.h"
 #include "cli/term/time_text.h"
+#include "cli/verbs/verbs.h"
 
 #define STALL_BAD_MS   1000
 #define CLOCK_SLACK_MS 5000

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "base/json/field.h"
 #include "cli/term/wrapped.h"
 
 #define TEXT_MAX    1024

@@ -8,16 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "cli/api/exit_code.h"
 #include "cli/cluster/gpu_lock.h"
 #include "cli/cluster/gpu_test.h"
-#include "cli/verbs/verbs.h"
 #include "cli/complete/complete.h"
-#include "cli/api/exit_code.h"
-#include "base/json/field.h"
 #include "cli/options/maintenance.h"
 #include "cli/options/maintenance_wait.h"
+#include "cli/verbs/verbs.h"
 #include "job/ask.h"
 #include "job/external.h"
 

@@ -10,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/system_mgpud.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/show_json.h"
-#include "base/json/field.h"
 #include "gpulock/lock.h"
 
 struct lock_options {

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
@@ -26,7 +27,6 @@
 #include "cli/options/list.h"
 #include "cli/show/job_end.h"
 #include "cli/submit/submit.h"
-#include "base/json/field.h"
 #include "job/ask.h"
 
 #define JOB_NAME      "gpu-test"

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
@@ -28,7 +29,6 @@
 #include "cli/api/programs.h"
 #include "cli/show/job_end.h"
 #include "cli/submit/submit.h"
-#include "base/json/field.h"
 
 #define JOB_NAME   "gpu-test"
 #define PROGRAM    "mgpu-gpu-test"

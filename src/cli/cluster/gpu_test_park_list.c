@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The table that mgpu gpu test --park prints: a row for each job that was parked. */
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/cluster/gpu_test_park.h"
-#include "base/json/field.h"
 
 #define GIGABYTES 1e9
 

@@ -4,9 +4,9 @@
 
 #include <inttypes.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "base/json/field.h"
 #include "cli/term/table.h"
 
 #define GPUS_MAX 64U // of a node, in the table

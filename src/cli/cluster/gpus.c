@@ -8,20 +8,20 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
 #include "base/strings.h"
 #include "base/utc.h"
-#include "cli/cluster/gpu_topology.h"
-#include "cli/verbs/verbs.h"
-#include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
-#include "cli/term/when.h"
+#include "cli/cluster/gpu_topology.h"
+#include "cli/complete/complete.h"
+#include "cli/follow/watch.h"
 #include "cli/show/gpu_columns.h"
 #include "cli/show/gpu_past.h"
-#include "cli/follow/watch.h"
+#include "cli/term/when.h"
+#include "cli/verbs/verbs.h"
 
 #define FRAME_LINES 3   // header, what was left out, prompt
 #define STATE_SHOWN 200 // GPUs of each state on a terminal, unless specified otherwise

@@ -15,9 +15,9 @@
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
-#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/stream.h"
+#include "cli/verbs/verbs.h"
 
 struct export_options {
     int64_t after;

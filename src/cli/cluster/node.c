@@ -7,16 +7,16 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/strings.h"
-#include "cli/verbs/verbs.h"
-#include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
 #include "cli/cluster/node_admit.h"
+#include "cli/complete/complete.h"
 #include "cli/options/maintenance.h"
 #include "cli/options/maintenance_wait.h"
+#include "cli/verbs/verbs.h"
 
 #define NAME_MAX_SHOWN 100
 

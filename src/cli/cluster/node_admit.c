@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/option_values.h"
 #include "base/parse.h"
-#include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
 #include "cli/api/show_json.h"
+#include "cli/complete/complete.h"
 
 #define HOUR_MS INT64_C(3600000)
 

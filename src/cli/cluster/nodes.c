@@ -6,15 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "cli/api/exit_code.h"
+#include "cli/complete/complete.h"
+#include "cli/follow/watch.h"
+#include "cli/options/maintenance_text.h"
 #include "cli/show/node_unreachable_text.h"
 #include "cli/verbs/verbs.h"
-#include "cli/complete/complete.h"
-#include "cli/api/exit_code.h"
-#include "base/json/field.h"
-#include "cli/options/maintenance_text.h"
-#include "cli/follow/watch.h"
 
 struct nodes_options {
     int64_t watch_ms;

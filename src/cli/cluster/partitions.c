@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include "base/hostlist.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "cli/options/list.h"
-#include "base/json/field.h"
 #include "cli/verbs/verbs.h"
 
 static char *render_name(const struct view *view, const json_t *partition, enum color *color)

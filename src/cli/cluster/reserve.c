@@ -7,19 +7,19 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/utc.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/options/ask.h"
-#include "cli/verbs/verbs.h"
-#include "cli/complete/complete.h"
+#include "base/utc.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
-#include "cli/options/list.h"
 #include "cli/api/show_json.h"
+#include "cli/complete/complete.h"
+#include "cli/options/ask.h"
+#include "cli/options/list.h"
 #include "cli/options/talk.h"
 #include "cli/term/when.h"
+#include "cli/verbs/verbs.h"
 
 #define TEXT_LIMIT 128
 

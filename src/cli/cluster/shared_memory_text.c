@@ -10,8 +10,8 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "base/parse.h"
 #include "base/node/shared_memory.h"
+#include "base/parse.h"
 #include "base/strings.h"
 
 #define USERS_SHOWN 3

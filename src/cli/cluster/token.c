@@ -7,16 +7,16 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/verbs/verbs.h"
-#include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
-#include "cli/options/list.h"
 #include "cli/api/show_json.h"
+#include "cli/complete/complete.h"
+#include "cli/options/list.h"
+#include "cli/verbs/verbs.h"
 
 #define NAME_MAX_SHOWN 100
 #define HOURS_MIN      0.001

@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
-#include "cli/show/history_columns.h"
 #include "cli/options/list.h"
+#include "cli/show/history_columns.h"
+#include "cli/verbs/verbs.h"
 
 #define HUNDREDTHS 100.0
 #define TEXT_LIMIT 128

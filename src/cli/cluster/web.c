@@ -9,12 +9,12 @@
 
 #include "base/buffer.h"
 #include "base/files.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/show_json.h"
 #include "cli/term/browser.h"
-#include "base/json/field.h"
 #include "cli/verbs/verbs.h"
 
 #define LEADING_FILE "mgpu-web.html"

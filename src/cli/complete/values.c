@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/options/commands.h"
 #include "cli/complete/complete.h"
-#include "cli/show/job_columns.h"
+#include "cli/options/commands.h"
 #include "cli/options/list.h"
+#include "cli/show/job_columns.h"
 #include "job/notify.h"
 
 static void complete_files(const struct completion *completion)

@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/options/call.h"
 #include "cli/complete/complete.h"
-#include "base/json/field.h"
-#include "cli/show/job_columns.h"
+#include "cli/options/call.h"
 #include "cli/options/selector.h"
+#include "cli/show/job_columns.h"
 
 #define JOBS_MAX 200U // the newest
 

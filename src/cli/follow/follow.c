@@ -26,22 +26,22 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/leaving_signals.h"
-#include "base/json/field.h"
+#include "cli/api/stream.h"
 #include "cli/follow/follow_ranks.h"
 #include "cli/follow/foreign.h"
 #include "cli/follow/going.h"
 #include "cli/follow/idle_news.h"
 #include "cli/follow/outlet.h"
+#include "cli/follow/session.h"
+#include "cli/follow/waiting_line.h"
+#include "cli/options/talk.h"
 #include "cli/show/job_columns.h"
 #include "cli/term/raw_terminal.h"
-#include "cli/follow/session.h"
-#include "cli/api/stream.h"
-#include "cli/options/talk.h"
-#include "cli/follow/waiting_line.h"
 
 #define NEWS_WAIT_MS   100
 #define LOG_REASK_MS   200

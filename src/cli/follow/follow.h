@@ -7,10 +7,10 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "cli/options/call.h"
 #include "cli/api/leaving.h"
 #include "cli/api/timeouts.h"
 #include "cli/follow/input.h"
+#include "cli/options/call.h"
 
 struct follow_options {
     enum leaver leaver;                    // what signals and a closed stdout do to the job

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "base/json/field.h"
 #include "job/slurm.h"
 
 #define REASK_MS 250

@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/api/stream.h"
 #include "cli/options/call.h"
 #include "cli/term/labelled.h"
-#include "cli/api/stream.h"
 
 #define FOLLOW_RANKS_MAX 64U // maximum number of nodes followed
 

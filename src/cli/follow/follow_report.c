@@ -5,15 +5,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "base/json/field.h"
 #include "cli/follow/follow.h"
-#include "cli/show/job_columns.h"
-#include "cli/term/screen.h"
 #include "cli/options/talk.h"
+#include "cli/show/job_columns.h"
 #include "cli/show/usage_text.h"
 #include "cli/show/why_text.h"
+#include "cli/term/screen.h"
 
 void follow_report(const struct call *call, const char *verb, const json_t *job)
 {

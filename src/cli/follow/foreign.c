@@ -3,8 +3,8 @@
 
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 
 static int64_t owner_of(struct call *call, const char *path, const json_t *job)
 {

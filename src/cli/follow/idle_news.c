@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "base/json/field.h"
-#include "cli/show/job_columns.h"
 #include "cli/options/talk.h"
+#include "cli/show/job_columns.h"
 
 const char *idle_news_level(const json_t *job)
 {

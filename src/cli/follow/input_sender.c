@@ -29,10 +29,10 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/terminal.h"
 #include "cli/options/talk.h"
-#include "base/json/field.h"
 
 #define KEEP_MAX      (64U << 20) // bytes of a pipe
 #define DROP_MIN      (1U << 20)  // are dropped at once, beyond that

@@ -4,10 +4,10 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/options/talk.h"
 #include "cli/show/node_unreachable_text.h"
-#include "base/json/field.h"
 
 static json_t *get_node(struct call *call, const char *job, size_t rank)
 {

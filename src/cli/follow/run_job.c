@@ -7,16 +7,16 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
-#include "cli/show/job_columns.h"
-#include "cli/show/job_end.h"
+#include "cli/api/stream.h"
 #include "cli/follow/follow.h"
 #include "cli/follow/foreign.h"
 #include "cli/follow/session.h"
-#include "cli/api/stream.h"
 #include "cli/options/talk.h"
+#include "cli/show/job_columns.h"
+#include "cli/show/job_end.h"
 
 static int write_out(void *target, const void *bytes, size_t length)
 {

@@ -5,8 +5,8 @@
 #include <jansson.h>
 
 #include "base/error.h"
-#include "cli/options/call.h"
 #include "cli/follow/terminal_options.h"
+#include "cli/options/call.h"
 
 /* Waits for its start, then attaches to its terminal if it has one, else follows its output; returns the exit
  * status. */

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/terminal.h"
@@ -33,7 +34,6 @@
 #include "cli/follow/input.h"
 #include "cli/follow/session_private.h"
 #include "cli/options/talk.h"
-#include "base/json/field.h"
 
 #define READ_SIZE   (64U << 10)
 #define WRITE_PIECE 4096U // a pipe or terminal that is ready takes so much at once

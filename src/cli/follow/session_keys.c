@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/api/leaving_signals.h"
 #include "cli/api/programs.h"
 #include "cli/follow/session_private.h"
 #include "cli/show/job_columns.h"
-#include "base/json/field.h"
 
 static void show_status(struct session *session)
 {

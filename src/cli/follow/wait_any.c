@@ -11,10 +11,10 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cli/api/stream.h"
 #include "cli/follow/wait_any_line.h"
 #include "cli/show/job_end.h"
 #include "cli/show/job_news.h"
-#include "cli/api/stream.h"
 
 struct race {
     struct call *call;

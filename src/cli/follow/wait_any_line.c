@@ -13,8 +13,8 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "base/parse.h"
 #include "base/json/field.h"
+#include "base/parse.h"
 #include "cli/show/job_columns.h"
 
 #define PATIENT_MS    300

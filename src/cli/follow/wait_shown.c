@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "cli/follow/waiting_line.h"
 #include "cli/show/job_end.h"
-#include "base/json/field.h"
 
 #define STARTING_MS 200
 

@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "base/json/field.h"
-#include "cli/show/job_columns.h"
 #include "cli/follow/session.h"
 #include "cli/options/talk.h"
+#include "cli/show/job_columns.h"
 
 #define PATIENT_MS 300
 #define PAINT_MS   1000

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/api/client.h"
 #include "cli/follow/log_tail.h"
@@ -16,7 +17,6 @@
 #include "cli/options/selector.h"
 #include "cli/submit/submit.h"
 #include "cli/term/escapes.h"
-#include "base/json/field.h"
 #include "wire/http_client.h"
 
 #define JOBS_SHOWN     50

@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/remote.h"
 #include "cli/mcp/server.h"
-#include "base/json/field.h"
 #include "cli/verbs/verbs.h"
 
 struct mcp_options {

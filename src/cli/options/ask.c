@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/utc.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "base/json/field.h"
+#include "base/utc.h"
 #include "cli/options/selector.h"
 #include "cli/term/when.h"
 #include "job/after.h"

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/options/ask.h"
 #include "base/json/field.h"
+#include "cli/options/ask.h"
 #include "job/ask.h"
 
 /* Options that are meaningless without a GPU. */

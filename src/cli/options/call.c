@@ -13,10 +13,10 @@
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/strings.h"
-#include "cli/options/defaults.h"
 #include "cli/api/exit_code.h"
-#include "cli/options/help.h"
 #include "cli/api/remote.h"
+#include "cli/options/defaults.h"
+#include "cli/options/help.h"
 #include "cli/options/talk.h"
 
 #define ACTIONS_MAX 8

@@ -9,8 +9,8 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/options/commands.h"
-#include "cli/term/text_file.h"
 #include "cli/options/yaml_options.h"
+#include "cli/term/text_file.h"
 
 #define SYSTEM_FILE "/etc/mgpu/client.yaml"
 #define FILE_MAX    (1U << 20) // bytes

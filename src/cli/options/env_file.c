@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/term/text_file.h"
 #include "cli/term/words.h"
 

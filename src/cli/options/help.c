@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "base/options.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "cli/options/talk.h"
 
 #define NAME_WIDTH 11

@@ -12,12 +12,12 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
-#include "cli/options/talk.h"
-#include "base/json/field.h"
 #include "cli/api/show_json.h"
+#include "cli/options/talk.h"
 #include "cli/term/table.h"
 
 struct selection {

@@ -6,10 +6,10 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/option_values.h"
 #include "base/utc.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
 #include "cli/api/show_json.h"
 #include "cli/term/when.h"
 

@@ -3,9 +3,9 @@
 #include "cli/options/maintenance_text.h"
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "base/json/field.h"
 
 #define STATE_MAX 64
 

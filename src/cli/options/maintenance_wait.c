@@ -9,8 +9,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "wire/limits.h"
 
 #define RELEASE_LOOK_MS 100

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "base/json/field.h"
 #include "job/alias.h"
 
 #define RECENT_JOBS 500U

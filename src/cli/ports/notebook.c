@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "cli/api/exit_code.h"
@@ -35,7 +36,6 @@
 #include "cli/show/job_columns.h"
 #include "cli/submit/submit.h"
 #include "cli/term/browser.h"
-#include "base/json/field.h"
 
 #define FOLDER       "MGPU_NOTEBOOK" // variables of the job
 #define TOKEN        "JUPYTER_TOKEN" // Jupyter reads it

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
 #include "cli/follow/follow.h"
 #include "cli/options/selector.h"
 #include "cli/show/job_columns.h"
-#include "base/json/field.h"
 
 int running_wait(struct call *call, const json_t *job, enum leaver leaver, struct error *err)
 {

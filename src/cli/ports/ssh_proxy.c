@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "cli/api/exit_code.h"
@@ -19,7 +20,6 @@
 #include "cli/ports/ports.h"
 #include "cli/ports/running.h"
 #include "cli/ports/ssh_keys.h"
-#include "base/json/field.h"
 
 #define HOST_SUFFIX ".mgpu"
 

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 
 /* Resource limits and the corresponding features of a node. */
 static const struct {

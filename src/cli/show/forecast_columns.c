@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* How good the forecasts of starts were: the output of `mgpu history --forecasts`. */
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/show/history_columns.h"
-#include "base/json/field.h"
 
 static void seconds_text(const json_t *row, const char *member, char *text, size_t size)
 {

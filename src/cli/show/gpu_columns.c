@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/show/node_unreachable_text.h"
-#include "base/json/field.h"
+#include "cli/options/maintenance_text.h"
 #include "cli/show/gpu_past.h"
 #include "cli/show/job_columns.h"
-#include "cli/options/maintenance_text.h"
+#include "cli/show/node_unreachable_text.h"
 
 #define BAR_WIDTH 16
 #define GIB       (1024.0 * 1024 * 1024)

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/utc.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "base/json/field.h"
+#include "base/utc.h"
 #include "cli/show/usage_text.h"
 
 #define RECENT_PATH API_PATH "/gpus/history?since=10m&step=30"

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 
 #define BAR_CELLS 24.0

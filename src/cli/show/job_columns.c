@@ -8,12 +8,12 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/show/node_unreachable_text.h"
 #include "cli/show/park_text.h"
-#include "base/json/field.h"
 #include "cli/show/progress_text.h"
 #include "cli/show/ps_arrays.h"
 #include "cli/show/usage_text.h"

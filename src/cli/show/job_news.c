@@ -2,8 +2,8 @@
 /* A stream of its own, so that a slow answer to what is shown delays no answer to what is waited for. */
 #include "cli/show/job_news.h"
 
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 
 int job_news_turn(struct job_news *news, struct call *call, const char *path, bool is_readable)
 {

@@ -3,10 +3,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/show/ps_arrays.h"
 #include "job/state.h"

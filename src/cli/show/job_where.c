@@ -6,10 +6,10 @@
 
 #include "base/buffer.h"
 #include "base/hostlist.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/show/job_columns.h"
-#include "base/json/field.h"
 
 #define TEXT_MAX        1024
 #define NAMED_NODES_MAX 4U // more are listed as "gpu[1-16]"

@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
-#include "cli/show/job_columns.h"
 #include "cli/api/show_json.h"
 #include "cli/options/talk.h"
+#include "cli/show/job_columns.h"
 
 int jobs_each(struct call *call, const struct strings *jobs, jobs_each_fn each, void *arg)
 {

@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "base/json/field.h"
 
 char *away_since(const struct view *view, const json_t *object)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/show/park_text.h"
 
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/term/time_text.h"
 
 char *park_text(const struct view *view, const json_t *job)

@@ -2,8 +2,8 @@
 #include "cli/show/progress_text.h"
 
 #include "base/buffer.h"
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 
 #define CELLS 8
 

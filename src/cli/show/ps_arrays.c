@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/show/job_columns.h"
-#include "base/json/field.h"
 
 static const char *const ends[] = { "failed", "done", "cancelled" }; // the worst first
 

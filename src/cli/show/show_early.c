@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The time in which a job ran on the CPU before its GPUs were its own. */
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/show/show_page.h"
-#include "base/json/field.h"
 #include "cli/term/time_text.h"
 
 static void append_time(struct buffer *out, const struct page *page, const char *words, const char *name)

@@ -3,14 +3,14 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/parse.h"
 #include "base/buffer.h"
 #include "base/hostlist.h"
-#include "base/memory.h"
-#include "base/strings.h"
 #include "base/json/field.h"
-#include "cli/term/wrapped.h"
+#include "base/memory.h"
+#include "base/parse.h"
+#include "base/strings.h"
 #include "cli/show/show_page.h"
+#include "cli/term/wrapped.h"
 #include "job/launch.h"
 
 #define EVENT_INDENT 6 // of further lines of an event

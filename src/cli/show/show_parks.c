@@ -5,11 +5,11 @@
  * that ends while it is parked ends the time as well.
  */
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/show/show_page.h"
-#include "base/json/field.h"
 #include "cli/term/time_text.h"
 
 #define SHOWN_MAX 10U // the latest ones

@@ -4,9 +4,9 @@
 #include <inttypes.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "base/json/field.h"
 
 #define GIB            (1024.0 * 1024 * 1024)
 #define JOULES_PER_KWH 3600000.0

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/show/job_columns.h"
 #include "cli/show/ps_arrays.h"
-#include "base/json/field.h"
 
 static const struct {
     const char *begins, *until; // until: the beginning goes on to the end of this text

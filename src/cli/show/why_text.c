@@ -10,13 +10,13 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/options/ask.h"
-#include "cli/show/node_unreachable_text.h"
-#include "base/json/field.h"
 #include "cli/show/job_columns.h"
+#include "cli/show/node_unreachable_text.h"
 #include "cli/term/table.h"
 #include "cli/term/wrapped.h"
 

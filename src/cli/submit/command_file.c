@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/submit/submit.h"
 #include "cli/term/text_file.h"
 #include "cli/term/words.h"

@@ -11,13 +11,13 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/api/client.h"
 #include "cli/options/selector.h"
 #include "cli/options/talk.h"
-#include "base/json/field.h"
 #include "job/job.h"
 
 #define JOBS_LOOKED_AT 200

@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
+#include "cli/options/yaml_options.h"
 #include "cli/submit/submit.h"
 #include "cli/term/text_file.h"
-#include "cli/options/yaml_options.h"
 
 #define MERGE       "<<"
 #define MERGE_DEPTH 8

@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
 #include "cli/api/show_json.h"
+#include "cli/options/talk.h"
 #include "cli/submit/submit.h"
 #include "cli/submit/sweep.h"
-#include "cli/options/talk.h"
 #include "job/ask.h"
 
 #define SHOWN_MAX 4096

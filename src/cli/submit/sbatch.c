@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/api/client.h"
 #include "cli/options/talk.h"
 #include "cli/submit/slurm_job.h"
 #include "cli/submit/slurm_lines.h"
 #include "cli/submit/slurm_values.h"
-#include "base/json/field.h"
 
 struct sbatch {
     struct slurm_job job;   // must be first: the target of the options

@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "base/json/field.h"
+#include "cli/options/talk.h"
 #include "cli/submit/sbatch.h"
 #include "cli/submit/slurm_lines.h"
 #include "cli/submit/submit.h"
-#include "cli/options/talk.h"
 #include "cli/term/text_file.h"
 #include "cli/term/words.h"
 #include "job/interpreter.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/submit/slurm_check.h"
 #include "cli/submit/slurm_option.h"
+#include "cli/submit/slurm_check.h"
 
 #include <errno.h>
 #include <getopt.h>

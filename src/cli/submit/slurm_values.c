@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/buffer.h"

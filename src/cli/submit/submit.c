@@ -16,21 +16,21 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
-#include "cli/options/ask.h"
-#include "cli/options/env_file.h"
 #include "cli/api/environment.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
-#include "cli/term/standard.h"
-#include "cli/show/job_columns.h"
 #include "cli/api/show_json.h"
+#include "cli/options/ask.h"
+#include "cli/options/env_file.h"
+#include "cli/options/talk.h"
+#include "cli/show/job_columns.h"
+#include "cli/show/why_text.h"
 #include "cli/submit/gpu_peak.h"
 #include "cli/submit/stray_options.h"
 #include "cli/submit/submit_check.h"
-#include "cli/options/talk.h"
-#include "cli/show/why_text.h"
+#include "cli/term/standard.h"
 
 #define KEY_BYTES        16
 #define SHELL_CHARACTERS " \t\n|&;<>()$`\\\"'*?[]#~{}!"

@@ -10,14 +10,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "cli/options/talk.h"
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"
 #include "cli/submit/submit_check_setup.h"
-#include "cli/options/talk.h"
-#include "base/json/field.h"
 #include "cli/term/time_text.h"
 #include "cli/term/words.h"
 #include "job/spec.h"

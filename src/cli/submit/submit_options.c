@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
+#include "cli/api/environment.h"
 #include "cli/options/ask.h"
 #include "cli/options/env_file.h"
-#include "cli/api/environment.h"
-#include "base/json/field.h"
 #include "job/ask.h"
 #include "job/spec.h"
 

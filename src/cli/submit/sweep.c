@@ -9,8 +9,8 @@
 
 #include "base/buffer.h"
 #include "base/gpu_vendor.h"
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/term/words.h"
 #include "job/spec.h"
 

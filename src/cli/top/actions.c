@@ -12,15 +12,15 @@
 
 #include "base/buffer.h"
 #include "base/files.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/api/programs.h"
-#include "base/json/field.h"
-#include "cli/show/job_columns.h"
 #include "cli/follow/run_job.h"
+#include "cli/show/job_columns.h"
+#include "cli/show/why_text.h"
 #include "cli/top/asks.h"
 #include "cli/top/draw.h"
 #include "cli/top/keys.h"
-#include "cli/show/why_text.h"
 
 #define NAMED_MAX 6 // things that a question names
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/show/job_columns.h"
 
 #define OPEN_MAX      10000 // jobs that are not over

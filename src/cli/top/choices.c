@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "base/json/field.h"
 #include "cli/top/asks.h"
 #include "cli/top/keys.h"
 #include "cli/top/wire.h"

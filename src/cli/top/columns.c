@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 
 #define PROGRESS_WIDTH 10

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/api/client.h"
-#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 #include "cli/top/filter.h"
 #include "cli/top/keys.h"

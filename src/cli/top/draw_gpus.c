@@ -6,13 +6,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "base/json/field.h"
+#include "cli/options/maintenance_text.h"
 #include "cli/show/gpu_columns.h"
 #include "cli/show/job_columns.h"
-#include "cli/options/maintenance_text.h"
 #include "cli/top/draw.h"
 
 #define GIB         (1024.0 * 1024 * 1024)

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/show/job_columns.h"
 #include "cli/top/columns.h"
 #include "cli/top/draw.h"

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/show/job_columns.h"
-#include "cli/top/draw.h"
 #include "cli/show/why_text.h"
+#include "cli/top/draw.h"
 
 static void draw_words(struct top *top, const struct rect *area, const char *words)
 {

@@ -3,14 +3,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "base/json/field.h"
 #include "cli/show/job_columns.h"
-#include "cli/top/draw.h"
-#include "cli/top/points.h"
 #include "cli/show/usage_text.h"
 #include "cli/show/why_text.h"
+#include "cli/top/draw.h"
+#include "cli/top/points.h"
 
 #define LABEL_WIDTH 9
 #define PLOT_ROWS   4 // at most, of each plot

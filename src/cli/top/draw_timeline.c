@@ -10,10 +10,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/json/field.h"
-#include "cli/show/job_columns.h"
+#include "base/memory.h"
 #include "cli/options/maintenance_text.h"
+#include "cli/show/job_columns.h"
 #include "cli/top/draw.h"
 
 #define LABEL_WIDTH 14

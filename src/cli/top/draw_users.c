@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/top/draw.h"
 
 #define NAME_WIDTH 10

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/show/job_columns.h"
 #include "cli/term/time_text.h"
 

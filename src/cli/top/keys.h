@@ -2,8 +2,8 @@
 /* The keys of `mgpu top`: a table, from which the legend and the help are generated. */
 #pragma once
 
-#include "cli/top/top.h"
 #include "cli/top/codes.h"
+#include "cli/top/top.h"
 
 /* The contexts of a key. */
 enum {

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/top/asks.h"
 #include "cli/top/draw.h"
 #include "cli/top/keys.h"

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/top/graph.h"
 #include "cli/top/jobs.h"
 

@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/api/leaving_signals.h"
-#include "base/json/field.h"
 #include "cli/top/curses.h"
 #include "cli/top/draw.h"
 #include "cli/top/keys.h"

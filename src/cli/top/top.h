@@ -9,9 +9,9 @@
 
 #include "base/buffer.h"
 #include "base/strings.h"
+#include "cli/api/stream.h"
 #include "cli/options/call.h"
 #include "cli/options/list.h"
-#include "cli/api/stream.h"
 #include "cli/top/canvas.h"
 #include "cli/top/events.h"
 #include "cli/top/graph.h"

@@ -8,15 +8,15 @@
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
-#include "cli/verbs/verbs.h"
-#include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
+#include "cli/complete/complete.h"
+#include "cli/options/talk.h"
 #include "cli/show/gpu_columns.h"
 #include "cli/show/ps.h"
-#include "cli/options/talk.h"
 #include "cli/top/keys.h"
 #include "cli/top/run.h"
 #include "cli/top/verb.h"
+#include "cli/verbs/verbs.h"
 
 #define ONCE_SIZE "80x24" // columns and rows
 

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/show/job_columns.h"
 #include "cli/top/asks.h"
 

@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <stdint.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "cli/verbs/verbs.h"
-#include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
+#include "cli/complete/complete.h"
 #include "cli/submit/submit.h"
+#include "cli/verbs/verbs.h"
 #include "job/ask.h"
 
 static int adopt(struct call *call, int argc, char **argv, struct error *err)

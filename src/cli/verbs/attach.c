@@ -3,15 +3,15 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
-#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
 #include "cli/follow/run_job.h"
-#include "cli/options/selector.h"
 #include "cli/follow/session.h"
+#include "cli/options/selector.h"
 #include "cli/options/talk.h"
+#include "cli/verbs/verbs.h"
 
 struct attach_options {
     struct terminal_options terminal;

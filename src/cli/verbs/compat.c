@@ -12,12 +12,12 @@
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/strings.h"
-#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "cli/verbs/compat_names.h"
-#include "cli/verbs/compat_python.h"
 #include "cli/api/programs.h"
 #include "cli/options/talk.h"
+#include "cli/verbs/compat_names.h"
+#include "cli/verbs/compat_python.h"
+#include "cli/verbs/verbs.h"
 
 #define FOLDER_MODE 0755
 

@@ -6,10 +6,10 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/verbs/verbs.h"
+#include "cli/api/exit_code.h"
 #include "cli/complete/complete.h"
 #include "cli/complete/scripts.h"
-#include "cli/api/exit_code.h"
+#include "cli/verbs/verbs.h"
 
 static int refuse_shell(const char *name, struct error *err)
 {

@@ -5,17 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/options.h"
-#include "base/memory.h"
-#include "base/strings.h"
-#include "cli/options/ask.h"
-#include "cli/verbs/verbs.h"
-#include "cli/complete/complete.h"
-#include "cli/api/exit_code.h"
 #include "base/json/field.h"
-#include "cli/show/jobs_each.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "base/strings.h"
+#include "cli/api/exit_code.h"
 #include "cli/api/show_json.h"
+#include "cli/complete/complete.h"
+#include "cli/options/ask.h"
+#include "cli/show/jobs_each.h"
 #include "cli/submit/submit_check.h"
+#include "cli/verbs/verbs.h"
 
 static int refuse_key(const char *name, struct error *err)
 {

@@ -5,16 +5,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
-#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/programs.h"
-#include "base/json/field.h"
-#include "cli/options/selector.h"
 #include "cli/follow/session.h"
 #include "cli/follow/terminal_options.h"
+#include "cli/options/selector.h"
+#include "cli/verbs/verbs.h"
 
 #define TASKS_MAX 65536
 

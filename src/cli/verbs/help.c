@@ -8,14 +8,14 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/options/commands.h"
-#include "cli/verbs/verbs.h"
-#include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
+#include "cli/complete/complete.h"
+#include "cli/options/commands.h"
 #include "cli/options/foreign_words.h"
 #include "cli/options/help.h"
 #include "cli/show/man_page.h"
 #include "cli/verbs/topics.h"
+#include "cli/verbs/verbs.h"
 
 static int refuse(const char *word, struct error *err)
 {

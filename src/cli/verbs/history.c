@@ -7,16 +7,16 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
-#include "base/utc.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
-#include "cli/verbs/verbs.h"
+#include "base/utc.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
-#include "cli/show/history_columns.h"
 #include "cli/options/selector.h"
+#include "cli/show/history_columns.h"
 #include "cli/term/when.h"
+#include "cli/verbs/verbs.h"
 #include "wire/limits.h"
 
 #define LIMIT_DEFAULT 100

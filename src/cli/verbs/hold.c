@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu hold, mgpu release: prevent waiting jobs from starting, and allow it again. */
-#include "cli/verbs/verbs.h"
 #include "base/json/field.h"
 #include "cli/show/jobs_each.h"
+#include "cli/verbs/verbs.h"
 
 static int run_hold(struct call *call, int argc, char **argv, struct error *err)
 {

@@ -14,8 +14,8 @@
 #include "base/option_values.h"
 #include "base/progress.h"
 #include "base/spool.h"
-#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
+#include "cli/verbs/verbs.h"
 
 #define TIMEOUT_MS 5000 // while the pipe is full
 

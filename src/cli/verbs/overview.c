@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
-#include "base/memory.h"
-#include "cli/verbs/verbs.h"
-#include "cli/api/exit_code.h"
 #include "base/json/field.h"
+#include "base/memory.h"
+#include "cli/api/exit_code.h"
+#include "cli/options/selector.h"
 #include "cli/show/gpu_columns.h"
 #include "cli/show/ps.h"
-#include "cli/options/selector.h"
+#include "cli/verbs/verbs.h"
 
 #define COMMAND_LINES 3U // what can be typed next
 #define GPUS_MIN      4U

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu park, unpark: give the GPUs of a running job to other jobs, and back. */
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/api/exit_code.h"
 #include "cli/options/talk.h"
 #include "cli/show/jobs_each.h"
-#include "base/json/field.h"
 #include "cli/verbs/verbs.h"
 
 struct park_options {

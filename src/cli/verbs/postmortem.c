@@ -5,17 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
-#include "cli/show/job_columns.h"
-#include "cli/show/ps_arrays.h"
-#include "cli/show/jobs_each.h"
 #include "cli/api/show_json.h"
+#include "cli/show/job_columns.h"
+#include "cli/show/jobs_each.h"
+#include "cli/show/ps_arrays.h"
 #include "cli/show/usage_text.h"
+#include "cli/verbs/verbs.h"
 
 #define LINE_MAX_SHOWN 4096
 

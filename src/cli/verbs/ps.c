@@ -9,20 +9,20 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
-#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
-#include "cli/term/wrapped.h"
+#include "cli/follow/watch.h"
+#include "cli/options/selector.h"
+#include "cli/options/talk.h"
 #include "cli/show/job_columns.h"
 #include "cli/show/ps.h"
 #include "cli/show/ps_arrays.h"
 #include "cli/show/why_brief.h"
-#include "cli/options/selector.h"
-#include "cli/options/talk.h"
-#include "cli/follow/watch.h"
+#include "cli/term/wrapped.h"
+#include "cli/verbs/verbs.h"
 
 #define ENDED_SHOWN    20U // of ended jobs, unless specified otherwise
 #define STATE_SHOWN    200 // jobs of each state on a terminal, unless specified otherwise

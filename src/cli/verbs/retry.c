@@ -2,14 +2,14 @@
 /* mgpu retry: submit copies of jobs that have ended. */
 #include <stdio.h>
 
-#include "base/memory.h"
-#include "cli/verbs/verbs.h"
-#include "cli/api/exit_code.h"
 #include "base/json/field.h"
-#include "cli/show/jobs_each.h"
-#include "cli/options/selector.h"
+#include "base/memory.h"
+#include "cli/api/exit_code.h"
 #include "cli/api/show_json.h"
+#include "cli/options/selector.h"
+#include "cli/show/jobs_each.h"
 #include "cli/submit/submit.h"
+#include "cli/verbs/verbs.h"
 
 static int retry(struct call *call, const char *id, void *arg, struct error *err)
 {

@@ -3,16 +3,16 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
-#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
 #include "cli/follow/run_job.h"
 #include "cli/follow/session.h"
-#include "job/spec.h"
 #include "cli/submit/submit.h"
 #include "cli/verbs/own_input.h"
+#include "cli/verbs/verbs.h"
+#include "job/spec.h"
 
 struct run_options {
     struct submit_options submit;

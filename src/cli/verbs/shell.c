@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/memory.h"
-#include "cli/options/ask.h"
-#include "cli/verbs/verbs.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/follow/run_job.h"
 #include "cli/follow/session.h"
+#include "cli/options/ask.h"
 #include "cli/submit/submit.h"
+#include "cli/verbs/verbs.h"
 
 struct shell_options {
     struct submit_options submit;

@@ -6,17 +6,17 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/signals.h"
-#include "cli/verbs/verbs.h"
-#include "cli/complete/complete.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/leaving_signals.h"
-#include "base/json/field.h"
-#include "cli/show/jobs_each.h"
+#include "cli/complete/complete.h"
 #include "cli/options/selector.h"
 #include "cli/options/talk.h"
+#include "cli/show/jobs_each.h"
+#include "cli/verbs/verbs.h"
 #include "job/ask.h"
 #include "job/launch.h"
 

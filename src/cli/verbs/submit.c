@@ -4,20 +4,20 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "cli/submit/command_file.h"
-#include "cli/verbs/own_input.h"
-#include "cli/verbs/verbs.h"
-#include "base/json/field.h"
 #include "cli/submit/job_file.h"
 #include "cli/submit/plan.h"
 #include "cli/submit/script.h"
 #include "cli/submit/slurm_notes.h"
-#include "cli/submit/submit.h"
 #include "cli/submit/stray_options.h"
+#include "cli/submit/submit.h"
 #include "cli/submit/submit_check.h"
 #include "cli/submit/sweep.h"
+#include "cli/verbs/own_input.h"
+#include "cli/verbs/verbs.h"
 #include "job/spec.h"
 
 static int set_list(void *target, const char *value, struct error *err)

@@ -2,12 +2,12 @@
 /* mgpu version: of this program, and of the mgpud it finds. */
 #include <stdio.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/version.h"
-#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
 #include "cli/api/show_json.h"
+#include "cli/verbs/verbs.h"
 
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {

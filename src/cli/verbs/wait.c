@@ -5,20 +5,20 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
-#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
-#include "cli/follow/follow.h"
-#include "cli/show/job_columns.h"
-#include "cli/show/job_end.h"
-#include "cli/options/selector.h"
 #include "cli/api/show_json.h"
-#include "cli/options/talk.h"
+#include "cli/follow/follow.h"
 #include "cli/follow/wait_any.h"
 #include "cli/follow/wait_shown.h"
+#include "cli/options/selector.h"
+#include "cli/options/talk.h"
+#include "cli/show/job_columns.h"
+#include "cli/show/job_end.h"
+#include "cli/verbs/verbs.h"
 
 struct wait_options {
     bool has_timeout;

@@ -2,14 +2,14 @@
 /* mgpu why: everything that prevents a job from starting, until when, and what would start it now. */
 #include <stdio.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
-#include "cli/verbs/verbs.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
-#include "cli/show/jobs_each.h"
 #include "cli/api/show_json.h"
+#include "cli/show/jobs_each.h"
 #include "cli/show/why_text.h"
+#include "cli/verbs/verbs.h"
 
 struct why_options {
     bool is_verbose;

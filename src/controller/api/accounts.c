@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "controller/api/accounts.h"
-#include "controller/http/request.h"
 #include "controller/api/routes.h"
 #include "controller/core/settings.h"
+#include "controller/http/request.h"
 #include "wire/directory.h"
 #include "wire/json_text.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Actions of administrators on GPUs and nodes: pause, drain, resume, tests of parking. 200 when durable. */
 #include "base/clock.h"
+#include "controller/api/routes.h"
 #include "controller/core/park_proof.h"
 #include "controller/http/request.h"
-#include "controller/api/routes.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/requests.h"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utc.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "base/utc.h"
 #include "controller/api/accounts.h"
 #include "controller/api/ended.h"
 #include "wire/json_text.h"

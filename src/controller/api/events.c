@@ -20,8 +20,8 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "controller/http/request.h"
 #include "controller/api/routes.h"
+#include "controller/http/request.h"
 #include "wire/json_event.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"

@@ -11,9 +11,9 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
+#include "controller/api/routes.h"
 #include "controller/history/gpu_history.h"
 #include "controller/http/request.h"
-#include "controller/api/routes.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 

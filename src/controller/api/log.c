@@ -23,12 +23,12 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
-#include "job/launch.h"
-#include "controller/nodes/links.h"
 #include "controller/api/jobs.h"
-#include "controller/http/range.h"
 #include "controller/api/routes.h"
+#include "controller/http/range.h"
+#include "controller/nodes/links.h"
 #include "controller/nodes/streams.h"
+#include "job/launch.h"
 #include "wire/limits.h"
 
 #define STREAM_INPUT_MAX (64U << 10)

@@ -5,10 +5,10 @@
 
 #include "base/buffer.h"
 #include "base/version.h"
-#include "controller/http/request.h"
 #include "controller/api/answers.h"
 #include "controller/api/route.h"
 #include "controller/api/routes.h"
+#include "controller/http/request.h"
 #include "wire/json_job.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "controller/http/request.h"
 #include "controller/api/routes.h"
+#include "controller/http/request.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"

@@ -11,8 +11,8 @@
 #include <yaml.h>
 
 #include "base/memory.h"
-#include "base/yaml_problem.h"
 #include "base/strings.h"
+#include "base/yaml_problem.h"
 #include "controller/config/partitions.h"
 #include "controller/config/roles.h"
 #include "controller/config/settings.h"

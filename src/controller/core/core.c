@@ -13,8 +13,8 @@
 #include "controller/core/marks.h"
 #include "controller/core/outlook.h"
 #include "controller/core/owners.h"
-#include "controller/core/settings.h"
 #include "controller/core/refusal.h"
+#include "controller/core/settings.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
 

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/utc.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "base/utc.h"
 #include "wire/json_job.h"
 #include "wire/message.h"
 

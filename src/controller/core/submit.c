@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utc.h"
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "base/strings.h"
 #include "base/parse.h"
+#include "base/strings.h"
+#include "base/utc.h"
 #include "controller/core/batch.h"
 #include "controller/core/change.h"
 #include "controller/core/clock.h"

@@ -12,8 +12,8 @@
 
 #include "controller/core/core.h"
 #include "controller/http/connection.h"
-#include "controller/http/parser.h"
 #include "controller/http/http_private.h"
+#include "controller/http/parser.h"
 #include "controller/http/query.h"
 
 struct route; // api/route.h

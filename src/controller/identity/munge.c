@@ -12,8 +12,8 @@
 
 #include "base/memory.h"
 #include "base/strings.h"
-#include "controller/identity/munge_worker.h"
 #include "controller/http/request.h"
+#include "controller/identity/munge_worker.h"
 
 struct visit {
     struct request *request;

@@ -19,11 +19,11 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
+#include "base/detach.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "controller/controller.h"
-#include "base/detach.h"
 #include "controller/nodes/links.h"
 
 struct agent_process {

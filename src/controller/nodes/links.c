@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/containers/name_table.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/containers/name_table.h"
 #include "base/strings.h"
 #include "controller/controller.h"
 #include "controller/nodes/join.h"

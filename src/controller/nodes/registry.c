@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/containers/name_table.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/containers/name_table.h"
 #include "controller/controller.h"
 
 #define KEY_BUCKETS 1024U

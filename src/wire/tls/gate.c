@@ -19,8 +19,8 @@
 #include "base/log.h"
 #include "base/log_quota.h"
 #include "base/memory.h"
-#include "wire/listening.h"
 #include "wire/address.h"
+#include "wire/listening.h"
 #include "wire/tls/trouble.h"
 
 struct pending {

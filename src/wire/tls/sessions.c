@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "base/containers/name_table.h"
+#include "base/memory.h"
 #include "wire/tls/context.h"
 #include "wire/tls/dial.h"
 #include "wire/tls/pump.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Leases on a real process of ours, in a spool entry of their own. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/host/process_facts.h"
 #include "agent/launch/adopted.h"
 #include "agent/launch/adopted_kill.h"
-#include "agent/host/process_facts.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/process.h"

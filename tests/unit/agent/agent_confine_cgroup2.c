@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Against the real kernel; skipped where cgroups cannot be made. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The core with a modelled node: one attempt whose spool is a struct, and a list of what was sent. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

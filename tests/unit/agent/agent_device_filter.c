@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Filters on cgroups of the real kernel; needs root. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The instructions are run by a small machine of our own. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

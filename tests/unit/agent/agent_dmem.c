@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Limits of device memory, in a made-up cgroup tree: few kernels have the dmem controller yet. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Additional steps of a job that cannot be staged, with a launcher that is none. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

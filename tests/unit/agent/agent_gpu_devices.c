@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* From grants to rules, on a made-up machine: its /dev, /proc and sysfs are files in a directory of the test.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

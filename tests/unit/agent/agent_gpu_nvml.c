@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The real NVML backend on a stand-in library. The argument says which machine this is (see meson.build). */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

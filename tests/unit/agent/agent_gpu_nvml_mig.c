@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* MIG instances of the stand-in library, from NVML's answers to the roster. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

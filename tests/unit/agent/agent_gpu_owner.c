@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Against a procfs made of plain files. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The largest node must fit: 256 GPUs, each with more processes than are told. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -3,9 +3,9 @@
  * What is taken from ROCm's library, with the stand-in tests/standin/rocm_smi.c. The argument says which:
  * current, or old, of before ROCm 6. Both are found by the usual name, in LD_LIBRARY_PATH.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What the agent's core says by itself, on a clock made by hand. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The keeper executes its own program again, so that this program is also the worker of its tests. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

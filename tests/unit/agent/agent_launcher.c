@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* From a launch message to an exit record, with the real shepherd. Runs as whoever runs the test. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -22,11 +22,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/confine/limit_files.h"
 #include "agent/confine/limits.h"
+#include "agent/host/pids_max.h"
 #include "agent/launch/early.h"
 #include "agent/launch/launcher.h"
-#include "agent/confine/limit_files.h"
-#include "agent/host/pids_max.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/process.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Against the real kernel, in whichever hierarchy the controllers are; skipped where nothing can be limited.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #include "agent/confine/confine.h"
-#include "agent/confine/limits.h"
 #include "agent/confine/cpu_pool.h"
 #include "agent/confine/limit_files.h"
+#include "agent/confine/limits.h"
 #include "agent/host/pids_max.h"
 #include "base/memory.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Each test forks the reader, because it gives its identity up. As root it becomes "nobody", else ourselves.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The commands to an MPS control daemon, its answers, and its folder. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What a node promises goes with HELLO, which has limits. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

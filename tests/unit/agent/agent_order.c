@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies of orders that come late, from this connection or from one before. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

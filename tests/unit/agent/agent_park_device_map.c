@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* The map with which the driver restores a process on other GPUs: all GPUs of the node, each once on both
  * sides. */
+#include <errno.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "agent/park/device_map.h"
 #include "job/event.h"

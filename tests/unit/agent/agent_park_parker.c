@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Orders that follow each other before the first is carried out: after a restore, mgpud knows none of them.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

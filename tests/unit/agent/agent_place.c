@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Which cgroup is chosen, in a tree of ordinary files; tests/vm has the kernel's. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Which kind enforces the share of a job on a node, and the notices that the job gets. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Against directories of plain files in the place of procfs and of a cgroup. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

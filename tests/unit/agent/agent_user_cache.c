@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* How long an answer of the user database is used again. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

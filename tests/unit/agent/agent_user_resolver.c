@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The user database hangs, or ends the process that asks it, for some users: nobody else waits. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Watched processes by spool entry. Ends of sockets stand in for processes: they become readable too. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -2,12 +2,12 @@
 /* For tests: the agent's view of helper processes that run the NVML backend on the stand-in library. */
 #pragma once
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <sys/types.h>
+#include <cmocka.h>
 
 #include "agent/gpu/helper.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Time that comes back. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

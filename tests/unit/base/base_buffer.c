@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The growing run of bytes: what is appended comes back, and who owns it is never in doubt. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/buffer.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The two clocks. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <time.h>
+#include <cmocka.h>
 
 #include "base/clock.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A packet with a descriptor along arrives whole or leaves nothing behind. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

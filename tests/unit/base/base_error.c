@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Failures as sentences: the code passes through, the sentence is bounded, the hint belongs to its sentence.
  */
+#include <errno.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/error.h"
 

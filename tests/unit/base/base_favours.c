@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether the kernel lets a container's root lower its score differs, so that a file stands in for /proc. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

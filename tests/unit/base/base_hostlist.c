@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Host lists in Slurm's short form, both ways. */
+#include <errno.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/buffer.h"
 #include "base/hostlist.h"

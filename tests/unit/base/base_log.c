@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The daemons' log: one line per call on standard error, and nothing in it that a user can forge. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "base/log.h"
 #include "base/memory.h"

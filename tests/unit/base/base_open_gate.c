@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* /dev/full stands for the device that waits. A process of the test enters the gate and has a child, which
  * opens things in some way; what the child is asked is answered in the process, as a job's init does. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

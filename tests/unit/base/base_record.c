@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Structs as bytes: what was encoded comes back, and no run of bytes, however torn or forged, does harm. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/crc32c.h"
 #include "base/memory.h"

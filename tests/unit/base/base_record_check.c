@@ -4,14 +4,14 @@
  * true. For every field of every record type of src/: at its limit it comes back, with one more it is
  * refused, and then it is that field alone which is missing from what can still be taken.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/memory.h"
 #include "record_fill.h"

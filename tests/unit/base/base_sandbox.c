@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Each in a child of its own: there is no way back. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists of strings and the text helpers: environments, shell quoting, escaping, the nearest word. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <cmocka.h>
 
 #include "base/strings.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <errno.h>
 
 #include "base/uid_min.h"
 

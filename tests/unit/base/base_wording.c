@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Sentences in the words of the command that was typed, also when another program says them. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
+#include <cmocka.h>
 
 #include "base/buffer.h"
 #include "base/wording.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/json/field.h"
 #include "cli/api/client.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
 #include "server.h"
 
 static int problem(unsigned status, const char *body, struct error *err)

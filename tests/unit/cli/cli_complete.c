@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Where in a line the last word stands, without an mgpud. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

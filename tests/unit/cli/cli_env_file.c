@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/options/env_file.h"
 #include "cli/api/environment.h"
-#include "base/json/field.h"
+#include "cli/options/env_file.h"
 
 /* What is read from a file with that text; the name in the sentence is cut off. */
 static int read_bytes(const char *text, size_t length, json_t **ret, struct error *err)

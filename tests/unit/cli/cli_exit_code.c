@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
 #include <errno.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
-#include "base/json/field.h"
 #include "cli/show/job_columns.h"
 
 static void check(const char *text, int status, const char *words)

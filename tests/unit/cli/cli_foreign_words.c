@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Words of other programs are answered with what does the same here, and the answers name what exists. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

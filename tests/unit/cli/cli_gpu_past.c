@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* GPUs and their past on paper. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/show/gpu_columns.h"
 #include "cli/show/gpu_past.h"
 #include "server.h"

@@ -4,9 +4,9 @@
  * itself and where no mgpud is: it must be refused before anything is asked, with a sentence that names it.
  * The same rows are held against the pages that man/page.c makes: mgpu(1), and one for each verb.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -17,9 +17,9 @@
 
 #include "base/memory.h"
 #include "cli/options/commands.h"
+#include "cli/options/list.h"
 #include "cli/submit/submit.h"
 #include "cli/verbs/verbs.h"
-#include "cli/options/list.h"
 #include "run_verb.h"
 
 #define HELP_MAX 86U // characters of a line of help, so that it fits beside the option

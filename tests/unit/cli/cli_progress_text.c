@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 
 static const struct screen utf8 = { .is_utf8 = true }, ascii = { 0 };
 

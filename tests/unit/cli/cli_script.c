@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The option lines of scripts: ours, and those for Slurm. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -13,12 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/memory.h"
-#include "cli/verbs/verbs.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/submit/sbatch.h"
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"
+#include "cli/verbs/verbs.h"
 
 struct fixture {
     struct call call;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The text is given to a real shell, with a conda, a venv and modules made for the test. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

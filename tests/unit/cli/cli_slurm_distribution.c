@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* --distribution: what it asks for, as it is shown to the job, and the nodes that are listed for tasks. */
+#include <errno.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/memory.h"
 #include "cli/submit/slurm_distribution.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Moments in Slurm's syntax, ahead (--begin) and in the past (sacct --starttime). */
+#include <errno.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <cmocka.h>
 
 #include "base/utc.h"
 #include "cli/submit/slurm_moment.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Values of Slurm's options: times, sizes, GPUs, moments and names of files. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/memory.h"
 #include "cli/submit/slurm_values.h"

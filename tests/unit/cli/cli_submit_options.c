@@ -3,9 +3,9 @@
  * Every option of submit is given values of the wrong type, out of range, or with a wrong unit. A new option
  * needs a row here.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -14,10 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/memory.h"
-#include "cli/verbs/verbs.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/submit/submit.h"
+#include "cli/verbs/verbs.h"
 
 #define VALUES_MAX 12
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A slip of the fingers is answered with the word that was meant, whatever kind of word it is. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/top/filter.h"
 
 static json_t *job(void)

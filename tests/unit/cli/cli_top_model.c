@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utc.h"
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
+#include "base/utc.h"
 #include "cli/top/events.h"
 #include "cli/top/graph.h"
 #include "cli/top/jobs.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -10,9 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/memory.h"
 #include "base/clock.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 #include "cli/top/columns.h"
 #include "cli/top/draw.h"
 #include "cli/top/keys.h"

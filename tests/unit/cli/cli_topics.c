@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "cli/api/exit_code.h"
 #include "cli/options/ask.h"
 #include "cli/options/commands.h"
-#include "cli/api/exit_code.h"
-#include "base/json/field.h"
 #include "cli/options/selector.h"
-#include "cli/verbs/topics.h"
 #include "cli/term/when.h"
+#include "cli/verbs/topics.h"
 #include "sched/why.h"
 
 #define FRIDAY_MS INT64_C(1795000000000)

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "base/memory.h"
 #include "base/json/field.h"
+#include "base/memory.h"
 
 static json_t *object(const char *text)
 {

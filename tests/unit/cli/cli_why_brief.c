@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* In the column of a narrow terminal, the fact comes first. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
 #include <jansson.h>
 #include <string.h>
 
+#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/show/why_brief.h"
-#include "base/json/field.h"
 
 #define WIDTH 20 // about what an 80-column terminal has for it
 

@@ -5,12 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "base/error.h"
 #include "base/memory.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Which steps of the wall clock keep old jobs from being removed. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

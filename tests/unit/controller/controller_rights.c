@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Every role, every action, own and others' jobs; and who gets which role. The expectation is written out
  * here a second time, in another shape than the table under test. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core/rights.h"
 #include "controller/config/roles.h"
+#include "controller/core/rights.h"
 
 /* One letter for each of viewer, user, operator, admin: '-' never, 'o' with his own, 'a' with all. */
 static const char *const expected[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of settings, the files, and what is noted of them. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -16,8 +16,8 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "base/parse.h"
-#include "controller/reload.h"
 #include "controller/config/settings.h"
+#include "controller/reload.h"
 
 struct place {
     char dir[64], path[96];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The past of GPUs: what is kept, for how long, over restarts, and in how much memory. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Many connections: idle ones do not hinder others, and nobody may have all of them. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

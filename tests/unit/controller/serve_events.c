@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Streams of events: from now on, from an earlier one, and for readers that do not keep up. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

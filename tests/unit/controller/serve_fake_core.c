@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/core/counts.h"
-#include "controller/core/park.h"
-#include "controller/core/park_proof.h"
-#include "controller/core/notification.h"
-#include "controller/core/settings.h"
-#include "controller/core/forecasts.h"
-#include "controller/config/settings.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "controller/config/settings.h"
+#include "controller/core/counts.h"
+#include "controller/core/forecasts.h"
+#include "controller/core/notification.h"
+#include "controller/core/park.h"
+#include "controller/core/park_proof.h"
+#include "controller/core/settings.h"
 #include "serve_later.h"
 
 static void reply_later(void *request, const struct core_answer *answer)

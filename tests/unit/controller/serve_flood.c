@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Clients that send more than anybody reads: in no state of a connection do they keep the loop busy, and
  * their leaving is noticed. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

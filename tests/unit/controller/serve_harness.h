@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/controller.h"
 #include "controller/api/api.h"
+#include "controller/controller.h"
 #include "job/job.h"
 #include "wire/message.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Who asks: over the unix socket, over loopback TCP, by token, and from a page in somebody's browser. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Submitting, showing, listing, waiting for and cancelling jobs. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

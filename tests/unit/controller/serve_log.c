@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Output of jobs: whole, in parts, and while it grows. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes that are no request, or too much of one: one clear answer, and the next client is served. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* docs/api.md tells of everything that the tables have. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* GET /metrics: its two forms, its names, and docs/metrics.md. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

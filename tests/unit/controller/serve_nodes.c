@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Tokens for nodes, and forgetting them: who may, and what is refused. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A connection that is taken over: who gets one, and that it passes bytes on both ways within bounds. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

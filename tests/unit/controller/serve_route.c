@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Which request reaches which handler, and what is said to those that reach none. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

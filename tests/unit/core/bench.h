@@ -2,9 +2,9 @@
 /* A core on a bench: its effects are written down, and the test plays store, agent and clients. */
 #pragma once
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

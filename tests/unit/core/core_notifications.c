@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core/state.h"
 #include "controller/core/notification.h"
+#include "controller/core/state.h"
 #include "memory_store.h"
 
 #define SECOND 1000

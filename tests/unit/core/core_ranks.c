@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core/node_table.h"
 #include "controller/core/concern.h"
+#include "controller/core/node_table.h"
 #include "controller/core/state.h"
 #include "memory_store.h"
 

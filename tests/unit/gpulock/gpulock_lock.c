@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Lock and unlock of a made-up machine: its nodes are those of /dev/null under other names. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* One request for all who ask for the same, and what becomes of it when they leave or change their minds. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

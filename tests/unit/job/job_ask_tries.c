@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What a job asks for about its end: what can be read, and what makes no sense. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <errno.h>
-#include <signal.h>
 
 #include "base/signals.h"
 #include "job/ask.h"

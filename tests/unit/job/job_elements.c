@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays and their elements: the fold of splits and ends. */
+#include <errno.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/array.h"

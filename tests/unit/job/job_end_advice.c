@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What owners are told after the end of a job. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "job/end_advice.h"
 

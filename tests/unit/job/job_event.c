@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Events as bytes, and the lists of GPUs they carry. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/event.h"

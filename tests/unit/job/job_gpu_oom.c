@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Which outputs report that GPU memory is used up, and what the next try asks for. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
+#include <cmocka.h>
 
 #include "job/gpu_oom.h"
 

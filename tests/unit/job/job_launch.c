@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The records in an attempt's spool directory: whole, and readable by an older or newer program. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/launch.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Whom a job tells, and of what: what can be read and what is refused. */
+#include <errno.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/notify.h"

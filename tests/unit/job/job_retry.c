@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* After which ends a job is tried again by itself, how often, and when. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "job/job.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of causes of failed starts, and the page about it. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The transition table, checked against its own small list of claims, and the names. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "job/state.h"
 

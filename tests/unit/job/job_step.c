@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The steps of a job as the fold of its events. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdlib.h>
+#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/event.h"

@@ -2,9 +2,9 @@
 /* Clusters to try placement on, made in one call. */
 #pragma once
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

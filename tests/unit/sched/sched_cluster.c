@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sched/from_record.h"
 #include "sched/cluster/node_index.h"
+#include "sched/from_record.h"
 
 static int open_box(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Which waiting job may begin on the CPU: the one that is next for GPUs that are free soon. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "sched/sched_private.h"
 #include "scene.h"
+#include "sched/sched_private.h"
 
 #define SLOT_S 60 // the quantum: parks cost nothing here
 
@@ -586,7 +586,8 @@ static void a_wide_job_is_parked_for_narrow_ones_if_they_fill_its_gpus(void **st
         uint32_t others;
         bool is_parked;
     } rows[] = {
-        { 875, 0, 0, true }, { 876, 0, 0, false }, { 1750, 1750, 1, true }, // of the same kind { 3500, 3500, 2, false },
+        { 875, 0, 0, true }, { 876, 0, 0, false },
+        { 1750, 1750, 1, true },                          // of the same kind { 3500, 3500, 2, false },
         { 3500, 3500, 3, true }, { 1750, 3500, 1, true }, // it takes twice as long
         { 1700, 3402, 1, false },                         // longer
     };

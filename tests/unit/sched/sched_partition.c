@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "sched/why.h"
 #include "scene.h"
+#include "sched/why.h"
 
 static char debug_name[] = "debug", rest_name[] = "rest";
 static char n1[] = "n1", n0[] = "n0";

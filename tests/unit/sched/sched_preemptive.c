@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "sched/sched_private.h"
 #include "scene.h"
+#include "sched/sched_private.h"
 
 static struct scene *open_with(const char *policy, uint32_t nodes)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What keeps a job from the queue, and what lets it in. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <errno.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "sched/why.h"
 #include "scene.h"
+#include "sched/why.h"
 
 static int open_scene(void **state)
 {

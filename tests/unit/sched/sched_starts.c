@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
+#include "scene.h"
 #include "sched/sched_private.h"
 #include "sched/why.h"
-#include "scene.h"
 
 static int open_scene(void **state)
 {

@@ -2,16 +2,16 @@
 /* Why a job waits, and when it will start: small scenes reckoned by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include <cmocka.h>
 
 #include "job/cluster_change.h"
-#include "sched/why.h"
 #include "scene.h"
+#include "sched/why.h"
 
 static int open_scene(void **state)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "fixture.h"
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

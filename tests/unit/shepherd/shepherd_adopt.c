@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* kill -9 of the shepherd at every stage, and what an adopter makes of it. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The words for podman and apptainer, on a node whose programs are files in a directory of the test; and what
  * is the first process of a container. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Against plain files in the place of cgroups. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A job whose directory and files are not there yet, are never there, or may not be used. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

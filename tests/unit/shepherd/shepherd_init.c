@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The status file. What the init does is seen through the program, in shepherd_launch.c and _watch.c. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

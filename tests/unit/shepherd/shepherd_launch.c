@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What a command sees, and what becomes of it, through the real program. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

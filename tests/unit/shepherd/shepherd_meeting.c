@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The port where the parts of a job meet. The ports here are far from those that small job numbers lead to.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A lease of the node ends a step on the shepherd's own clock. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

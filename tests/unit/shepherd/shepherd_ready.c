@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A part of several waits between its preparations and its verdict, through the real program. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

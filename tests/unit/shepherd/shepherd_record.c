@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Each way to end makes the record that people are shown. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

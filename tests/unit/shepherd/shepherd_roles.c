@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Who a signal is for, by what real processes make of it. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Starts that do not come about: an init that its user has stopped, and a node that is short of processes. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The pipe of a step, and the stop that ends when the job says there that its work is saved. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -19,8 +19,8 @@
 #include "fixture.h"
 #include "job/start_failure.h"
 #include "job/state.h"
-#include "shepherd/status_pipe.h"
 #include "shepherd/shepherd.h"
+#include "shepherd/status_pipe.h"
 
 static char pipes[128];
 

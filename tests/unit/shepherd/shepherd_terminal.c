@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Steps on a terminal, and exec_steps, through the real program; the test is the agent and the viewer. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Stops, and what a job leaves behind; each with a cgroup (where there is one) and without. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

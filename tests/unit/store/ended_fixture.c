@@ -2,12 +2,12 @@
 /* Allocated the moment it starts, so what it holds is what it runs. */
 #include "ended_fixture.h"
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
+#include <cmocka.h>
 
 #include "base/memory.h"
 

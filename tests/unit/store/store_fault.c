@@ -4,16 +4,16 @@
  * life passes without. After each the store is opened again as a restarted daemon would. N grows by STEP,
  * from another first number for each fault: of the many small pages of a commit, one in three is enough.
  */
+#include <errno.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "base/memory.h"
 #include "fault_vfs.h"

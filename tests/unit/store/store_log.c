@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What a start makes of a write-ahead log that is damaged, cut short, or not finished. */
+#include <errno.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "store/store_ids.h"
 #include "store/store_log.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Old jobs leave the store, and what they held stays in the sums. */
+#include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "base/memory.h"
 #include "ended_fixture.h"

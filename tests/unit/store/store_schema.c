@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What step 2 adds, and that a store made by step 1 becomes one of step 2 with everything in it. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/cluster_change.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 /* A disk that is full for real: a small tmpfs, which takes root to mount; without it the tests are skipped.

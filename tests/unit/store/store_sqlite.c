@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "store/store_ids.h"
 #include "store/store_dir.h"
+#include "store/store_ids.h"
 #include "store/store_schema.h"
 #include "store/store_sqlite.h"
 #include "store_fixture.h"

@@ -3,16 +3,16 @@
  * Single bits of mgpu.db are flipped, in pages of each kind: the start refuses, or the check behind it has a
  * finding, or every table says what it said before.
  */
+#include <errno.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "base/memory.h"
 #include "store_fixture.h"

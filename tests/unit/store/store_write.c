@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
-#include <cmocka.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/memory.h"
 #include "store/store_sqlite.h"

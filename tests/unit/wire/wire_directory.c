@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A user database that hangs: it is waited for once, and what it says later is known. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* What a newer side sends reaches an older one: fields and messages that are not known here are passed over.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "base/crc32c.h"
 #include "base/memory.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What people copy from one machine to another: tokens, pins, addresses, names, versions. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
@@ -13,9 +13,9 @@
 
 #include "base/memory.h"
 #include "base/version.h"
-#include "wire/tls/join_token.h"
 #include "wire/message.h"
 #include "wire/node_name.h"
+#include "wire/tls/join_token.h"
 
 static struct join_token make_token(void)
 {

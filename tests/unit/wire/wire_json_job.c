@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Jobs, events, GPUs and nodes as the API shows them. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
 #include <string.h>
 
 #include "base/memory.h"
-#include "wire/json_append.h"
-#include "wire/json_event.h"
 #include "job/gpu_health.h"
 #include "job/idle.h"
+#include "wire/json_append.h"
+#include "wire/json_event.h"
 #include "wire/json_gpu.h"
 #include "wire/json_job.h"
 #include "wire/json_node.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Records as JSON: every kind of field both ways, and what is refused. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

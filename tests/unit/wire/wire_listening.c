@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Listening while there are no descriptors left: it waits, and goes on when there are. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

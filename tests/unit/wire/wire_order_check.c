@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
 #include <errno.h>
 #include <string.h>
 
-#include "wire/order_check.h"
 #include "base/memory.h"
 #include "job/ask.h"
 #include "job/spec.h"
 #include "wire/message.h"
+#include "wire/order_check.h"
 
 static bool is_time(const struct record_field *field)
 {

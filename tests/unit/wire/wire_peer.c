@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Peers, tokens, names of users; and the tables of problems and limits. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 

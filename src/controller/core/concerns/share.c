@@ -4,11 +4,11 @@
  * measures it and warns them at once; here they are ended when it lasts. Unknown usage is not held against a
  * job, nor is the time for which it was suspended.
  */
+#include "job/share.h"
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
 #include "controller/core/stop.h"
-#include "job/share.h"
 
 static void on_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *reported)
 {
