@@ -39,7 +39,9 @@ export function redraw(parent, signature, make) {
  */
 export function syncRows(parent, items, keyOf, signatureOf, make) {
   const old = parent.keyedRows ?? new Map();
-  const rows = new Map();
+  const rows = new Map(), kept = new Set(items.map(keyOf));
+  // First, so that what is below stays in its place: an element that is moved loses the focus.
+  for (const [key, row] of old) if (!kept.has(key)) row.node.remove();
   let place = parent.firstChild;
   for (const item of items) {
     const key = keyOf(item);
@@ -56,11 +58,14 @@ export function syncRows(parent, items, keyOf, signatureOf, make) {
       }
       row = { node, signature };
     }
-    if (row.node !== place) parent.insertBefore(row.node, place);
-    else place = place.nextSibling;
+    if (row.node !== place) {
+      const focused = row.node.contains(document.activeElement) ? document.activeElement : null;
+      parent.insertBefore(row.node, place);
+      focused?.focus();
+    } else {
+      place = place.nextSibling;
+    }
     rows.set(key, row);
-    old.delete(key);
   }
-  for (const row of old.values()) row.node.remove();
   parent.keyedRows = rows;
 }

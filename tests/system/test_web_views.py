@@ -172,6 +172,19 @@ def test_a_job_is_found_opened_requeued_and_cancelled_by_keys_alone(web, box, ga
     gate.open()
 
 
+def test_the_row_with_the_focus_keeps_it_when_the_one_above_leaves(web, box, gate):
+    above, below = (box.submit('-q', '-J', name, '-g', '1', '--', *gate.command()) for name in ('above', 'below'))
+    web.until_text('below', '[aria-label=Running]')
+    web.type('j', 'j')
+    focused = 'return document.activeElement.textContent'
+    harness.until(lambda: web.page.execute_script(focused) == str(below), 'the focus on the second row')
+    box.mgpu('cancel', above)
+    harness.until(lambda: 'above' not in web.text('[aria-label=Running]'), 'the first row to leave')
+    web.type(Keys.ENTER)
+    harness.until(lambda: web.page.current_url.endswith(f'/job/{below}'), 'the page of the job')
+    gate.open()
+
+
 def test_tab_reaches_everything_and_shows_where_it_is(web, box, gate):
     box.submit('-q', '-J', 'tabbed', '-g', '1', '--', *gate.command())
     web.until_text('tabbed', '[aria-label=Running]')
