@@ -22,7 +22,7 @@ EDITS = {  # file: the line before which something is put, and what
     ),
 }
 # What knows no option by name, and what it needs.
-FOLDERS = ('src/base', 'src/job', 'src/wire', 'src/cli/term', 'src/cli/api', 'src/cli/options', 'src/cli/submit')
+FOLDERS = ('src/base', 'src/base/json', 'src/job', 'src/wire', 'src/cli/term', 'src/cli/api', 'src/cli/options', 'src/cli/submit')
 LIBRARIES = ('jansson', 'yaml-0.1', 'libssl', 'libcrypto')
 
 
