@@ -119,7 +119,7 @@ void spool_sight(const struct effects_parts *parts, const struct spool_id *id, b
         read_exit(parts, id, dirfd, sight);
     if (sight->verdict == VERDICT_GO && adopted_is(dirfd))
         sight->is_alive = adopted_is_alive(dirfd);
-    if (sight->verdict == VERDICT_GO && !sight->has_exit)
+    if (sight->verdict == VERDICT_GO && !(sight->has_exit && is_reported))
         (void)file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &sight->started, NULL);
 }
 

@@ -146,6 +146,16 @@ def test_show_says_where_a_job_runs_that_lost_its_directory(box, place):
     assert sentence in box.mgpu('show', job, check=True).out
 
 
+def test_show_says_so_of_each_short_element_too(box, place):
+    """Their starts are reported with their ends."""
+    gone = f'{place}/gone'
+    array = box.submit('-a', '0-3', '-C', gone, '--chdir-fallback', 'home', '--', 'true')
+    for index in range(4):
+        element = f'{array}.{index}'
+        box.mgpu('wait', element, check=True)
+        assert f'cannot change to directory {gone}' in box.mgpu('show', element, check=True).out
+
+
 # --- where the parts meet ---
 
 @contextlib.contextmanager

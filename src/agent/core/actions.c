@@ -239,8 +239,11 @@ static enum next act_release(struct look *look)
     return DONE;
 }
 
+/* An end tells the controller the start, but not the remark about it. */
 static enum next act_report_exited(struct look *look)
 {
+    if (look->sight.started.text != NULL)
+        (void)act_report_started(look);
     struct launch_exit *record = &look->sight.exit;
     record->ended_ago_ms = launch_exit_ago_ms(record, look->boot_ms);
     tell(look, TOLD_END, &message_exited_record, record);

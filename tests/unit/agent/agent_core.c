@@ -81,6 +81,7 @@ static void node_observe(
     node->looks++;
     *sight = which->job == id.job ? node->spool : (struct attempt_sight){ 0 };
     sight->started.log_path = NULL;
+    sight->started.text = node->spool.started.text != NULL ? xstrdup(node->spool.started.text) : NULL;
 }
 
 static int node_stage(void *arg, const struct message_launch *launch, struct error *err)
@@ -555,6 +556,19 @@ static void a_short_element_is_reported_once_with_its_end(void **state)
     agent_core_timer(node->core, 10);
     assert_int_equal(node->looks, looks); // nothing is left to look for
     assert_int_equal(node->sent_count, 0);
+    node_free(node);
+}
+
+static void a_remark_about_a_start_that_was_not_reported_comes_before_the_end(void **state)
+{
+    struct node *node = node_with_element();
+    char text[] = "cannot change to directory /gone; running in /";
+    node->spool.started.text = text;
+    node->spool.has_exit = true;
+    node->spool.exit.id.job = 5;
+    agent_core_hint(node->core, 5, &id, false);
+    assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
+    node->spool.started.text = NULL;
     node_free(node);
 }
 
@@ -1313,6 +1327,7 @@ int main(void)
         cmocka_unit_test(what_was_prepared_waits_unseen_and_runs_when_it_is_launched),
         cmocka_unit_test(a_hint_of_a_prepared_attempt_is_not_followed_until_it_is_launched),
         cmocka_unit_test(a_short_element_is_reported_once_with_its_end),
+        cmocka_unit_test(a_remark_about_a_start_that_was_not_reported_comes_before_the_end),
         cmocka_unit_test(an_element_that_runs_on_is_reported_as_started_soon),
         cmocka_unit_test(an_element_is_stopped_before_its_start_was_reported),
         cmocka_unit_test(a_start_that_waits_to_be_reported_is_in_the_next_hello),
