@@ -15,9 +15,10 @@
 
 #define ON_ITS_WAY_MS 2000 // a sample that was read before the end
 
+/* The process of an adoption that waits has no attempt yet. */
 static bool has_just_ended(const struct core *core, const struct gpu_process *process)
 {
-    const struct core_entry *entry = process->job != 0 ? core_find(core, process->job) : NULL;
+    const struct core_entry *entry = process->attempt != 0 ? core_find(core, process->job) : NULL;
     if (entry == NULL || entry->job->attempt != process->attempt || job_state_is_active(entry->job->state))
         return false;
     return entry->job->ended_ms == 0 || core->now_ms - entry->job->ended_ms < ON_ITS_WAY_MS;
