@@ -161,7 +161,7 @@ def test_elements_of_an_array_are_shown_by_their_index(web, box, gate):
     web.show(f'job/{array}')
     web.until_text('all elements have started', '.jobhead')
     assert not web.all('[aria-label="Why it waits"]')
-    assert [link.text for link in web.all('.events a')] == [f'{array}.0', f'{array}.1']
+    assert [link.text for link in web.all('.elements a')] == [f'{array}.0', f'{array}.1']
     more = box.submit('-g', '4', '-a', '2-5', '-J', 'sweep', '--', 'true')
     web.show('now')
     web.until_text('sweep [2-5]', '[aria-label=Queue]')
