@@ -34,88 +34,19 @@ void core_set_concerns(struct core *core, const struct core_concern *const *rows
     pick(rows, offsetof(struct core_concern, next_ms), core->often.next_ms);
 }
 
-void core_init_concerns(struct core *core)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->init != NULL)
-            (*row)->init(core);
-}
-
-void core_free_concerns(struct core *core)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->free != NULL)
-            (*row)->free(core);
-}
-
-void core_hook_load(struct core *core, struct core_entry *entry)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->load != NULL)
-            (*row)->load(core, entry);
-}
-
-void core_hook_resume(struct core *core, struct core_entry *entry)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->resume != NULL)
-            (*row)->resume(core, entry);
-}
-
-void core_hook_begin(struct core *core)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->begin != NULL)
-            (*row)->begin(core);
-}
+#define CALL_HOOK(function, hook, parameters, names)                                                         \
+    void function parameters                                                                                 \
+    {                                                                                                        \
+        for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)                    \
+            if ((*row)->hook != NULL)                                                                        \
+                (*row)->hook names;                                                                          \
+    }
+CORE_HOOKS(CALL_HOOK)
 
 void core_hook_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     for (const struct core_concern *const *row = core->often.event; *row != NULL; row++)
         (*row)->event(core, entry, news);
-}
-
-void core_act(struct core *core, struct core_entry *entry)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->act != NULL)
-            (*row)->act(core, entry);
-}
-
-void core_hook_gone(struct core *core, struct core_entry *entry)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->gone != NULL)
-            (*row)->gone(core, entry);
-}
-
-void core_hook_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->usage != NULL)
-            (*row)->usage(core, entry, usage);
-}
-
-void core_reconcile(struct core *core, struct core_entry *entry, const struct core_node *node)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->reconcile != NULL)
-            (*row)->reconcile(core, entry, node);
-}
-
-void core_hook_lost(
-    struct core *core, struct core_entry *entry, uint32_t rank, enum job_end end, const char *text)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->lost != NULL)
-            (*row)->lost(core, entry, rank, end, text);
-}
-
-void core_hook_over(struct core *core, struct core_node *node, const struct message_release_attempt *attempt)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->over != NULL)
-            (*row)->over(core, node, attempt);
 }
 
 void core_hook_heard(struct core *core, struct core_node *node)
@@ -133,98 +64,6 @@ int core_hook_hello(struct core *core, struct core_node *node, struct error *err
     return r;
 }
 
-void core_hook_welcome(const struct core *core, struct message_welcome *welcome)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->welcome != NULL)
-            (*row)->welcome(core, welcome);
-}
-
-void core_hook_up(struct core *core, struct core_node *node, bool was_up)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->up != NULL)
-            (*row)->up(core, node, was_up);
-}
-
-void core_hook_sample(struct core *core, struct core_node *node)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->sample != NULL)
-            (*row)->sample(core, node);
-}
-
-void core_close_device(const struct core *core, const struct core_node *node, const struct core_gpu *gpu,
-    struct cluster_device *device)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->close != NULL)
-            (*row)->close(core, node, gpu, device);
-}
-
-void core_hook_back(struct core *core, struct core_node *node)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->back != NULL)
-            (*row)->back(core, node);
-}
-
-void core_hook_cut(struct core *core, struct core_node *node, uint32_t link)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->cut != NULL)
-            (*row)->cut(core, node, link);
-}
-
-void core_hook_down(struct core *core, struct core_node *node)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->down != NULL)
-            (*row)->down(core, node);
-}
-
-void core_hook_mark(struct core *core, const struct cluster_change *change)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->mark != NULL)
-            (*row)->mark(core, change);
-}
-
-void core_hook_processes(struct core *core, struct core_node *node)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->processes != NULL)
-            (*row)->processes(core, node);
-}
-
-void core_hook_unreserved(struct core *core, uint64_t reservation)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->unreserved != NULL)
-            (*row)->unreserved(core, reservation);
-}
-
-void core_hook_forget(struct core *core, const void *request)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->forget != NULL)
-            (*row)->forget(core, request);
-}
-
-void core_hook_stepped(struct core *core)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->stepped != NULL)
-            (*row)->stepped(core);
-}
-
-void core_hook_durable(struct core *core)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->durable != NULL)
-            (*row)->durable(core);
-}
-
 void core_hook_turn(struct core *core)
 {
     bool is_changed = true;
@@ -233,13 +72,6 @@ void core_hook_turn(struct core *core)
         for (const struct core_concern *const *row = core->often.turn; *row != NULL; row++)
             is_changed |= (*row)->turn(core);
     }
-}
-
-void core_run_due(struct core *core)
-{
-    for (const struct core_concern *const *row = core->concerns; *row != NULL; row++)
-        if ((*row)->run != NULL)
-            (*row)->run(core);
 }
 
 int core_check_concerns(const struct core *core, const struct identity *who, const struct job_spec *spec,

@@ -102,39 +102,59 @@ struct core_concern {
     void (*run)(struct core *core);              // handles what is due
 };
 
-/* The hooks of all concerns, in the order of the table. */
+/* For each hook that only has to be called: the function that calls those of all concerns, in the order of
+ * the table, and the hook, its parameters and their names. */
+// clang-format off
+#define CORE_HOOKS(HOOK) \
+    HOOK(core_init_concerns, init, (struct core *core), (core)) \
+    HOOK(core_free_concerns, free, (struct core *core), (core)) \
+    HOOK(core_hook_load, load, (struct core *core, struct core_entry *entry), (core, entry)) \
+    HOOK(core_hook_resume, resume, (struct core *core, struct core_entry *entry), (core, entry)) \
+    HOOK(core_hook_begin, begin, (struct core *core), (core)) \
+    HOOK(core_act, act, (struct core *core, struct core_entry *entry), (core, entry)) \
+    HOOK(core_hook_gone, gone, (struct core *core, struct core_entry *entry), (core, entry)) \
+    HOOK(core_hook_usage, usage, \
+        (struct core *core, struct core_entry *entry, const struct attempt_usage *usage), \
+        (core, entry, usage)) \
+    HOOK(core_reconcile, reconcile, \
+        (struct core *core, struct core_entry *entry, const struct core_node *node), \
+        (core, entry, node)) \
+    HOOK(core_hook_lost, lost, \
+        (struct core *core, struct core_entry *entry, uint32_t rank, enum job_end end, const char *text), \
+        (core, entry, rank, end, text)) \
+    HOOK(core_hook_over, over, \
+        (struct core *core, struct core_node *node, const struct message_release_attempt *attempt), \
+        (core, node, attempt)) \
+    HOOK(core_hook_welcome, welcome, \
+        (const struct core *core, struct message_welcome *welcome), \
+        (core, welcome)) \
+    HOOK(core_hook_up, up, (struct core *core, struct core_node *node, bool was_up), (core, node, was_up)) \
+    HOOK(core_hook_sample, sample, (struct core *core, struct core_node *node), (core, node)) \
+    HOOK(core_close_device, close, \
+        (const struct core *core, const struct core_node *node, const struct core_gpu *gpu, \
+            struct cluster_device *device), \
+        (core, node, gpu, device)) \
+    HOOK(core_hook_back, back, (struct core *core, struct core_node *node), (core, node)) \
+    HOOK(core_hook_cut, cut, (struct core *core, struct core_node *node, uint32_t link), (core, node, link)) \
+    HOOK(core_hook_down, down, (struct core *core, struct core_node *node), (core, node)) \
+    HOOK(core_hook_mark, mark, (struct core *core, const struct cluster_change *change), (core, change)) \
+    HOOK(core_hook_processes, processes, (struct core *core, struct core_node *node), (core, node)) \
+    HOOK(core_hook_unreserved, unreserved, (struct core *core, uint64_t reservation), (core, reservation)) \
+    HOOK(core_hook_forget, forget, (struct core *core, const void *request), (core, request)) \
+    HOOK(core_hook_stepped, stepped, (struct core *core), (core)) \
+    HOOK(core_hook_durable, durable, (struct core *core), (core)) \
+    HOOK(core_run_due, run, (struct core *core), (core))
+// clang-format on
+
+#define DECLARE_HOOK(function, hook, parameters, names) void function parameters;
+CORE_HOOKS(DECLARE_HOOK)
+#undef DECLARE_HOOK
+
 void core_set_concerns(struct core *core, const struct core_concern *const *rows); // the table
-void core_init_concerns(struct core *core);
-void core_free_concerns(struct core *core);
-void core_hook_load(struct core *core, struct core_entry *entry);
-void core_hook_resume(struct core *core, struct core_entry *entry);
-void core_hook_begin(struct core *core);
 void core_hook_event(struct core *core, struct core_entry *entry, const struct core_news *news);
-void core_act(struct core *core, struct core_entry *entry);
-void core_hook_gone(struct core *core, struct core_entry *entry);
-void core_hook_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage);
-void core_reconcile(struct core *core, struct core_entry *entry, const struct core_node *node);
-void core_hook_lost(
-    struct core *core, struct core_entry *entry, uint32_t rank, enum job_end end, const char *text);
-void core_hook_over(struct core *core, struct core_node *node, const struct message_release_attempt *attempt);
 void core_hook_heard(struct core *core, struct core_node *node);
 int core_hook_hello(struct core *core, struct core_node *node, struct error *err);
-void core_hook_welcome(const struct core *core, struct message_welcome *welcome);
-void core_hook_up(struct core *core, struct core_node *node, bool was_up);
-void core_hook_sample(struct core *core, struct core_node *node);
-void core_close_device(const struct core *core, const struct core_node *node, const struct core_gpu *gpu,
-    struct cluster_device *device);
-void core_hook_back(struct core *core, struct core_node *node);
-void core_hook_cut(struct core *core, struct core_node *node, uint32_t link);
-void core_hook_down(struct core *core, struct core_node *node);
-void core_hook_mark(struct core *core, const struct cluster_change *change);
-void core_hook_processes(struct core *core, struct core_node *node);
-void core_hook_unreserved(struct core *core, uint64_t reservation);
-void core_hook_forget(struct core *core, const void *request);
-void core_hook_stepped(struct core *core);
-void core_hook_durable(struct core *core);
 void core_hook_turn(struct core *core);
-void core_run_due(struct core *core);
 
 int core_check_concerns(const struct core *core, const struct identity *who, const struct job_spec *spec,
     size_t size, struct error *err);
