@@ -115,14 +115,6 @@ static void fill_spec(const struct engine *engine, uint32_t number, struct sched
         parking_bind(&engine->parking, number, &ret->key.request);
 }
 
-/* The scheduler's own estimate: it includes what jobs submitted together with this one have shown. */
-static int64_t estimate_of(const struct engine *engine, uint32_t number)
-{
-    struct sched_look look;
-    (void)sched_look(engine->sched, (uint64_t)number + 1, engine->now_ms, &look);
-    return look.estimate.likely_ms;
-}
-
 /* --- what the scheduler decides --- */
 
 /* It starts, or returns: of all jobs, what part of its own run was one parked for at most? */
@@ -145,7 +137,7 @@ static uint64_t on_start(void *arg, uint64_t id, const struct allocation *alloca
     note_parked(engine, result);
     if (result->start_ms < 0) {
         result->start_ms = engine->now_ms;
-        result->estimate_ms = estimate_of(engine, number);
+        result->estimate_ms = sched_likely_ms(engine->sched, id);
         if (engine->options.forecasts > 0)
             told_forecasts_start(&engine->told, number, engine->now_ms);
     }

@@ -393,6 +393,19 @@ void sched_stopped(struct sched *sched, int64_t now_ms, uint64_t id, int64_t don
 
 /* --- queries --- */
 
+uint64_t sched_place(const struct sched *sched, uint64_t id)
+{
+    const struct sched_job *job = sched_find(sched, id);
+    return job != NULL && job->run == NULL ? sched_position(sched, job) : 0;
+}
+
+int64_t sched_likely_ms(const struct sched *sched, uint64_t id)
+{
+    struct estimate estimate;
+    sched_class_estimate(sched, &sched_find(sched, id)->class->key, 0, ESTIMATE_LIKELY, &estimate);
+    return estimate.likely_ms;
+}
+
 int64_t sched_expected_end(const struct sched *sched, uint64_t id, int64_t now_ms, int64_t start_ms)
 {
     const struct sched_job *job = sched_find(sched, id);
@@ -400,9 +413,7 @@ int64_t sched_expected_end(const struct sched *sched, uint64_t id, int64_t now_m
         return TIME_NEVER;
     if (job->run != NULL)
         return job->run->expected_end_ms > now_ms ? job->run->expected_end_ms : now_ms + 1;
-    struct estimate estimate;
-    sched_class_estimate(sched, &job->class->key, 0, ESTIMATE_LIKELY, &estimate);
-    return start_ms + estimate.likely_ms;
+    return start_ms + sched_likely_ms(sched, id);
 }
 
 bool sched_look(const struct sched *sched, uint64_t id, int64_t now_ms, struct sched_look *ret)
@@ -426,8 +437,6 @@ bool sched_look(const struct sched *sched, uint64_t id, int64_t now_ms, struct s
             ret->blockers &= ~(uint32_t)BLOCK_DEPENDENCY;
     }
     const struct sched_run *run = job->run;
-    sched_class_estimate(
-        sched, ret->key, run != NULL ? sched_run_elapsed(run, now_ms) : 0, ESTIMATE_ALL, &ret->estimate);
     ret->is_running = run != NULL;
     if (run != NULL) {
         ret->allocation = &run->allocation;

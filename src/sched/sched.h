@@ -269,13 +269,16 @@ struct sched_look {    // of one job
     bool is_running;
     uint64_t position; // 1 is next; 0: not in the queue, or held back by a limit
     int64_t begin_ms, deadline_ms, backoff_ms;
-    int64_t expected_end_ms; // while it runs; TIME_NEVER: unknown
-    int64_t shadow_ms;       // start of its reservation; TIME_NEVER: none
-    struct estimate estimate;
+    int64_t expected_end_ms;             // while it runs; TIME_NEVER: unknown
+    int64_t shadow_ms;                   // start of its reservation; TIME_NEVER: none
     const struct allocation *allocation; // while it runs
     const struct class_key *key;
 };
 bool sched_look(const struct sched *sched, uint64_t job, int64_t now_ms, struct sched_look *ret);
+/* Its place in the queue: 1 is next; 0: not in the queue, or held back by a limit. */
+uint64_t sched_place(const struct sched *sched, uint64_t job);
+/* How long it probably runs, as known before its start. */
+int64_t sched_likely_ms(const struct sched *sched, uint64_t job);
 /* When a running job is expected to end, or a waiting one that starts at `start_ms` (TIME_NEVER: it is not
  * known when): the ends on which expected starts rest. TIME_NEVER: unknown. */
 int64_t sched_expected_end(const struct sched *sched, uint64_t job, int64_t now_ms, int64_t start_ms);

@@ -62,24 +62,23 @@ void core_each_in_line(
 
 size_t core_queue_position(const struct core *core, uint64_t id)
 {
-    struct sched_look look;
-    return sched_look(core->sched, id, core->last_ms, &look) ? look.position : 0;
+    return sched_place(core->sched, id);
 }
 
-size_t core_gpu_jobs(
-    const struct core *core, const char *node, uint32_t gpu_index, uint64_t *jobs, size_t max)
+size_t core_gpu_jobs(const struct core *core, const char *node, uint32_t gpu_index,
+    const struct core_entry **entries, size_t max)
 {
     size_t found = 0, count = 0;
-    _cleanup_free_ struct core_entry **entries = core_jobs_on(core, node, &count);
+    _cleanup_free_ struct core_entry **there = core_jobs_on(core, node, &count);
     for (size_t k = 0; k < count; k++) {
-        const struct job *job = entries[k]->job;
+        const struct job *job = there[k]->job;
         const struct gpu_grant *grants = job->grants.items;
         for (size_t i = 0; i < job->grants.count && job_holds_gpus(job); i++) {
             const char *where = grants[i].node != NULL ? grants[i].node : job->node;
             if (grants[i].index != gpu_index || strcmp(where, node) != 0)
                 continue;
             if (found < max)
-                jobs[found] = job->id;
+                entries[found] = there[k];
             found++;
         }
     }

@@ -57,12 +57,12 @@ static bool key_equal(const struct class_key *a, const struct class_key *b)
 
 static uint64_t hash_of(const struct map_link *link)
 {
-    return class_key_hash(&class_at(link)->key);
+    return class_at(link)->hash;
 }
 
-static struct queue_class *find(const struct queue *queue, const struct class_key *key)
+static struct queue_class *find(const struct queue *queue, const struct class_key *key, uint64_t hash)
 {
-    struct map_link *link = map_chain(&queue->classes, class_key_hash(key));
+    struct map_link *link = map_chain(&queue->classes, hash);
     while (link != NULL && !key_equal(&class_at(link)->key, key))
         link = link->next;
     return link != NULL ? class_at(link) : NULL;
@@ -70,11 +70,13 @@ static struct queue_class *find(const struct queue *queue, const struct class_ke
 
 struct queue_class *queue_hold_class(struct queue *queue, const struct class_key *key, bool *ret_is_new)
 {
-    struct queue_class *class = find(queue, key);
+    uint64_t hash = class_key_hash(key);
+    struct queue_class *class = find(queue, key, hash);
     *ret_is_new = class == NULL;
     if (class == NULL) {
         class = xcalloc(1, sizeof(*class));
         class->key = *key;
+        class->hash = hash;
         request_copy(&class->key.request, &key->request);
         class->number = ++queue->last_number;
         class->heap = map_hash(class->number);

@@ -67,6 +67,7 @@ struct queue_brief {
 
 struct queue_class {
     struct class_key key;
+    uint64_t hash;   // of the key
     uint64_t number; // in order of creation, from 1
     uint32_t users;  // jobs that refer to it: waiting, running or held out of the queue; freed at 0
     /* Maintained by the scheduler. */
