@@ -35,6 +35,13 @@ const struct job_ask *ask_shared_new(const struct job_ask *from)
     return &shared->ask;
 }
 
+struct record_list ask_shared_list(const struct job_ask *ask)
+{
+    struct shared_ask *shared = shared_of(ask);
+    shared->users++;
+    return (struct record_list){ .items = &shared->ask, .count = 1 };
+}
+
 void ask_shared_drop(const struct job_ask *ask)
 {
     struct shared_ask *shared = shared_of(ask);

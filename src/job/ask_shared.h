@@ -7,6 +7,8 @@
 
 /* A deep copy with one reference, the caller's. */
 const struct job_ask *ask_shared_new(const struct job_ask *from);
+/* It as the only item of a list, with another reference: until the list's item is dropped. */
+struct record_list ask_shared_list(const struct job_ask *ask);
 /* Drops a reference; the last one frees it. NULL is allowed. */
 void ask_shared_drop(const struct job_ask *ask);
 

@@ -102,9 +102,8 @@ void job_set_ask(struct job *job, const struct job_ask *ask)
 
 static void take_ask(struct job *job, const struct job_event *event)
 {
-    if (event->ask.count == 0)
-        return;
-    job_set_ask(job, event->ask.items);
+    if (event->ask.count > 0 && event->ask.items != job->ask) // that of a new job may be its own
+        job_set_ask(job, event->ask.items);
 }
 
 static void on_submitted(struct job *job, const struct job_event *event)

@@ -112,11 +112,11 @@ int64_t core_limit_of(const struct core *core, const struct job_ask *ask)
     return most_ms != 0 && (usual_ms == 0 || usual_ms > most_ms) ? most_ms : usual_ms;
 }
 
-/* An earlier job of the same user and name that has not ended. */
-static bool is_alike(const struct job *job, const struct job *other)
+/* A job of this user and name that has not ended. */
+static bool is_alike(const struct job *other, uint32_t uid, const char *name)
 {
-    return other->uid == job->uid && other->array_job == 0 && other->state != JOB_DONE &&
-           other->id < job->id && text_equal(other->name, job->name);
+    return other->uid == uid && other->array_job == 0 && other->state != JOB_DONE &&
+           text_equal(other->name, name);
 }
 
 /* `named`: ordered by after_compare. */
@@ -128,14 +128,15 @@ static bool is_named(const struct ask_after *named, size_t count, uint64_t job)
 
 /* The dependencies, with all earlier jobs of the same user and name in place of "singleton". Stops at the
  * first one too many, for which the job is refused. */
-static char *replace_singleton(const struct core *core, const struct job *job)
+static char *replace_singleton(const struct core *core, uint32_t uid, const struct job_spec *spec)
 {
     struct buffer out = { 0 };
+    _cleanup_free_ char *name = job_spec_display_name(spec);
     _cleanup_free_ struct ask_after *named = NULL;
     size_t n_named = 0;
-    if (parse_after(job->ask->after, &named, &n_named, NULL) == 0 && n_named > 0)
+    if (parse_after(spec->ask.after, &named, &n_named, NULL) == 0 && n_named > 0)
         qsort(named, n_named, sizeof(*named), after_compare);
-    _cleanup_free_ char *copy = xstrdup(job->ask->after);
+    _cleanup_free_ char *copy = xstrdup(spec->ask.after);
     char *rest = copy;
     for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;)
         if (strcmp(word, AFTER_SINGLETON) != 0)
@@ -144,7 +145,7 @@ static char *replace_singleton(const struct core *core, const struct job *job)
     const struct core_entry *entry = core->jobs.first;
     for (; entry != NULL && count <= ASK_AFTER_MAX; entry = entry->after) {
         uint64_t other = entry->job->id;
-        if (!is_alike(job, entry->job) || is_named(named, n_named, other))
+        if (!is_alike(entry->job, uid, name) || is_named(named, n_named, other))
             continue;
         buffer_printf(&out, "%s%" PRIu64 ":any", out.length > 0 ? "," : "", other);
         count++;
@@ -158,25 +159,26 @@ static uint64_t smaller_limit(uint64_t a, uint64_t b)
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-/* What follows from the site's rules, and from the jobs that there are. */
-static void complete_ask(
-    const struct core *core, const struct identity *who, const struct job_spec *spec, struct job *job)
+/* What follows from the site's rules, and from the jobs that there are. The rest is borrowed; the caller
+ * frees the result. */
+static char *complete_ask(
+    const struct core *core, const struct identity *who, const struct job_spec *spec, struct job_ask *ret)
 {
     static const struct job_ask nothing = { 0 };
-    struct job_ask ask = *job->ask;
-    ask.partition = core_partition_of(core, &ask);
-    ask.time_limit_ms = core_limit_of(core, &ask);
-    ask.own_priority = core_priority_is_own(core, who, job->ask, &nothing);
-    ask.log_max = smaller_limit(ask.log_max, core->options.log_max);
-    ask.private_tmp = (ask.private_tmp || core->options.is_tmp_private) && ask.adopted_pid == 0;
+    const struct job_ask *ask = &spec->ask;
+    *ret = *ask;
+    ret->partition = core_partition_of(core, ask);
+    ret->time_limit_ms = core_limit_of(core, ret);
+    ret->own_priority = core_priority_is_own(core, who, ask, &nothing);
+    ret->log_max = smaller_limit(ask->log_max, core->options.log_max);
+    ret->private_tmp = (ask->private_tmp || core->options.is_tmp_private) && ask->adopted_pid == 0;
     if (job_spec_is_interactive(spec) || spec->image != NULL) { // they start as usual
-        ask.no_early = ask.no_early || ask.gpus > 0;
-        ask.early = false;
+        ret->no_early = ask->no_early || ask->gpus > 0;
+        ret->early = false;
     }
-    bool is_singleton = ask.after != NULL && strstr(ask.after, AFTER_SINGLETON) != NULL;
-    _cleanup_free_ char *after = is_singleton ? replace_singleton(core, job) : NULL;
-    ask.after = is_singleton ? after : ask.after;
-    job_set_ask(job, &ask);
+    if (ask->after == NULL || strstr(ask->after, AFTER_SINGLETON) == NULL)
+        return NULL;
+    return ret->after = replace_singleton(core, who->uid, spec);
 }
 
 /* What follows from the rest of the request. */
@@ -197,12 +199,13 @@ static int make_job(const struct core *core, const struct identity *who, const s
     int r = check_submit(core, who, spec, size, err);
     if (r < 0)
         return r;
-    _cleanup_(job_freep) struct job *job = job_new(core->last_job + 1, spec);
+    struct job_spec completed = *spec; // borrowed
+    _cleanup_free_ char *after = complete_ask(core, who, spec, &completed.ask);
+    _cleanup_(job_freep) struct job *job = job_new(core->last_job + 1, &completed);
     job->uid = who->uid;
     job->gid = who->gid;
     job->account = core_account(core, who);
     job->submitted_ms = core->now_ms;
-    complete_ask(core, who, spec, job);
     r = job->ask->private_tmp ? job_spec_check_private_tmp(spec, err) : 0;
     if (r < 0)
         return r;
@@ -245,8 +248,7 @@ static void record_submit(
     core_note_owner(core, job->uid, job->id);
     if (spec->submit_key != NULL)
         key_table_add(&core->keys, store_key_hash(job->uid, spec->submit_key), job->id, spec->hash);
-    struct job_ask ask; // also in the event, so that the log contains the request
-    job_ask_copy(&ask, job->ask);
+    const struct job_ask *ask = job->ask;
     struct event_credential credential = {
         .token = who->token.id, .max_gpu_ms = who->token.max_gpu_ms, .expires_ms = who->token.expires_ms
     };
@@ -256,11 +258,11 @@ static void record_submit(
         .gid = job->gid,
         .account = job->account,
         .hold = job->hold,
-        .ask = { .items = &ask, .count = 1 },
+        .ask = ask_shared_list(ask), // also in the event, so that the log contains the request
         .credential = { .items = &credential, .count = credential.token != 0 },
     };
     core_change(core, entry, &event, spec);
-    job_ask_clear(&ask);
+    ask_shared_drop(ask);
 }
 
 uint64_t core_accept(struct core *core, const struct identity *who, struct job_spec *submitted,
