@@ -250,10 +250,9 @@ static void count_gpus(void *arg, const struct core_node *node)
 {
     struct counts *counts = arg;
     const struct gpu_state *gpus = node->hello.gpus.items;
-    uint64_t ids[1];
     counts->gpus += node->hello.gpus.count;
     for (size_t i = 0; i < node->hello.gpus.count; i++)
-        counts->allocated += core_gpu_jobs(counts->core, node->name, gpus[i].index, ids, 1) > 0;
+        counts->allocated += core_gpu_jobs(counts->core, node->name, gpus[i].index, NULL, 0) > 0;
 }
 
 /* Of "HOST:PORT"; null where there is none. */

@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "controller/api/routes.h"
+#include "controller/core/entry.h"
 #include "controller/core/park_proof.h"
 #include "controller/http/fair_queue.h"
 #include "controller/http/request.h"
@@ -108,15 +109,14 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
     const struct core_gpu *known)
 {
     const struct core *core = listing->serve->controller->core;
-    uint64_t ids[LIMIT_GPU_JOBS];
+    const struct core_entry *entries[LIMIT_GPU_JOBS];
     const struct job *jobs[LIMIT_GPU_JOBS];
     int64_t idle_ms[LIMIT_GPU_JOBS];
-    size_t count = core_gpu_jobs(core, node->name, gpu->index, ids, LIMIT_GPU_JOBS), n = 0, n_wasted = 0;
-    for (size_t i = 0; i < count && i < LIMIT_GPU_JOBS; i++) {
-        jobs[n] = core_job(core, ids[i]);
-        idle_ms[n] = core_gpu_idle_ms(core, ids[i], gpu->uuid);
-        n_wasted += core_gpu_is_wasted(core, ids[i], gpu->uuid);
-        n += jobs[n] != NULL;
+    size_t count = core_gpu_jobs(core, node->name, gpu->index, entries, LIMIT_GPU_JOBS), n = 0, n_wasted = 0;
+    for (; n < count && n < LIMIT_GPU_JOBS; n++) {
+        jobs[n] = entries[n]->job;
+        idle_ms[n] = core_gpu_idle_ms(entries[n], gpu->uuid);
+        n_wasted += core_gpu_is_wasted(core, entries[n], gpu->uuid);
     }
     enum external_policy policy = core_gpu_policy(core, known);
     struct json_gpu_view view = {
@@ -151,8 +151,7 @@ bool gpus_is_shown(const struct controller *controller, const struct core_node *
 bool gpus_is_listed(
     const struct controller *controller, const struct core_node *node, const struct gpu_state *gpu)
 {
-    uint64_t job;
-    return gpu->is_gone == 0 || core_gpu_jobs(controller->core, node->name, gpu->index, &job, 1) > 0;
+    return gpu->is_gone == 0 || core_gpu_jobs(controller->core, node->name, gpu->index, NULL, 0) > 0;
 }
 
 static void add_gpus(void *arg, const struct core_node *node)

@@ -11,8 +11,10 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "controller/api/refer.h"
+#include "controller/core/entry.h"
 #include "controller/core/forecasts.h"
 #include "controller/core/park.h"
+#include "controller/core/tables.h"
 #include "wire/json_job.h"
 #include "wire/json_ranks.h"
 
@@ -21,6 +23,14 @@
 struct search {
     struct request *request;
     jobs_found_fn on_found;
+};
+
+/* What is printed of a job, and what that borrows. */
+struct shown_job {
+    struct json_job_view view;
+    char reason[REASON_SIZE];
+    char *early, *park_bar;
+    struct json_rank *ranks;
 };
 
 static void reply_none(struct request *request, uint64_t id)
@@ -67,8 +77,8 @@ void jobs_find(struct request *request, uint64_t id, jobs_found_fn on_found)
 
 const struct job_usage *jobs_usage(const struct serve *serve, const struct job *job)
 {
-    const struct core *core = serve->controller->core;
-    return core_job(core, job->id) != NULL ? core_usage(core, job->id) : job_run(job)->usage;
+    const struct core_entry *entry = core_find(serve->controller->core, job->id);
+    return entry != NULL ? core_usage(entry) : job_run(job)->usage;
 }
 
 /* "waiting for its checkpoint, at most 20s more" */
@@ -102,26 +112,17 @@ static int64_t known_or_0(int64_t ms)
     return ms == TIME_NEVER ? 0 : ms;
 }
 
-/* For whom it is parked, or who is for it, and why it may not be. The caller frees the text. */
-static char *look_at_park(const struct core *core, struct json_job_view *view)
-{
-    char *bar = core_why_not_parked(core, view->job);
-    view->latest_return_ms = known_or_0(core_latest_return(core, view->job->id));
-    view->park_host = core_park_host(core, view->job->id);
-    view->park_bar = bar;
-    return bar;
-}
-
-/* Why it waits, when it is expected to start, and when to end. */
+/* Why it waits, when it is expected to start, and when to end; whether it starts early; for whom it is
+ * parked, or who is for it, and why it may not be. */
 static void look_ahead(
-    const struct serve *serve, int64_t wall_ms, struct json_job_view *view, char reason[REASON_SIZE])
+    struct core *core, const struct core_entry *entry, int64_t wall_ms, struct shown_job *ret)
 {
-    struct core *core = serve->controller->core;
+    struct json_job_view *view = &ret->view;
     const struct job *job = view->job;
     int64_t eta_ms = TIME_NEVER, latest_ms = TIME_NEVER;
     if (job->state == JOB_QUEUED || job_park(job)->phase == PARK_WAITING) {
-        view->reason = core_wait_reason(core, wall_ms, job->id, reason, REASON_SIZE);
-        view->reason_text = reason;
+        view->reason = core_wait_reason(core, wall_ms, entry, ret->reason, sizeof(ret->reason));
+        view->reason_text = ret->reason;
         core_eta(core, wall_ms, job->id, &eta_ms, &latest_ms);
         core_eta_interval(
             core, wall_ms, eta_ms, latest_ms, job->ask->begin_ms, &view->eta_from_ms, &view->eta_until_ms);
@@ -129,49 +130,61 @@ static void look_ahead(
     view->eta_ms = known_or_0(eta_ms);
     view->eta_latest_ms = known_or_0(latest_ms);
     view->expected_end_ms = known_or_0(core_expected_end(core, wall_ms, job->id, eta_ms));
+    view->early_start = ret->early = core_describe_early(core, entry);
+    view->latest_return_ms = known_or_0(core_latest_return(core, job->id));
+    view->park_host = core_park_host(core, job->id);
+    view->park_bar = ret->park_bar = core_why_not_parked(core, entry);
+}
+
+/* What the core knows of it besides its record. */
+static void look_at(
+    struct core *core, const struct core_entry *entry, int64_t wall_ms, unsigned shown, struct shown_job *ret)
+{
+    struct json_job_view *view = &ret->view;
+    const struct job *job = view->job;
+    view->usage = core_usage(entry);
+    view->idle_ms = core_idle_ms(entry);
+    view->idle_end_ms = job->state == JOB_RUNNING ? core_idle_end_ms(core, job) : 0;
+    view->unreachable_ms = unreachable_ms(core, job, 0);
+    view->reason_text = describe_stop(view, core_checkpoint_until(entry), ret->reason);
+    if (view->reason_text == NULL)
+        view->reason_text = core_delay(core, wall_ms, entry, ret->reason, sizeof(ret->reason));
+    if ((shown & SHOW_POSITION) != 0 && job->state == JOB_QUEUED)
+        view->position = core_queue_position(core, job->id);
+    if ((shown & SHOW_WHY) != 0 && job->state != JOB_DONE)
+        look_ahead(core, entry, wall_ms, ret);
+    ret->ranks = core_ranks_look(entry);
+    for (size_t rank = 0; ret->ranks != NULL && rank < job_node_count(job); rank++)
+        ret->ranks[rank].unreachable_ms = unreachable_ms(core, job, rank);
+    view->ranks = ret->ranks;
 }
 
 /* As text into `out`, or if that is NULL as a tree. */
 static json_t *write_job(struct serve *serve, const struct job *job, unsigned shown, struct buffer *out)
 {
-    const struct core *core = serve->controller->core;
+    struct core *core = serve->controller->core;
     int64_t wall_ms = clock_wall_ms();
+    const struct core_entry *entry = (shown & SHOW_ACCEPTED) == 0 ? core_find(core, job->id) : NULL;
     if (serve->controller->standby != NULL)
         shown &= ~(unsigned)(SHOW_WHY | SHOW_POSITION); // the scheduler runs at the leader
-    struct json_job_view view = {
-        .job = job,
-        .names = serve->names,
-        .owner = core_owner_name(core, job),
-        .now_ms = core_look_ms(core, wall_ms),
-        .is_sparse = (shown & SHOW_SPARSE) != 0,
-        .usage = jobs_usage(serve, job),
-        .idle_ms = core_idle_ms(core, job->id),
-        .idle_end_ms = job->state == JOB_RUNNING ? core_idle_end_ms(core, job) : 0,
-        .unreachable_ms = unreachable_ms(core, job, 0),
-    };
-    char reason[REASON_SIZE] = "";
-    view.reason_text = describe_stop(&view, core_checkpoint_until(core, job->id), reason);
-    if (view.reason_text == NULL)
-        view.reason_text = core_delay(core, wall_ms, job, reason, sizeof(reason));
-    if ((shown & SHOW_POSITION) != 0 && job->state == JOB_QUEUED)
-        view.position = core_queue_position(core, job->id);
-    if ((shown & SHOW_WHY) != 0 && job->state != JOB_DONE)
-        look_ahead(serve, wall_ms, &view, reason);
-    _cleanup_free_ char *bar =
-        (shown & SHOW_WHY) != 0 && job->state != JOB_DONE ? look_at_park(core, &view) : NULL;
-    (void)bar; // the view's sentence lies in it
-    _cleanup_free_ char *early = (shown & SHOW_WHY) != 0 ? core_describe_early(core, job) : NULL;
-    view.early_start = early;
-    struct json_rank *ranks = core_ranks_look(core, job->id);
-    for (size_t rank = 0; ranks != NULL && rank < job_node_count(job); rank++)
-        ranks[rank].unreachable_ms = unreachable_ms(core, job, rank);
-    view.ranks = ranks;
+    struct shown_job of = { .view = {
+                                .job = job,
+                                .names = serve->names,
+                                .owner = core_owner_name(core, job),
+                                .now_ms = core_look_ms(core, wall_ms),
+                                .is_sparse = (shown & SHOW_SPARSE) != 0,
+                                .usage = job_run(job)->usage,
+                            } };
+    if (entry != NULL)
+        look_at(core, entry, wall_ms, shown, &of);
     json_t *object = NULL;
     if (out != NULL)
-        json_job_append(&view, out);
+        json_job_append(&of.view, out);
     else
-        object = json_job_write(&view);
-    free(ranks);
+        object = json_job_write(&of.view);
+    free(of.ranks);
+    free(of.park_bar);
+    free(of.early);
     return object;
 }
 

@@ -19,13 +19,15 @@ void jobs_find(struct request *request, uint64_t id, jobs_found_fn on_found);
 const struct job_usage *jobs_usage(const struct serve *serve, const struct job *job);
 
 /* Optional members of a job's object: the position of a waiting job; why it waits and when it starts, which
- * requires a look at the cluster; and SPARSE, which omits members that are null. */
+ * requires a look at the cluster. SPARSE omits members that are null; ACCEPTED, what is known besides the job
+ * itself, which may have gone on since. */
 enum jobs_shown {
     SHOW_JOB = 0,
     SHOW_POSITION = 1,
     SHOW_WHY = 2,
     SHOW_QUEUE = SHOW_POSITION | SHOW_WHY,
-    SHOW_SPARSE = 4
+    SHOW_SPARSE = 4,
+    SHOW_ACCEPTED = 8
 };
 
 /* The job's object. `shown`: bits of enum jobs_shown. */

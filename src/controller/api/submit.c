@@ -118,8 +118,8 @@ static void reply_created(struct request *request, const struct job *job)
         .summary = job->summary,
         .submitted_ms = job->submitted_ms,
     };
-    request_reply_json(
-        request, 201, jobs_write(request->serve, &accepted, wants_minimum(request) ? SHOW_SPARSE : SHOW_JOB));
+    unsigned shown = SHOW_ACCEPTED | (wants_minimum(request) ? SHOW_SPARSE : 0);
+    request_reply_json(request, 201, jobs_write(request->serve, &accepted, shown));
 }
 
 static void reply_repeated(struct request *request, const struct job *job)

@@ -98,14 +98,14 @@ void core_note_node(struct core *core, int64_t boot_ms, int64_t wall_ms, enum ch
 struct in_use {
     const struct core *core;
     const char *node;
-    uint64_t job; // 0: none
+    const struct core_entry *entry; // NULL: none
 };
 
 static void look_for_jobs(void *arg, struct core_gpu *gpu)
 {
     struct in_use *use = arg;
-    if (use->job == 0)
-        (void)core_gpu_jobs(use->core, use->node, gpu->state->index, &use->job, 1);
+    if (use->entry == NULL)
+        (void)core_gpu_jobs(use->core, use->node, gpu->state->index, &use->entry, 1);
 }
 
 /* An instance is open as long as its GPU. */
@@ -113,16 +113,16 @@ static int check_release(
     const struct core *core, const struct core_node *node, struct core_gpu *gpu, struct error *err)
 {
     uint32_t index = gpu->state->index;
-    struct in_use use = { core, node->name, 0 };
+    struct in_use use = { core, node->name, NULL };
     if (gpu->state->parent != NULL) {
         (void)error_set(err, -EINVAL, "GPU %s:%" PRIu32 " is a MIG instance", node->name, index);
         return error_hint(err, "release the GPU that it is part of");
     }
     look_for_jobs(&use, gpu);
     core_each_instance(node, gpu, look_for_jobs, &use);
-    uint64_t job = use.job;
-    if (job == 0)
+    if (use.entry == NULL)
         return 0;
+    uint64_t job = use.entry->job->id;
     (void)error_set(err, -EBUSY, "GPU %s:%" PRIu32 " is in use by job %" PRIu64, node->name, index, job);
     return error_hint(err,
         "mgpu gpu drain --wait %s:%" PRIu32 " returns when no job is running there any more", node->name,

@@ -372,30 +372,34 @@ uint64_t core_each_job_after(const struct core *core, uint64_t id, size_t max,
  * when `visit` returns false. */
 void core_each_in_line(
     const struct core *core, const uint32_t *uid, bool (*visit)(void *arg, const struct job *job), void *arg);
+/* What the core knows of a job besides its record is found once, with core_find() (core/tables.h), and then
+ * read. */
+struct core_entry;
 /* Its resource usage: while it runs, the last report of its agent; afterwards its record. NULL: not measured
  * yet. */
-const struct job_usage *core_usage(const struct core *core, uint64_t job);
+const struct job_usage *core_usage(const struct core_entry *entry);
 /* When a job that is saving its work to be requeued is killed at the latest; 0: it is not such a job. */
-int64_t core_checkpoint_until(const struct core *core, uint64_t job);
+int64_t core_checkpoint_until(const struct core_entry *entry);
 /* Why it has been starting or stopping for unusually long: `text`, or NULL if it has not. */
 const char *core_delay(
-    const struct core *core, int64_t wall_ms, const struct job *job, char *text, size_t size);
+    const struct core *core, int64_t wall_ms, const struct core_entry *entry, char *text, size_t size);
 /* Its ranks in order, while an attempt on several nodes is active; else NULL. The caller frees the array, the
  * texts are borrowed. */
-struct json_rank *core_ranks_look(const struct core *core, uint64_t job);
+struct json_rank *core_ranks_look(const struct core_entry *entry);
 /* The log of this rank, active or ended; NULL: none yet. */
 const char *core_log_path(const struct core *core, const struct job *job, uint32_t rank);
 /* How long it has used none of its GPUs; 0: in use, not running, or unknown. */
-int64_t core_idle_ms(const struct core *core, uint64_t job);
+int64_t core_idle_ms(const struct core_entry *entry);
 /* The same for one of its GPUs, regardless of the others and of its CPUs. */
-int64_t core_gpu_idle_ms(const struct core *core, uint64_t job, const char *uuid);
+int64_t core_gpu_idle_ms(const struct core_entry *entry, const char *uuid);
 /* The idle time after which it is ended; 0: never. */
 int64_t core_idle_end_ms(const struct core *core, const struct job *job);
 /* True if the site's settings mark this GPU as wasted by this job. */
-bool core_gpu_is_wasted(const struct core *core, uint64_t job, const char *uuid);
+bool core_gpu_is_wasted(const struct core *core, const struct core_entry *entry, const char *uuid);
 size_t core_queue_position(const struct core *core, uint64_t id); // 1 is next; 0: not queued
 /* The first reason why a queued job waits: its code, and a sentence in `text`; "" if there is none. */
-const char *core_wait_reason(const struct core *core, int64_t wall_ms, uint64_t id, char *text, size_t size);
+const char *core_wait_reason(
+    const struct core *core, int64_t wall_ms, const struct core_entry *entry, char *text, size_t size);
 
 /* A number that changes with every input; 0: in the middle of one. */
 int64_t core_version(const struct core *core);
@@ -435,7 +439,7 @@ struct sched *core_sched(const struct core *core);
 uint64_t core_stem(const struct job *job);
 /* Whether a job that waits starts early when it is next for its GPUs, and why, as "yes, ..." or "no, ...";
  * NULL: nothing is known or asked. The caller frees it. */
-char *core_describe_early(const struct core *core, const struct job *job);
+char *core_describe_early(const struct core *core, const struct core_entry *entry);
 /* Policy, placement etc. as lines "key=value", then the settings of single users and groups; the caller frees
  * it. */
 char *core_settings_text(const struct core *core);
@@ -476,9 +480,9 @@ void core_each_node(
  * ever goes. */
 const struct core_node *core_node_at(const struct core *core, size_t number);
 const struct core_node *core_node_named(const struct core *core, const char *name); // NULL: unknown node
-/* Ids of the jobs on this GPU; writes at most `max` and returns the total number. */
-size_t core_gpu_jobs(
-    const struct core *core, const char *node, uint32_t gpu_index, uint64_t *jobs, size_t max);
+/* The jobs on this GPU; writes at most `max` and returns the total number. */
+size_t core_gpu_jobs(const struct core *core, const char *node, uint32_t gpu_index,
+    const struct core_entry **entries, size_t max);
 
 /* The jobs that other jobs wait for, as in "3,17"; the caller frees it. */
 char *core_awaited_jobs(const struct core *core);

@@ -128,24 +128,24 @@ int64_t core_expected_end(const struct core *core, int64_t wall_ms, uint64_t job
     return sched_expected_end(core->sched, job, core_look_ms(core, wall_ms), eta_ms);
 }
 
-static bool is_waiting(const struct core *core, uint64_t id)
+static bool is_waiting(const struct core_entry *entry)
 {
-    const struct core_entry *entry = core_find(core, id);
     return entry != NULL && !job_is_split_up(entry->job) &&
            (entry->job->state == JOB_QUEUED ||
                (entry->job->state == JOB_RUNNING && job_park(entry->job)->phase == PARK_WAITING));
 }
 
-const char *core_wait_reason(const struct core *core, int64_t wall_ms, uint64_t id, char *text, size_t size)
+const char *core_wait_reason(
+    const struct core *core, int64_t wall_ms, const struct core_entry *entry, char *text, size_t size)
 {
+    const struct job *job = entry->job;
     struct why why = { 0 };
     const char *word = "";
     text[0] = '\0';
-    if (!is_waiting(core, id))
+    if (!is_waiting(entry))
         return word;
-    why_reasons(core->sched, core_look_ms(core, wall_ms), id, true, &why);
+    why_reasons(core->sched, core_look_ms(core, wall_ms), job->id, true, &why);
     if (why.n_reasons > 0) {
-        const struct job *job = core_find(core, id)->job;
         word = why_code_name(why.reasons[0].code);
         (void)snprintf(text, size, "%s", why.reasons[0].text);
         if (why.reasons[0].is_own_failure && job->text != NULL)
@@ -157,7 +157,7 @@ const char *core_wait_reason(const struct core *core, int64_t wall_ms, uint64_t 
 
 struct why_run *core_why_begin(const struct core *core, int64_t wall_ms, uint64_t job)
 {
-    return is_waiting(core, job) ? why_begin(core->sched, core_look_ms(core, wall_ms), job) : NULL;
+    return is_waiting(core_find(core, job)) ? why_begin(core->sched, core_look_ms(core, wall_ms), job) : NULL;
 }
 
 bool core_why_advance(struct why_run *run, size_t steps)

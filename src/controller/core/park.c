@@ -309,11 +309,11 @@ bool core_may_park(const struct core *core, const struct core_entry *entry)
            refusal_of(core, entry->job) == NULL;
 }
 
-char *core_why_not_parked(const struct core *core, const struct job *job)
+char *core_why_not_parked(const struct core *core, const struct core_entry *entry)
 {
-    const struct core_entry *entry = core_find(core, job->id);
-    if (core->options.sched.parking != PARKING_AUTO || job->state != JOB_RUNNING || entry == NULL ||
-        job->grants.count == 0 || job_park(job)->phase != PARK_NONE)
+    const struct job *job = entry->job;
+    if (core->options.sched.parking != PARKING_AUTO || job->state != JOB_RUNNING || job->grants.count == 0 ||
+        job_park(job)->phase != PARK_NONE)
         return NULL;
     if (core_extra(entry)->park_bar != NULL)
         return xstrdup(core_extra(entry)->park_bar);

@@ -54,4 +54,4 @@ bool core_may_park(const struct core *core, const struct core_entry *entry);
 
 /* Why the scheduler does not park this running job by its own rule; NULL: it may, or is not told to. The
  * caller frees it. */
-char *core_why_not_parked(const struct core *core, const struct job *job);
+char *core_why_not_parked(const struct core *core, const struct core_entry *entry);

@@ -66,11 +66,8 @@ void core_drop_usage(struct core_entry *entry)
     extra->usage_token = 0;
 }
 
-const struct job_usage *core_usage(const struct core *core, uint64_t job)
+const struct job_usage *core_usage(const struct core_entry *entry)
 {
-    const struct core_entry *entry = core_find(core, job);
-    if (entry == NULL)
-        return NULL;
     if (job_state_is_active(entry->job->state))
         return is_live(entry) ? core_extra(entry)->usage : NULL;
     return job_run(entry->job)->usage;

@@ -9,11 +9,13 @@
 #include "base/memory.h"
 #include "controller/config/settings.h"
 #include "controller/core/counts.h"
+#include "controller/core/entry.h"
 #include "controller/core/forecasts.h"
 #include "controller/core/notification.h"
 #include "controller/core/park.h"
 #include "controller/core/park_proof.h"
 #include "controller/core/settings.h"
+#include "controller/core/tables.h"
 #include "serve_later.h"
 
 static void reply_later(void *request, const struct core_answer *answer)
@@ -136,12 +138,25 @@ void core_forget(struct core *core, void *request)
     }
 }
 
-const struct job *core_job(const struct core *core, uint64_t id)
+static struct core_entry *entry_of(const struct core *core, size_t i)
+{
+    static struct core_entry entries[HARNESS_JOBS_MAX];
+    entries[i].job = core->jobs[i];
+    return &entries[i];
+}
+
+struct core_entry *core_find(const struct core *core, uint64_t id)
 {
     for (size_t i = 0; i < core->n_jobs; i++)
         if (core->jobs[i]->id == id)
-            return core->jobs[i];
+            return entry_of(core, i);
     return NULL;
+}
+
+const struct job *core_job(const struct core *core, uint64_t id)
+{
+    const struct core_entry *entry = core_find(core, id);
+    return entry != NULL ? entry->job : NULL;
 }
 
 void core_each_job(const struct core *core, void (*visit)(void *arg, const struct job *job), void *arg)
@@ -183,25 +198,23 @@ void core_each_in_line(
     }
 }
 
-const struct job_usage *core_usage(const struct core *core, uint64_t id)
+const struct job_usage *core_usage(const struct core_entry *entry)
 {
-    const struct job *job = core_job(core, id);
-    return job != NULL ? job_run(job)->usage : NULL;
+    return job_run(entry->job)->usage;
 }
 
 const char *core_delay(
-    const struct core *core, int64_t wall_ms, const struct job *job, char *text, size_t size)
+    const struct core *core, int64_t wall_ms, const struct core_entry *entry, char *text, size_t size)
 {
     return NULL;
 }
 
-int64_t core_checkpoint_until(const struct core *core, uint64_t id)
+int64_t core_checkpoint_until(const struct core_entry *entry)
 {
-    const struct job *job = core_job(core, id);
-    return job != NULL && job->ask->checkpoint && job->is_requeued ? clock_wall_ms() + 20000 : 0;
+    return entry->job->ask->checkpoint && entry->job->is_requeued ? clock_wall_ms() + 20000 : 0;
 }
 
-struct json_rank *core_ranks_look(const struct core *core, uint64_t job)
+struct json_rank *core_ranks_look(const struct core_entry *entry)
 {
     return NULL;
 }
@@ -212,10 +225,10 @@ const char *core_log_path(const struct core *core, const struct job *job, uint32
     return rank == 0 ? job_run(job)->log_path : node != NULL ? node->log_path : NULL;
 }
 
-int64_t core_idle_ms(const struct core *core, uint64_t id)
+int64_t core_idle_ms(const struct core_entry *entry)
 {
-    const struct job *job = core_job(core, id);
-    return job != NULL && job_run(job)->usage != NULL ? (int64_t)job_run(job)->usage->idle_ms : 0;
+    const struct job_usage *usage = core_usage(entry);
+    return usage != NULL ? (int64_t)usage->idle_ms : 0;
 }
 
 int64_t core_latest_return(const struct core *core, uint64_t job)
@@ -230,15 +243,15 @@ uint64_t core_park_host(const struct core *core, uint64_t guest)
     return 0;
 }
 
-char *core_why_not_parked(const struct core *core, const struct job *job)
+char *core_why_not_parked(const struct core *core, const struct core_entry *entry)
 {
-    (void)core, (void)job;
+    (void)core, (void)entry;
     return NULL;
 }
 
-char *core_describe_early(const struct core *core, const struct job *job)
+char *core_describe_early(const struct core *core, const struct core_entry *entry)
 {
-    (void)core, (void)job;
+    (void)core, (void)entry;
     return NULL;
 }
 
@@ -253,10 +266,10 @@ void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t i
     core_wait(core, job, states, request);
 }
 
-int64_t core_gpu_idle_ms(const struct core *core, uint64_t id, const char *uuid)
+int64_t core_gpu_idle_ms(const struct core_entry *entry, const char *uuid)
 {
     (void)uuid;
-    return core_idle_ms(core, id);
+    return core_idle_ms(entry);
 }
 
 void core_each_notification(const struct core *core, uint64_t job,
@@ -277,9 +290,9 @@ void core_wait_element(struct core *core, uint64_t array, uint32_t index, uint32
     core_wait(core, array, states, request);
 }
 
-bool core_gpu_is_wasted(const struct core *core, uint64_t id, const char *uuid)
+bool core_gpu_is_wasted(const struct core *core, const struct core_entry *entry, const char *uuid)
 {
-    (void)core, (void)id, (void)uuid;
+    (void)core, (void)entry, (void)uuid;
     return false;
 }
 
@@ -288,7 +301,8 @@ size_t core_queue_position(const struct core *core, uint64_t id)
     return 3;
 }
 
-const char *core_wait_reason(const struct core *core, int64_t wall_ms, uint64_t id, char *text, size_t size)
+const char *core_wait_reason(
+    const struct core *core, int64_t wall_ms, const struct core_entry *entry, char *text, size_t size)
 {
     (void)snprintf(text, size, "waits for a GPU");
     return "resources";
@@ -600,8 +614,8 @@ const struct core_node *core_node_named(const struct core *core, const char *nam
     return strcmp(core->node.name, name) == 0 ? &core->node : NULL;
 }
 
-size_t core_gpu_jobs(
-    const struct core *core, const char *node, uint32_t gpu_index, uint64_t *jobs, size_t max)
+size_t core_gpu_jobs(const struct core *core, const char *node, uint32_t gpu_index,
+    const struct core_entry **entries, size_t max)
 {
     size_t found = 0;
     current->core.gpus_listed++;
@@ -611,7 +625,7 @@ size_t core_gpu_jobs(
             if (grants[k].index != gpu_index || !job_holds_gpus(core->jobs[i]))
                 continue;
             if (found < max)
-                jobs[found] = core->jobs[i]->id;
+                entries[found] = entry_of(core, i);
             found++;
         }
     }

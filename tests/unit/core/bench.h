@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "controller/core/core.h"
+#include "controller/core/tables.h"
 
 #define BENCH_MAX 256U
 

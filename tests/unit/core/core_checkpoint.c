@@ -49,11 +49,11 @@ static void a_job_that_goes_on_later_is_told_to_save_its_work(void **state)
 {
     struct bench *b = *state;
     (void)run_first(b, true);
-    assert_int_equal(core_checkpoint_until(b->core, 11), 0);
+    assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), 0);
     int64_t told_ms = b->now_ms;
     requeue(b);
     assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->signal, SIGTERM | STOP_CHECKPOINT);
-    assert_in_range(core_checkpoint_until(b->core, 11), told_ms + GRACE_MS, b->now_ms + GRACE_MS);
+    assert_in_range(core_checkpoint_until(core_find(b->core, 11)), told_ms + GRACE_MS, b->now_ms + GRACE_MS);
 }
 
 static void a_job_that_promised_nothing_is_not(void **state)
@@ -62,7 +62,7 @@ static void a_job_that_promised_nothing_is_not(void **state)
     (void)run_first(b, false);
     requeue(b);
     assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->signal, SIGTERM);
-    assert_int_equal(core_checkpoint_until(b->core, 11), 0);
+    assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), 0);
 }
 
 static void a_cancelled_job_is_not_even_while_it_saves(void **state)
@@ -73,7 +73,7 @@ static void a_cancelled_job_is_not_even_while_it_saves(void **state)
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &three);
     bench_settle(b);
     assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->signal, SIGTERM);
-    assert_int_equal(core_checkpoint_until(b->core, 11), 0);
+    assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), 0);
 }
 
 static void a_stop_that_is_said_again_lasts_no_longer(void **state)
@@ -81,7 +81,7 @@ static void a_stop_that_is_said_again_lasts_no_longer(void **state)
     struct bench *b = *state;
     const struct sent launch = *run_first(b, true);
     requeue(b);
-    int64_t until_ms = core_checkpoint_until(b->core, 11);
+    int64_t until_ms = core_checkpoint_until(core_find(b->core, 11));
     b->now_ms += 5000;
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     struct known_attempt known = {
@@ -90,7 +90,7 @@ static void a_stop_that_is_said_again_lasts_no_longer(void **state)
     assert_int_equal(bench_hello(b, 2, "boot", 1, &known, 1), 0);
     bench_settle(b);
     assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->link, 2);
-    assert_int_equal(core_checkpoint_until(b->core, 11), until_ms);
+    assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), until_ms);
 }
 
 static void the_next_attempt_has_a_grace_of_its_own(void **state)
@@ -100,7 +100,7 @@ static void the_next_attempt_has_a_grace_of_its_own(void **state)
     requeue(b);
     assert_int_equal(bench_exited(b, 1, &launch, END_CANCELLED, 143), 0);
     bench_settle(b);
-    assert_int_equal(core_checkpoint_until(b->core, 11), 0);
+    assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), 0);
     assert_int_equal(bench_started(b, 1, bench_sent(b, MESSAGE_LAUNCH, 11)), 0);
     b->now_ms += 60000;
     core_timer(b->core, b->now_ms, b->now_ms);
@@ -108,7 +108,7 @@ static void the_next_attempt_has_a_grace_of_its_own(void **state)
     int64_t told_ms = b->now_ms;
     core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, false, &three);
     bench_settle(b);
-    assert_in_range(core_checkpoint_until(b->core, 11), told_ms + GRACE_MS, b->now_ms + GRACE_MS);
+    assert_in_range(core_checkpoint_until(core_find(b->core, 11)), told_ms + GRACE_MS, b->now_ms + GRACE_MS);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
@@ -118,11 +118,11 @@ static void what_outlives_its_kill_has_a_reason(void **state)
     struct bench *b = *state;
     char text[256];
     (void)run_first(b, false);
-    assert_null(core_delay(b->core, b->now_ms, core_job(b->core, 11), text, sizeof(text)));
+    assert_null(core_delay(b->core, b->now_ms, core_find(b->core, 11), text, sizeof(text)));
     requeue(b);
     int64_t killed_ms = b->now_ms + GRACE_MS;
-    assert_null(core_delay(b->core, killed_ms, core_job(b->core, 11), text, sizeof(text)));
-    const char *why = core_delay(b->core, killed_ms + 10000, core_job(b->core, 11), text, sizeof(text));
+    assert_null(core_delay(b->core, killed_ms, core_find(b->core, 11), text, sizeof(text)));
+    const char *why = core_delay(b->core, killed_ms + 10000, core_find(b->core, 11), text, sizeof(text));
     assert_non_null(why);
     assert_non_null(strstr(why, "a process on node box has not ended: it is blocked in the kernel"));
 }
@@ -134,8 +134,8 @@ static void a_start_that_lasts_has_a_reason(void **state)
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
     assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
-    assert_null(core_delay(b->core, b->now_ms, core_job(b->core, 11), text, sizeof(text)));
-    const char *why = core_delay(b->core, b->now_ms + 60000, core_job(b->core, 11), text, sizeof(text));
+    assert_null(core_delay(b->core, b->now_ms, core_find(b->core, 11), text, sizeof(text)));
+    const char *why = core_delay(b->core, b->now_ms + 60000, core_find(b->core, 11), text, sizeof(text));
     assert_non_null(why);
     assert_non_null(strstr(why, "node box has not started it for 1m"));
 }

@@ -146,7 +146,7 @@ static void one_that_refuses_it_and_one_of_a_site_that_does_start_as_usual(void 
     scene_submit(b, (struct wish){ .is_early = true }, &three);
     scene_pass(b, 1);
     assert_int_equal(scene_job(b, OTHER)->state, JOB_QUEUED);
-    _cleanup_free_ char *why = core_describe_early(b->core, scene_job(b, OTHER));
+    _cleanup_free_ char *why = core_describe_early(b->core, core_find(b->core, OTHER));
     assert_string_equal(why, "no, this mgpud starts no job early (early: never)");
     scene_end(b, FIRST, END_EXIT, 0);
     assert_false(scene_launch_of(b, OTHER).is_early);
@@ -437,7 +437,7 @@ static void an_attempt_that_never_ran_is_followed_by_a_usual_one(void **state)
     assert_int_equal(job_park(scene_job(b, NEXT))->kept_cpu_milli, 0);
     scene_pass(b, 59);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED); // for its GPU
-    _cleanup_free_ char *why = core_describe_early(b->core, scene_job(b, NEXT));
+    _cleanup_free_ char *why = core_describe_early(b->core, core_find(b->core, NEXT));
     assert_string_equal(why, "no, an attempt was given back, and the next one starts as usual");
     scene_end(b, FIRST, END_EXIT, 0);
     scene_pass(b, 1);

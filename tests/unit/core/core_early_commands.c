@@ -35,7 +35,7 @@ static void end_seen(struct bench *b, uint64_t id, uint64_t first_use_ms)
 
 static void assert_described(struct bench *b, uint64_t id, const char *wanted)
 {
-    _cleanup_free_ char *text = core_describe_early(b->core, scene_job(b, id));
+    _cleanup_free_ char *text = core_describe_early(b->core, core_find(b->core, id));
     if (wanted == NULL)
         assert_null(text);
     else
@@ -133,7 +133,7 @@ static void one_that_fails_before_it_has_its_gpu_ends_that_until_one_gets_there_
     scene_end(b, FIRST + 1, END_EXIT, 0);
     scene_expect_granted(b, FIRST + 4);
     scene_pass(b, 1);
-    _cleanup_free_ char *text = core_describe_early(b->core, scene_job(b, FIRST + 3));
+    _cleanup_free_ char *text = core_describe_early(b->core, core_find(b->core, FIRST + 3));
     assert_int_equal(strncmp(text, "yes, ", 5), 0);
 }
 

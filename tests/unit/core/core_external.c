@@ -86,7 +86,8 @@ static void a_large_process_of_others_closes_its_gpu_at_once(void **state)
     bench_settle(b);
     char text[200];
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
-    assert_string_equal(core_wait_reason(b->core, b->now_ms, 11, text, sizeof(text)), "gpu_external");
+    assert_string_equal(
+        core_wait_reason(b->core, b->now_ms, core_find(b->core, 11), text, sizeof(text)), "gpu_external");
     see_often(b, (struct sample){ 0 }, 2);
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
     see(b, (struct sample){ 0 });

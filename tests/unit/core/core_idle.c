@@ -70,7 +70,7 @@ static void an_idle_job_is_marked_once_and_until_it_works(void **state)
     const struct sent *launch = run_first(b, 0);
     say(b, launch, 9 * SECOND);
     assert_int_equal(b->n_published, 0);
-    assert_int_equal(core_idle_ms(b->core, 11), 9 * SECOND);
+    assert_int_equal(core_idle_ms(core_find(b->core, 11)), 9 * SECOND);
     say(b, launch, 10 * SECOND);
     say(b, launch, 11 * SECOND);
     assert_int_equal(b->n_published, 1);
@@ -179,15 +179,14 @@ static void a_gpu_is_wasted_when_it_alone_is_unused_for_long(void **state)
     const struct sent *launch = run_first(b, 0);
     gpu_ms = 9 * SECOND;
     say(b, launch, 0);
-    assert_int_equal(core_gpu_idle_ms(b->core, 11, "GPU-0"), 9 * SECOND);
-    assert_int_equal(core_gpu_idle_ms(b->core, 11, "GPU-1"), 0);
-    assert_false(core_gpu_is_wasted(b->core, 11, "GPU-0"));
+    assert_int_equal(core_gpu_idle_ms(core_find(b->core, 11), "GPU-0"), 9 * SECOND);
+    assert_int_equal(core_gpu_idle_ms(core_find(b->core, 11), "GPU-1"), 0);
+    assert_false(core_gpu_is_wasted(b->core, core_find(b->core, 11), "GPU-0"));
     gpu_ms = 10 * SECOND;
     say(b, launch, 0);
     gpu_ms = 0;
-    assert_true(core_gpu_is_wasted(b->core, 11, "GPU-0"));
+    assert_true(core_gpu_is_wasted(b->core, core_find(b->core, 11), "GPU-0"));
     assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_NONE);
-    assert_int_equal(core_gpu_idle_ms(b->core, 99, "GPU-0"), 0);
 }
 
 static void what_an_earlier_attempt_did_says_nothing(void **state)
@@ -197,7 +196,7 @@ static void what_an_earlier_attempt_did_says_nothing(void **state)
     late.token++;
     say(b, &late, 3600 * SECOND);
     assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_NONE);
-    assert_int_equal(core_idle_ms(b->core, 11), 0);
+    assert_int_equal(core_idle_ms(core_find(b->core, 11)), 0);
 }
 
 static void only_operators_exempt_their_jobs_where_the_site_says_so(void **state)

@@ -131,7 +131,8 @@ static void a_returned_attempt_waits_and_is_tried_again(void **state)
     bench_settle(b);
     char text[200];
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
-    assert_string_equal(core_wait_reason(b->core, b->now_ms, 11, text, sizeof(text)), "backoff");
+    assert_string_equal(
+        core_wait_reason(b->core, b->now_ms, core_find(b->core, 11), text, sizeof(text)), "backoff");
     assert_true(b->armed_ms <= b->now_ms + 1000); // others may have armed it for earlier
     b->now_ms += 1000;
     core_timer(b->core, b->now_ms, b->now_ms);
@@ -411,14 +412,14 @@ static void what_a_running_job_uses_is_known_until_its_end_says_more(void **stat
     struct bench *b = *state;
     const struct sent *launch = launch_one(b);
     (void)bench_started(b, 1, launch);
-    assert_null(core_usage(b->core, 11));
+    assert_null(core_usage(core_find(b->core, 11)));
     assert_int_equal(say_usage(b, launch, 7), 0);
-    assert_int_equal(core_usage(b->core, 11)->gpu_memory_peak, 7);
+    assert_int_equal(core_usage(core_find(b->core, 11))->gpu_memory_peak, 7);
     assert_int_equal(say_usage(b, launch, 9), 0);
-    assert_int_equal(core_usage(b->core, 11)->gpu_memory_peak, 9);
+    assert_int_equal(core_usage(core_find(b->core, 11))->gpu_memory_peak, 9);
     (void)bench_exited(b, 1, launch, END_EXIT, 0);
     bench_settle(b);
-    assert_null(core_usage(b->core, 11)); // its agent had nothing for the record
+    assert_null(core_usage(core_find(b->core, 11))); // its agent had nothing for the record
 }
 
 static void a_word_on_another_attempt_is_not_its_usage(void **state)
@@ -427,7 +428,7 @@ static void a_word_on_another_attempt_is_not_its_usage(void **state)
     struct sent launch = *launch_one(b);
     launch.token++;
     assert_int_equal(say_usage(b, &launch, 7), 0);
-    assert_null(core_usage(b->core, 11));
+    assert_null(core_usage(core_find(b->core, 11)));
     launch.job = 4711;
     assert_int_equal(say_usage(b, &launch, 7), 0);
 }
@@ -435,20 +436,20 @@ static void a_word_on_another_attempt_is_not_its_usage(void **state)
 static void a_gpu_has_its_job_until_that_ends(void **state)
 {
     struct bench *b = *state;
-    uint64_t jobs[2] = { 0 };
+    const struct core_entry *entries[2] = { NULL };
     const struct core_node *node = core_node_named(b->core, "box");
     const struct sent *launch = launch_one(b);
     const struct job *job = core_job(b->core, 11);
     const struct gpu_grant *grant = job->grants.items;
-    assert_int_equal(core_gpu_jobs(b->core, node->name, grant->index, jobs, 2), 1);
-    assert_int_equal(jobs[0], 11);
-    assert_int_equal(core_gpu_jobs(b->core, node->name, grant->index + 1, jobs, 2), 0);
-    assert_int_equal(core_gpu_jobs(b->core, "another", grant->index, jobs, 2), 0);
+    assert_int_equal(core_gpu_jobs(b->core, node->name, grant->index, entries, 2), 1);
+    assert_ptr_equal(entries[0]->job, job);
+    assert_int_equal(core_gpu_jobs(b->core, node->name, grant->index + 1, entries, 2), 0);
+    assert_int_equal(core_gpu_jobs(b->core, "another", grant->index, entries, 2), 0);
     (void)bench_started(b, 1, launch);
-    assert_int_equal(core_gpu_jobs(b->core, node->name, grant->index, jobs, 2), 1);
+    assert_int_equal(core_gpu_jobs(b->core, node->name, grant->index, entries, 2), 1);
     (void)bench_exited(b, 1, launch, END_EXIT, 0);
     bench_settle(b);
-    assert_int_equal(core_gpu_jobs(b->core, node->name, grant->index, jobs, 2), 0);
+    assert_int_equal(core_gpu_jobs(b->core, node->name, grant->index, entries, 2), 0);
 }
 
 int main(void)

@@ -191,12 +191,13 @@ static void the_usage_of_all_is_known_when_all_have_reported(void **state)
     run_all(b);
     size_t merges = 0;
     for (uint32_t rank = 0; rank < NODES; rank++) {
-        uint64_t before = core_usage(b->core, JOB) != NULL ? core_usage(b->core, JOB)->energy_mj : 0;
+        uint64_t before =
+            core_usage(core_find(b->core, JOB)) != NULL ? core_usage(core_find(b->core, JOB))->energy_mj : 0;
         report_energy(b, rank, 1);
-        merges += core_usage(b->core, JOB)->energy_mj != before;
+        merges += core_usage(core_find(b->core, JOB))->energy_mj != before;
     }
     assert_in_range(merges, 10, 17);
-    assert_in_range(core_usage(b->core, JOB)->energy_mj, NODES - NODES / 16, NODES);
+    assert_in_range(core_usage(core_find(b->core, JOB))->energy_mj, NODES - NODES / 16, NODES);
 }
 
 /* Those that are over report nothing. */
@@ -214,7 +215,7 @@ static void the_usage_of_the_last_rank_is_known_at_once(void **state)
                 .is_executed = 1 });
     for (uint64_t energy_mj = 1; energy_mj < 5; energy_mj++) {
         report_energy(b, 0, energy_mj);
-        assert_int_equal(core_usage(b->core, JOB)->energy_mj, energy_mj);
+        assert_int_equal(core_usage(core_find(b->core, JOB))->energy_mj, energy_mj);
     }
 }
 

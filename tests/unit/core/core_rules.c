@@ -71,7 +71,8 @@ static enum job_state state_of(struct bench *b, uint64_t job)
 static void assert_waits_for(struct bench *b, uint64_t job, const char *reason)
 {
     char text[256];
-    assert_string_equal(core_wait_reason(b->core, b->now_ms, job, text, sizeof(text)), reason);
+    assert_string_equal(
+        core_wait_reason(b->core, b->now_ms, core_find(b->core, job), text, sizeof(text)), reason);
 }
 
 static void a_held_job_waits_until_it_is_released(void **state)

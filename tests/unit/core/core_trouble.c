@@ -217,10 +217,12 @@ static void the_reason_is_told(void **state)
     char text[256];
     submit(b, ANA);
     fail_start(b, 11, START_USER);
-    assert_string_equal(core_wait_reason(b->core, b->now_ms, 11, text, sizeof(text)), "backoff");
+    assert_string_equal(
+        core_wait_reason(b->core, b->now_ms, core_find(b->core, 11), text, sizeof(text)), "backoff");
     assert_string_equal(text, "its last attempt failed: unknown user id on this node: 1000");
     submit(b, ANA);
-    assert_string_equal(core_wait_reason(b->core, b->now_ms, 12, text, sizeof(text)), "backoff");
+    assert_string_equal(
+        core_wait_reason(b->core, b->now_ms, core_find(b->core, 12), text, sizeof(text)), "backoff");
     assert_string_equal(text, "starts fail on a: unknown user id on this node: 1000");
 }
 

@@ -163,10 +163,11 @@ static int check_booked(const struct core *core, const struct core_node *node, c
     const struct cluster_node *ledger = cluster_find(sched_cluster(core->sched), node->name);
     for (size_t i = 0; ledger != NULL && i < count; i++) {
         const struct cluster_gpu *gpu = cluster_find_index(ledger, seen[i].index);
-        uint64_t job = 0;
+        const struct core_entry *holder = NULL;
         if (gpu == NULL || cluster_gpu_is_empty(gpu) || (is_shared && !gpu->is_exclusive))
             continue;
-        (void)core_gpu_jobs(core, node->name, seen[i].index, &job, 1);
+        (void)core_gpu_jobs(core, node->name, seen[i].index, &holder, 1);
+        uint64_t job = holder != NULL ? holder->job->id : 0;
         (void)error_set(err, -EBUSY,
             "process %" PRIu32 " uses GPU %" PRIu32 ", which is allocated to job %" PRIu64, process->pid,
             seen[i].index, job);

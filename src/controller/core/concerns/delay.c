@@ -9,7 +9,6 @@
 #include "controller/core/node_table.h"
 #include "controller/core/state.h"
 #include "controller/core/stop.h"
-#include "controller/core/tables.h"
 
 #define START_EXPECTED_MS 30000 // from the LAUNCH to STARTED or READY
 #define KILL_EXPECTED_MS  5000  // from SIGKILL to the end
@@ -26,21 +25,20 @@ static void note_stop(struct core *core, struct core_entry *entry)
     core_make_extra(entry)->stop.ends_ms = ends_ms;
 }
 
-int64_t core_checkpoint_until(const struct core *core, uint64_t id)
+int64_t core_checkpoint_until(const struct core_entry *entry)
 {
-    const struct core_entry *entry = core_find(core, id);
-    return entry != NULL && core_is_checkpointing(entry->job) ? core_extra(entry)->stop.ends_ms : 0;
+    return core_is_checkpointing(entry->job) ? core_extra(entry)->stop.ends_ms : 0;
 }
 
 const char *core_delay(
-    const struct core *core, int64_t wall_ms, const struct job *job, char *text, size_t size)
+    const struct core *core, int64_t wall_ms, const struct core_entry *entry, char *text, size_t size)
 {
-    const struct core_entry *entry = core_find(core, job->id);
-    const struct core_extra *extra = entry != NULL ? core_extra(entry) : NULL;
+    const struct job *job = entry->job;
+    const struct core_extra *extra = core_extra(entry);
     const struct core_node *node = job->node != NULL ? core_find_node(core, job->node) : NULL;
     bool is_starting = job->state == JOB_STARTING;
     char span[32];
-    if (extra == NULL || (!is_starting && job->state != JOB_STOPPING))
+    if (!is_starting && job->state != JOB_STOPPING)
         return NULL;
     int64_t since_ms = is_starting ? extra->active_ms : extra->stop.ends_ms;
     int64_t late_ms = since_ms != 0 ? core_look_ms(core, wall_ms) - since_ms : 0;

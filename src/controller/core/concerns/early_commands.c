@@ -136,12 +136,12 @@ static const char *kind_without(const struct job *job)
     return ask->exclusive ? "jobs that have their nodes alone" : NULL;
 }
 
-char *core_describe_early(const struct core *core, const struct job *job)
+char *core_describe_early(const struct core *core, const struct core_entry *entry)
 {
+    const struct job *job = entry->job;
     const struct command *command = find_of(core, job);
     bool waits = job->state == JOB_QUEUED && job->ask->gpus > 0;
-    const struct core_entry *entry = core_find(core, job->id);
-    if (!waits || entry == NULL || job->ask->no_early)
+    if (!waits || job->ask->no_early)
         return NULL;
     if (core->options.early.mode == EARLY_NEVER)
         return job->ask->early ? xstrdup("no, this mgpud starts no job early (early: never)") : NULL;

@@ -11,7 +11,6 @@
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
 #include "controller/core/stop.h"
-#include "controller/core/tables.h"
 
 static void note_level(struct core *core, struct core_entry *entry, enum idle_level level, int64_t idle_ms)
 {
@@ -51,10 +50,9 @@ static void on_usage(struct core *core, struct core_entry *entry, const struct a
     core_stop_job(core, entry, core->options.admin_uid, END_IDLE_TIMEOUT);
 }
 
-int64_t core_idle_ms(const struct core *core, uint64_t id)
+int64_t core_idle_ms(const struct core_entry *entry)
 {
-    const struct core_entry *entry = core_find(core, id);
-    const struct job_usage *usage = core_usage(core, id);
+    const struct job_usage *usage = core_usage(entry);
     return usage != NULL && entry->job->state == JOB_RUNNING ? (int64_t)usage->idle_ms : 0;
 }
 
@@ -63,10 +61,9 @@ int64_t core_idle_end_ms(const struct core *core, const struct job *job)
     return job->grants.count > 0 ? idle_end_ms(&core->options.idle, job) : 0;
 }
 
-int64_t core_gpu_idle_ms(const struct core *core, uint64_t id, const char *uuid)
+int64_t core_gpu_idle_ms(const struct core_entry *entry, const char *uuid)
 {
-    const struct core_entry *entry = core_find(core, id);
-    const struct job_usage *usage = core_usage(core, id);
+    const struct job_usage *usage = core_usage(entry);
     if (usage == NULL || uuid == NULL || entry->job->state != JOB_RUNNING)
         return 0;
     const struct usage_gpu *gpus = usage->gpus.items;
@@ -74,13 +71,12 @@ int64_t core_gpu_idle_ms(const struct core *core, uint64_t id, const char *uuid)
     return place < usage->gpus.count ? (int64_t)gpus[place].idle_ms : 0;
 }
 
-bool core_gpu_is_wasted(const struct core *core, uint64_t id, const char *uuid)
+bool core_gpu_is_wasted(const struct core *core, const struct core_entry *entry, const char *uuid)
 {
-    const struct job *job = core_job(core, id);
     int64_t told_ms = core->options.idle.told_ms;
-    if (job == NULL || job->ask->idle_ok)
+    if (entry->job->ask->idle_ok)
         return false;
-    return job->idle_level != IDLE_NONE || (told_ms != 0 && core_gpu_idle_ms(core, id, uuid) >= told_ms);
+    return entry->job->idle_level != IDLE_NONE || (told_ms != 0 && core_gpu_idle_ms(entry, uuid) >= told_ms);
 }
 
 const struct core_concern core_concern_idle = {

@@ -515,17 +515,16 @@ static void on_gone(struct core *core, struct core_entry *entry)
 
 /* --- reading --- */
 
-static const struct core_ranks *find_ranks(const struct core *core, uint64_t job)
+static const struct core_ranks *ranks_of(const struct core_entry *entry)
 {
-    const struct core_entry *entry = core_find(core, job);
-    bool is_present = entry != NULL && core_extra(entry)->ranks != NULL &&
-                      core_extra(entry)->ranks->token == entry->job->token;
-    return is_present && job_is_wide(entry->job) ? core_extra(entry)->ranks : NULL;
+    const struct core_ranks *ranks = core_extra(entry)->ranks;
+    bool is_present = ranks != NULL && ranks->token == entry->job->token;
+    return is_present && job_is_wide(entry->job) ? ranks : NULL;
 }
 
-struct json_rank *core_ranks_look(const struct core *core, uint64_t job)
+struct json_rank *core_ranks_look(const struct core_entry *entry)
 {
-    const struct core_ranks *ranks = find_ranks(core, job);
+    const struct core_ranks *ranks = ranks_of(entry);
     if (ranks == NULL)
         return NULL;
     struct json_rank *looks = xcalloc(ranks->count, sizeof(*looks));
@@ -544,7 +543,8 @@ struct json_rank *core_ranks_look(const struct core *core, uint64_t job)
 
 const char *core_log_path(const struct core *core, const struct job *job, uint32_t number)
 {
-    const struct core_ranks *ranks = find_ranks(core, job->id);
+    const struct core_entry *entry = core_find(core, job->id);
+    const struct core_ranks *ranks = entry != NULL ? ranks_of(entry) : NULL;
     const struct job_node *node = job_node(job, number);
     if (number == 0)
         return job_run(job)->log_path;
