@@ -83,13 +83,20 @@ def test_the_short_tests_pass_on_what_was_built(bare):
     assert 'python3-torch' not in said and 'LEFT OUT' in said, said[-3000:]
 
 
+def keep(bare, folder, name):
+    """A copy of what the machine has built, for what goes on with it when the machine is gone."""
+    kept = bare.machine.root.parents[1] / name
+    shutil.copytree(bare.machine.path(folder), kept)
+    harness.open_folder(kept)
+    return kept
+
+
 def test_make_deb_builds_packages(bare):
     bare.type('make deb')
-    kept = bare.machine.root.parents[1] / 'debs'
-    shutil.copytree(bare.machine.path('/srv/mgpu/dist'), kept)
-    harness.open_folder(kept)
-    bare_debian.built_packages[:] = [kept]
+    kept = keep(bare, '/srv/mgpu/dist', 'debs')
     assert [name for name in os.listdir(kept) if name.startswith('mgpu_') and name.endswith('.deb')]
+    bare.machine.sh('cd /srv/mgpu && tools/make-deb /srv/again')  # test_packages.py compares them
+    bare_debian.built_packages[:] = [kept, keep(bare, '/srv/again', 'debs-again')]
 
 
 def test_an_ordinary_user_runs_the_first_job(bare):

@@ -120,21 +120,14 @@ def start_job(machine):
     return job
 
 
-def built_with(folder):
-    """The versions of all packages that were there at the build."""
-    found, = glob.glob(f'{folder}/*.buildinfo')
-    return re.search(r'(?ms)^Installed-Build-Depends:$.*?^(?=\S)', pathlib.Path(found).read_text()).group()
-
-
 def test_two_builds_are_the_same(packages, tmp_path):
-    """With the same tools and headers: debug information has the lines of system headers, and a program its checksum as its
-    build id. Packages of a bare Debian, whose headers may be newer, are compared with nothing; this machine then builds twice."""
-    once, again = packages, tmp_path / 'again'
-    run(ROOT / 'tools' / 'make-deb', again)
-    if built_with(once) != built_with(again):
-        once = tmp_path / 'once'
-        run(ROOT / 'tools' / 'make-deb', once)
-    for package in sorted([*glob.glob(f'{once}/*.deb'), *glob.glob(f'{once}/*.tar.gz')]):
+    """With the same tools and headers: debug information has the lines of system headers, and a program its checksum as its build id."""
+    again = tmp_path / 'again'
+    if len(bare_debian.built_packages) > 1:  # by the same machine, which is gone
+        again = bare_debian.built_packages[1]
+    else:
+        run(ROOT / 'tools' / 'make-deb', again)
+    for package in sorted([*glob.glob(f'{packages}/*.deb'), *glob.glob(f'{packages}/*.tar.gz')]):
         same = again / pathlib.Path(package).name
         assert hashlib.sha256(same.read_bytes()).digest() == hashlib.sha256(pathlib.Path(package).read_bytes()).digest(), same.name
 
@@ -279,7 +272,7 @@ def test_a_further_machine_gets_no_controller(machine, packages):
 def test_the_spec_builds_an_rpm(tmp_path):
     """As far as Debian can try it: what it is built from has other names here."""
     tarball = run(ROOT / 'tools' / 'dist', tmp_path).stdout.strip()
-    run('rpmbuild', '-tb', '--nodeps', '--define', f'_topdir {tmp_path}', tarball)
+    run('rpmbuild', '-tb', '--nodeps', '--define', f'_topdir {tmp_path}', tarball, env={**os.environ, 'CFLAGS': '-O0 -w'})  # it is not run
     rpm, = glob.glob(f'{tmp_path}/RPMS/*/*.rpm')
     listed = run('rpm', '-qlp', rpm).stdout.split()
     assert {'/usr/bin/mgpud', '/usr/libexec/mgpu/mgpu-shepherd', '/etc/mgpu/mgpu.yaml', '/usr/lib/systemd/system/mgpud.service'} <= set(listed)
