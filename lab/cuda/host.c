@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
@@ -43,6 +44,15 @@ int probe_ram(const struct probe_options *options, const struct cuda_api *api)
         ((volatile char *)at)[i] = 1;
     (void)munmap(at, bytes);
     return print(json_pack("{s:s, s:I}", "result", "passed", "bytes", (json_int_t)bytes));
+}
+
+int probe_idle(const struct probe_options *options, const struct cuda_api *api)
+{
+    const struct timespec pause = { .tv_sec = (time_t)options->seconds };
+    (void)api;
+    (void)print(json_pack("{s:s}", "result", PROBE_READY));
+    (void)nanosleep(&pause, NULL);
+    return print(json_pack("{s:s}", "result", "passed"));
 }
 
 /* The value of that file in the nearest group at or above this process's that has a number there; null: none.

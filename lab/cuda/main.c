@@ -31,6 +31,7 @@ static const struct {
     { "peers", "each pair of GPUs: access, kind of link, speed of copies", probe_peers },
     { "reduce", "all-reduces of NCCL over all GPUs for some seconds, each compared", probe_reduce },
     { "ram", "take host memory (64M), and touch it", probe_ram, true },
+    { "idle", "wait for some seconds without a GPU", probe_idle, true },
     { "limits", "processors, and limits of the control group", probe_limits, true },
     { "nodes", "which device nodes of GPUs can be opened", probe_nodes, true },
     { "open", "whether /dev/nvidiactl can be opened", probe_open, true },

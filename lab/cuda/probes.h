@@ -40,6 +40,7 @@ probe_fn probe_managed; // memory that both sides use
 probe_fn probe_peers;   // each pair of GPUs: access, kind of link, speed of copies
 probe_fn probe_reduce;  // all-reduces of NCCL over all GPUs; skipped where there is no NCCL
 probe_fn probe_ram;     // takes host memory, and touches it; needs no driver
+probe_fn probe_idle;    // waits for some seconds; needs no driver
 probe_fn probe_limits;  // processors, and limits of the control group; needs no driver
 probe_fn probe_nodes;   // which device nodes can be opened; needs no driver, and `api` is NULL
 probe_fn probe_open;    // whether the node of the driver itself can be opened; needs no driver

@@ -72,15 +72,28 @@ static json_t *ask_gpus(struct kit *kit, json_t **ret_answer, struct result *res
     return NULL;
 }
 
+/* Whether the GPU is offered as its MIG instances. */
+static bool is_divided(const json_t *gpus, const json_t *gpu)
+{
+    const json_t *other;
+    size_t i;
+    bool is_found = false;
+    json_array_foreach(gpus, i, other) is_found |=
+        strcmp(record_word(json_object_get(other, "mig"), "parent"), record_word(gpu, "uuid")) == 0;
+    return is_found;
+}
+
 static void check_gpus(struct kit *kit, struct result *result)
 {
     json_t *answer = NULL;
     json_t *gpus = ask_gpus(kit, &answer, result), *gpu;
-    size_t i, usable = 0;
+    size_t i, usable = 0, divided = 0;
     const char *reason = "";
     json_array_foreach(gpus, i, gpu)
     {
-        bool is_free = strcmp(record_word(gpu, "state"), "free") == 0;
+        bool has_parts = is_divided(gpus, gpu);
+        bool is_free = strcmp(record_word(gpu, "state"), "free") == 0 || has_parts;
+        divided += has_parts;
         const json_t *same = json_array_get(kit->nvml_gpus, i);
         usable += is_free;
         reason = is_free ? reason : record_word(gpu, "reason");
@@ -95,7 +108,8 @@ static void check_gpus(struct kit *kit, struct result *result)
     else if (gpus != NULL && usable < json_array_size(gpus))
         result_fail(result, "%zu of %zu GPUs are free for jobs: %s", usable, json_array_size(gpus), reason);
     else if (gpus != NULL)
-        result_pass(result, "%zu free for jobs", usable);
+        result_pass(result, "%zu free for jobs%s", usable - divided,
+            divided > 0 ? ", with MIG instances in place of the GPUs that have them" : "");
     json_decref(answer);
 }
 

@@ -18,17 +18,16 @@
 #define TORCH_MS     90000
 #define ASK_MS       20000
 #define NUMBER       32
-#define EXEC_FAILED  127
 #define LESS_PERCENT 25U // of the free memory
 #define GIB_MIB      1024
 #define GIB          (1LL << 30)
 #define MIB          (1LL << 20)
 
-static const char *const one[] = { "-G", "0", NULL };
+static const char *const one[] = { "-G", KIT_GPU, NULL };
 
 static void check_gpu_test(struct kit *kit, struct result *result)
 {
-    static const char *const arguments[] = { "gpu", "test", "0", NULL };
+    static const char *const arguments[] = { "gpu", "test", KIT_GPU, NULL };
     struct error err = { 0 };
     json_t *answer = NULL;
     if (!probe_has_verb(kit, "gpu", "test", result))
@@ -48,7 +47,7 @@ static void check_gpu_test(struct kit *kit, struct result *result)
 /* Submits a job that needs more than the GPU has, and waits for its end. NULL after result_fail(). */
 static json_t *run_out(struct kit *kit, const char *const *options, struct result *result)
 {
-    const json_t *gpu = json_array_get(kit->nvml_gpus, 0);
+    const json_t *gpu = json_array_get(kit->nvml_gpus, kit->gpu);
     char memory[NUMBER];
     (void)snprintf(memory, sizeof(memory), "%lldG",
         (long long)(json_integer_value(json_object_get(gpu, "memory_bytes")) / GIB + 2));
@@ -78,7 +77,7 @@ static void check_oom(struct kit *kit, struct result *result)
     char share[PROBE_SIZE];
     probe_size(kit, LESS_PERCENT, GIB_MIB, share);
     /* From 1 GiB to all of a large GPU in a few attempts. */
-    const char *const options[] = { "-G", "0", "-m", share, "--retry-oom", "x4", NULL };
+    const char *const options[] = { "-G", KIT_GPU, "-m", share, "--retry-oom", "x4", NULL };
     json_t *record = run_out(kit, options, result);
     if (record == NULL)
         return;
@@ -107,41 +106,6 @@ static void check_oom_first(struct kit *kit, struct result *result)
             (long long)json_integer_value(peak) / MIB);
     else
         result_pass(result, "recognised as gpu_oom at the first attempt; its peak was not measured");
-    json_decref(record);
-}
-
-/* The first MIG instance is a GPU of its own: a job on it must see it, and nothing else. */
-static void check_mig(struct kit *kit, struct result *result)
-{
-    static const char *const gpus[] = { "gpus", NULL }, *const list[] = { "list", NULL };
-    struct error err = { 0 };
-    json_t *answer = NULL, *instances = json_array();
-    const json_t *gpu;
-    size_t i;
-    (void)instance_ask(kit, gpus, ASK_MS, &answer, &err);
-    json_array_foreach(json_object_get(answer, "gpus"), i, gpu)
-    {
-        if (strncmp(record_word(gpu, "uuid"), "MIG-", strlen("MIG-")) == 0)
-            (void)json_array_append(instances, json_object_get(gpu, "index"));
-    }
-    json_decref(answer);
-    size_t count = json_array_size(instances);
-    char number[NUMBER];
-    (void)snprintf(
-        number, sizeof(number), "%lld", (long long)json_integer_value(json_array_get(instances, 0)));
-    result_fact(result, "instances", instances);
-    if (count == 0) {
-        result_skip(result, "no GPU has MIG instances");
-        return;
-    }
-    const char *const options[] = { "-G", number, NULL };
-    int64_t job = probe_submit(kit, options, list, result);
-    json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
-    size_t seen = json_array_size(json_object_get(json_object_get(result->facts, "output"), "gpus"));
-    if (record != NULL && seen == 1)
-        result_pass(result, "%zu instances; a job on GPU %s sees one", count, number);
-    else if (record != NULL)
-        result_fail(result, "a job on the instance GPU %s sees %zu GPUs", number, seen);
     json_decref(record);
 }
 
@@ -181,13 +145,13 @@ static void check_mps(struct kit *kit, struct result *result)
     probe_size(kit, LESS_PERCENT / 4, GIB_MIB / 4, less);
     probe_size(kit, LESS_PERCENT, GIB_MIB, share);
     probe_size(kit, LESS_PERCENT * 2, GIB_MIB * 2, more);
-    const char *const options[] = { "-G", "0", "-m", share, "--share", "mps", NULL };
-    const char *const arguments[] = { "submit", "-G", "0", "-m", share, "--share", "mps", "--dry-run", "true",
-        NULL };
+    const char *const options[] = { "-G", KIT_GPU, "-m", share, "--share", "mps", NULL };
+    const char *const arguments[] = { "submit", "-G", KIT_GPU, "-m", share, "--share", "mps", "--dry-run",
+        "true", NULL };
     const char *const hold[] = { "hold", "-m", less, "-s", "600", "--until-continued", NULL };
     const char *const sizes[3] = { less, share, more };
     struct error err = { 0 };
-    if (child_run(control, ASK_MS, &output) < 0 || output.status == EXEC_FAILED) {
+    if (child_run(control, ASK_MS, &output) < 0) {
         result_skip(result, "nvidia-cuda-mps-control is not installed");
         return;
     }
@@ -257,7 +221,6 @@ const struct check kit_feature_checks[] = {
     { "oom-first", "a job that runs out of the memory of a whole GPU", 400, NEED_JOBS, check_oom_first,
         RANK_HIGH },
     { "oom", "a job that runs out of GPU memory", 2000, NEED_JOBS, check_oom, RANK_MIDDLE },
-    { "mig", "MIG instances", 400, NEED_JOBS, check_mig, RANK_HIGH },
     { "mps", "a share as a cap (MPS)", 2000, NEED_JOBS, check_mps, RANK_HIGH },
     { "pytorch", "a training job", 13500, NEED_JOBS, check_torch, RANK_MIDDLE },
     { 0 },

@@ -133,7 +133,7 @@ static int64_t start_program(struct kit *kit, const char *path, struct result *r
 {
     const char *const command[] = { "python3", path, NULL };
     struct error err = { 0 };
-    int64_t job = instance_submit(kit, parking_gpu0, command, &err);
+    int64_t job = instance_submit(kit, parking_gpu, command, &err);
     if (job < 0)
         result_fail(result, "%s", err.message);
     return job;

@@ -25,7 +25,7 @@
 #define LESS_PERCENT 25U
 #define GIB_MIB      1024
 
-static const char *const one[] = { "-G", "0", NULL };
+static const char *const one[] = { "-G", KIT_GPU, NULL };
 
 static bool is_state(const json_t *record, const char *state)
 {
@@ -47,7 +47,7 @@ static void check_one(struct kit *kit, struct result *result)
         result_fail(result, "the job ended as %s", record_word(record, "state"));
     else if (json_array_size(seen) != 1)
         result_fail(result, "the job sees %zu GPUs", json_array_size(seen));
-    else if (!text_equal(record_word(json_array_get(seen, 0), "uuid"), record_word(granted, "uuid")))
+    else if (!probe_is_same(record_word(granted, "uuid"), record_word(json_array_get(seen, 0), "uuid")))
         result_fail(result, "the job was given %s and sees %s", record_word(granted, "uuid"),
             record_word(json_array_get(seen, 0), "uuid"));
     else
@@ -136,8 +136,8 @@ static void check_order(struct kit *kit, struct result *result)
 {
     static order_fn *const orders[] = { reversed, rotated, odd_first };
     size_t count = json_array_size(kit->nvml_gpus), n = sizeof(orders) / sizeof(orders[0]), good = 0;
-    if (count < 2) {
-        result_skip(result, "there is one GPU");
+    if (count < 2 || probe_has_instances(kit)) {
+        result_skip(result, count < 2 ? "there is one GPU" : PROBE_ONE_INSTANCE);
         return;
     }
     n = count == 2 ? 1 : n; // there is no other order
@@ -214,7 +214,7 @@ static void check_cancel(struct kit *kit, struct result *result)
 
 static void check_limit(struct kit *kit, struct result *result)
 {
-    static const char *const options[] = { "-G", "0", "-t", "3", "--grace", "1", NULL };
+    static const char *const options[] = { "-G", KIT_GPU, "-t", "3", "--grace", "1", NULL };
     int64_t job = start_holder(kit, options, "64M", result);
     json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
     if (record == NULL)
@@ -258,7 +258,7 @@ static void check_share(struct kit *kit, struct result *result)
     char share[PROBE_SIZE], memory[PROBE_SIZE];
     probe_size(kit, LESS_PERCENT, GIB_MIB, share);
     probe_size(kit, LESS_PERCENT / 2, GIB_MIB / 2, memory);
-    const char *const options[] = { "-G", "0", "-m", share, NULL };
+    const char *const options[] = { "-G", KIT_GPU, "-m", share, NULL };
     int64_t first = start_holder(kit, options, memory, result);
     int64_t second = first < 0 ? -1 : start_holder(kit, options, memory, result);
     if (second < 0)
@@ -301,6 +301,26 @@ static void check_fault(struct kit *kit, struct result *result)
     json_decref(record);
 }
 
+/* Whether a GPU, which is then a fact, has that process: CUDA chooses which one a program has. */
+static bool find_process(json_t *gpus, pid_t pid, struct result *result)
+{
+    json_t *gpu;
+    const json_t *process;
+    bool is_found = false;
+    size_t i, k;
+    json_array_foreach(gpus, i, gpu)
+    {
+        bool is_here = false;
+        json_array_foreach(json_object_get(gpu, "processes"), k, process) is_here |=
+            json_integer_value(json_object_get(process, "pid")) == pid;
+        is_found |= is_here;
+        probe_hide(gpu);
+        if (is_here)
+            result_fact(result, "gpu", json_incref(gpu));
+    }
+    return is_found;
+}
+
 /* A program outside mgpu: mgpu must see it, and give the GPU to no job meanwhile. */
 static void check_external(struct kit *kit, struct result *result)
 {
@@ -314,12 +334,7 @@ static void check_external(struct kit *kit, struct result *result)
     while (pid > 0 && !is_seen && clock_boot_ms() < end) {
         json_t *answer = NULL;
         (void)instance_ask(kit, gpus, ASK_MS, &answer, &err);
-        const json_t *gpu = json_array_get(json_object_get(answer, "gpus"), 0), *process;
-        size_t i;
-        json_array_foreach(json_object_get(gpu, "processes"), i, process) is_seen |=
-            json_integer_value(json_object_get(process, "pid")) == pid;
-        probe_hide(json_array_get(json_object_get(answer, "gpus"), 0));
-        result_fact(result, "gpu", json_incref(json_array_get(json_object_get(answer, "gpus"), 0)));
+        is_seen = find_process(json_object_get(answer, "gpus"), pid, result);
         json_decref(answer);
         (void)poll(NULL, 0, LOOK_MS);
     }

@@ -157,11 +157,12 @@ static void check_early(struct kit *kit, struct result *result)
     struct error err = { 0 };
     json_t *features = NULL;
     (void)instance_ask(kit, doctor, ASK_MS, &features, &err);
-    bool can = is_on(features, "early");
+    bool can = is_on(features, "early") && !probe_has_instances(kit);
     add_feature(result, features, "early");
     json_decref(features);
     if (!can) {
-        result_skip(result, "%s", record_word(result->facts, "early"));
+        result_skip(result, "%s",
+            probe_has_instances(kit) ? PROBE_ONE_INSTANCE : record_word(result->facts, "early"));
         return;
     }
     char count[NUMBER];
@@ -198,7 +199,7 @@ static bool can_use_in_job(struct kit *kit, struct result *result)
 {
     static const char *const opening[] = { "open", NULL };
     int64_t job =
-        !instance_act_as(kit, INSTANCE_OTHER_UID) ? -1 : probe_submit(kit, parking_gpu0, opening, result);
+        !instance_act_as(kit, INSTANCE_OTHER_UID) ? -1 : probe_submit(kit, parking_gpu, opening, result);
     json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
     bool can = record != NULL && strcmp(record_word(record, "state"), "done") == 0;
     (void)instance_act_as(kit, -1);

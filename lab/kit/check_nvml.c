@@ -19,6 +19,7 @@
 #include "base/strings.h"
 #include "lab/kit/child.h"
 #include "lab/kit/kit.h"
+#include "lab/kit/probe.h"
 #include "wire/message.h"
 
 #define MISSING        (-1)
@@ -299,10 +300,14 @@ static void check_samples(struct kit *kit, struct result *result)
     int64_t storm = time_samples(&backend, SAMPLES, result, "while_programs_start");
     result_fact(result, "programs_that_started", json_integer((json_int_t)end_storm(kit, pids)));
     kit->nvml_gpus = json_array();
+    kit->gpu = backend.count; // until one is found
     for (size_t i = 0; i < backend.count; i++) {
         lost += backend.gpus[i].is_lost != 0;
         (void)json_array_append_new(kit->nvml_gpus, describe_gpu(&backend.gpus[i]));
+        if (kit->gpu == backend.count && backend.gpus[i].refusal == NULL)
+            kit->gpu = i;
     }
+    kit->gpu = kit->gpu == backend.count ? 0 : kit->gpu;
     result_fact(result, "gpus", json_incref(kit->nvml_gpus));
     int64_t most = rest > storm ? rest : storm;
     if (lost > 0)
@@ -318,12 +323,11 @@ static void check_samples(struct kit *kit, struct result *result)
 
 /* --- numbers --- */
 
-static const json_t *find_by(const json_t *gpus, const char *key, const char *value)
+static const json_t *find_gpu(const json_t *gpus, const char *of_cuda)
 {
     const json_t *gpu;
     size_t i;
-    json_array_foreach(
-        gpus, i, gpu) if (text_equal(json_string_value(json_object_get(gpu, key)), value)) return gpu;
+    json_array_foreach(gpus, i, gpu) if (probe_is_same(record_word(gpu, "uuid"), of_cuda)) return gpu;
     return NULL;
 }
 
@@ -334,8 +338,8 @@ static void compare_numbers(const struct kit *kit, const json_t *cuda, struct re
     size_t i;
     json_array_foreach(cuda, i, gpu)
     {
-        const char *uuid = json_string_value(json_object_get(gpu, "uuid"));
-        const json_t *same = find_by(kit->nvml_gpus, "uuid", uuid);
+        const char *uuid = record_word(gpu, "uuid");
+        const json_t *same = find_gpu(kit->nvml_gpus, uuid);
         if (same == NULL) {
             result_fail(result, "CUDA's GPU %zu is %s, which NVML does not have", i, uuid);
             return;

@@ -66,7 +66,7 @@ static long long choose_mib(const struct kit *kit, long long mib, struct result 
 static bool is_control_right(struct kit *kit, const char *memory, int64_t most_ms, struct result *result)
 {
     const char *const hold[] = { "hold", "-m", memory, "-s", "0", NULL };
-    int64_t job = probe_submit(kit, parking_gpu0, hold, result);
+    int64_t job = probe_submit(kit, parking_gpu, hold, result);
     json_t *record = job < 0 ? NULL : probe_wait(kit, job, most_ms, result);
     if (record == NULL)
         return false;
@@ -94,7 +94,7 @@ static void park_size(struct kit *kit, long long mib, struct result *result)
     const char *const hold[] = { "hold", "-m", memory, "-s", HOLD_S, "--until-continued", NULL };
     if (!probe_has_verb(kit, "park", NULL, result) || !is_control_right(kit, memory, check_ms, result))
         return;
-    int64_t job = parking_start(kit, parking_gpu0, hold, 1, check_ms, result);
+    int64_t job = parking_start(kit, parking_gpu, hold, 1, check_ms, result);
     if (job < 0)
         return;
     bool is_back = parking_cycle(kit, job, park_ms, result);
@@ -152,7 +152,7 @@ static void check_park_managed(struct kit *kit, struct result *result)
     static const char *const managed[] = { "managed", "-s", HOLD_S, "--until-continued", NULL };
     if (!probe_has_verb(kit, "park", NULL, result))
         return;
-    int64_t job = parking_start(kit, parking_gpu0, managed, 1, PARKING_MS, result);
+    int64_t job = parking_start(kit, parking_gpu, managed, 1, PARKING_MS, result);
     if (job < 0)
         return;
     parking_try(kit, job, "its memory was right", result);

@@ -62,7 +62,7 @@ static void check_two(struct kit *kit, struct result *result)
     const char *const hold[] = { "hold", "-m", memory, "-s", HOLD_S, "--until-continued", "--processes", "2",
         NULL };
     int64_t job =
-        !can_park(kit, result) ? -1 : parking_start(kit, parking_gpu0, hold, PROCESSES, PARKING_MS, result);
+        !can_park(kit, result) ? -1 : parking_start(kit, parking_gpu, hold, PROCESSES, PARKING_MS, result);
     if (job < 0)
         return;
     bool is_back = parking_cycle(kit, job, PARKING_MS, result);
@@ -81,8 +81,8 @@ static void check_mps_share(struct kit *kit, struct result *result)
     char share[PROBE_SIZE];
     struct error err = { 0 };
     probe_size(kit, PART_PERCENT * 2, HALF_GIB_MIB * 2, share);
-    const char *const options[] = { "-G", "0", "-m", share, "--share", "mps", NULL };
-    const char *const dry[] = { "submit", "-G", "0", "-m", share, "--share", "mps", "--dry-run", "true",
+    const char *const options[] = { "-G", KIT_GPU, "-m", share, "--share", "mps", NULL };
+    const char *const dry[] = { "submit", "-G", KIT_GPU, "-m", share, "--share", "mps", "--dry-run", "true",
         NULL };
     if (!can_park(kit, result))
         return;
@@ -116,11 +116,11 @@ static bool is_refused(struct kit *kit, int64_t job, const char *name, struct re
 /* A job that forbids it, one that has ended, and one that waits in the queue. */
 static void check_refusals(struct kit *kit, struct result *result)
 {
-    static const char *const never[] = { "-G", "0", "--no-park", NULL }, *const held[] = { "-G", "0",
+    static const char *const never[] = { "-G", KIT_GPU, "--no-park", NULL }, *const held[] = { "-G", KIT_GPU,
         "--hold", NULL };
     if (!probe_has_verb(kit, "park", NULL, result))
         return;
-    int64_t ended = probe_submit(kit, parking_gpu0, list, result);
+    int64_t ended = probe_submit(kit, parking_gpu, list, result);
     json_t *record = ended < 0 ? NULL : probe_wait(kit, ended, JOB_MS, result);
     int64_t queued = record == NULL ? -1 : probe_submit(kit, held, list, result);
     int64_t running = queued < 0 ? -1 : start_holder(kit, never, result);
@@ -140,7 +140,7 @@ static void check_refusals(struct kit *kit, struct result *result)
 static void check_crash(struct kit *kit, struct result *result)
 {
     struct error err = { 0 };
-    int64_t job = !can_park(kit, result) ? -1 : start_holder(kit, parking_gpu0, result);
+    int64_t job = !can_park(kit, result) ? -1 : start_holder(kit, parking_gpu, result);
     if (job < 0)
         return;
     bool is_back = parking_park(kit, job, PARKING_MS, result);
@@ -161,7 +161,7 @@ static void check_crash(struct kit *kit, struct result *result)
 
 static void check_cancel(struct kit *kit, struct result *result)
 {
-    int64_t job = !can_park(kit, result) ? -1 : start_holder(kit, parking_gpu0, result);
+    int64_t job = !can_park(kit, result) ? -1 : start_holder(kit, parking_gpu, result);
     bool was_parked = job >= 0 && parking_park(kit, job, PARKING_MS, result);
     if (job >= 0)
         probe_cancel(kit, job);
@@ -204,12 +204,12 @@ static bool give_way(struct kit *kit, int64_t job, const char *const *options, s
 
 static void check_preempt(struct kit *kit, struct result *result)
 {
-    static const char *const yielding[] = { "-G", "0", "-t", "10m", "--preemptible", "--on-preempt", "park",
-        NULL };
+    static const char *const yielding[] = { "-G", KIT_GPU, "-t", "10m", "--preemptible", "--on-preempt",
+        "park", NULL };
     int64_t job = !can_park(kit, result) ? -1 : start_holder(kit, yielding, result);
     if (job < 0)
         return;
-    if (give_way(kit, job, parking_gpu0, result))
+    if (give_way(kit, job, parking_gpu, result))
         parking_judge(kit, job, "preempted by parking: the other job ran, and the memory is right", result);
     else
         probe_cancel(kit, job);
@@ -236,8 +236,8 @@ static void check_auto(struct kit *kit, struct result *result)
     static const char *const by_itself[] = { "--park", "auto", "--park-after", "1s", "--park-cost", "100ms",
         "--grace", "100ms", NULL };
     static const char *const usual[] = { NULL };
-    static const char *const longer[] = { "-G", "0", "-t", "2h", NULL };
-    static const char *const shorter[] = { "-G", "0", "-t", "4s", NULL };
+    static const char *const longer[] = { "-G", KIT_GPU, "-t", "2h", NULL };
+    static const char *const shorter[] = { "-G", KIT_GPU, "-t", "4s", NULL };
     struct error err = { 0 };
     if (!can_park(kit, result) || !prove_parking(kit, result))
         return;

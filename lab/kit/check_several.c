@@ -84,9 +84,10 @@ static void judge_pairs(const json_t *gpus, const json_t *pairs, struct result *
 /* False after result_skip(). */
 static bool has_several(const struct kit *kit, struct result *result)
 {
-    if (json_array_size(kit->nvml_gpus) < USERS)
-        result_skip(result, "there is one GPU");
-    return json_array_size(kit->nvml_gpus) >= USERS;
+    bool has_one = json_array_size(kit->nvml_gpus) < USERS;
+    if (has_one || probe_has_instances(kit))
+        result_skip(result, has_one ? "there is one GPU" : PROBE_ONE_INSTANCE);
+    return !has_one && !probe_has_instances(kit);
 }
 
 static void check_pairs(struct kit *kit, struct result *result)
@@ -220,6 +221,10 @@ static void check_lost(struct kit *kit, struct result *result)
 {
     if (is_busy(result))
         return;
+    if (probe_has_instances(kit)) {
+        result_skip(result, "a GPU has MIG instances, which are lost with it");
+        return;
+    }
     size_t all = probe_count_free(kit);
     struct helper_stop stop;
     struct error err = { 0 };

@@ -22,8 +22,8 @@
 #define SIGNAL_STATUS 128
 #define STOP_MS       5000
 
-/* In the child. */
-static _Noreturn void execute(const char *const *argv, int out, int err)
+/* In the child. `failed` tells the parent why there is no program; -1: it does not ask. */
+static _Noreturn void execute(const char *const *argv, int out, int err, int failed)
 {
     union {
         const char *const *given;
@@ -37,6 +37,9 @@ static _Noreturn void execute(const char *const *argv, int out, int err)
     (void)dup2(out, STDOUT_FILENO);
     (void)dup2(err, STDERR_FILENO);
     (void)execvp(argv[0], arguments.kept);
+    int error = errno;
+    ssize_t n = failed >= 0 ? write(failed, &error, sizeof(error)) : 0;
+    (void)n;
     _exit(EXEC_FAILED);
 }
 
@@ -82,7 +85,7 @@ int child_run(const char *const *argv, int64_t timeout_ms, struct child_output *
 
 int child_run_as(int64_t uid, const char *const *argv, int64_t timeout_ms, struct child_output *ret)
 {
-    int out[2] = { -1, -1 }, err[2] = { -1, -1 };
+    int out[2] = { -1, -1 }, err[2] = { -1, -1 }, failed[2] = { -1, -1 }, error = 0;
     struct buffer texts[2] = { 0 };
     int64_t begin_us = clock_boot_us(), end_ms = clock_boot_ms() + timeout_ms;
     *ret = (struct child_output){ 0 };
@@ -92,13 +95,18 @@ int child_run_as(int64_t uid, const char *const *argv, int64_t timeout_ms, struc
     if (pipe2(err, O_CLOEXEC) < 0)
         return -errno;
     _cleanup_close_ int err_read = err[0], err_write = err[1];
+    if (pipe2(failed, O_CLOEXEC) < 0)
+        return -errno;
+    _cleanup_close_ int failed_read = failed[0], failed_write = failed[1];
     pid_t pid = fork();
     if (pid < 0)
         return -errno;
     if (pid == 0) {
         become(uid);
-        execute(argv, out_write, err_write);
+        execute(argv, out_write, err_write, failed_write);
     }
+    (void)close(take_fd(&failed_write));
+    ssize_t n = read(failed_read, &error, sizeof(error)); // until it has executed its program
     (void)close(take_fd(&out_write));
     (void)close(take_fd(&err_write));
     ret->is_late = read_all(out_read, err_read, end_ms, texts);
@@ -111,7 +119,7 @@ int child_run_as(int64_t uid, const char *const *argv, int64_t timeout_ms, struc
     ret->us = clock_boot_us() - begin_us;
     ret->out = buffer_take(&texts[0]);
     ret->err = buffer_take(&texts[1]);
-    return ret->status == EXEC_FAILED && ret->out[0] == '\0' && ret->err[0] == '\0' ? -ENOENT : 0;
+    return n == (ssize_t)sizeof(error) ? -error : 0;
 }
 
 void child_output_clear(struct child_output *output)
@@ -132,7 +140,7 @@ pid_t child_start(const char *const *argv, const char *log, int64_t uid)
     if (pid > 0)
         return pid;
     become(uid);
-    execute(argv, fd, fd);
+    execute(argv, fd, fd, -1);
 }
 
 int child_wait(pid_t pid, int64_t timeout_ms)

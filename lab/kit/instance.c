@@ -373,10 +373,12 @@ static int run(struct kit *kit, const char *const *arguments, bool is_json, int6
     _cleanup_free_ char *program = xasprintf("%s/mgpu", kit->programs);
     const char *argv[ARGUMENTS + 3] = { program };
     size_t n = 1;
+    _cleanup_free_ char *gpu = xasprintf("%lld",
+        (long long)json_integer_value(json_object_get(json_array_get(kit->nvml_gpus, kit->gpu), "index")));
     if (is_json)
         argv[n++] = "--json";
     for (size_t i = 0; arguments[i] != NULL && n < ARGUMENTS; i++)
-        argv[n++] = arguments[i];
+        argv[n++] = strcmp(arguments[i], KIT_GPU) == 0 ? gpu : arguments[i];
     int r = child_run_as(kit->instance->client_uid, argv, kit_left_ms(kit, timeout_ms), ret);
     if (r < 0)
         return error_set_errno(err, r, "cannot run %s", program);

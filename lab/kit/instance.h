@@ -34,8 +34,8 @@ pid_t instance_find(const struct kit *kit, bool (*is_wanted)(pid_t pid));
 /* True if it runs as root. */
 bool instance_is_root(const struct instance *instance);
 
-/* Runs `mgpu ARGUMENTS --json`; `arguments` ends in NULL. Returns its exit status, or a negative errno with
- * what it printed on standard error. *ret_answer may be NULL. */
+/* Runs `mgpu ARGUMENTS --json`; `arguments` ends in NULL, and has KIT_GPU for the number of the GPU. Returns
+ * its exit status, or a negative errno with what it printed on standard error. *ret_answer may be NULL. */
 int instance_ask(struct kit *kit, const char *const *arguments, int64_t timeout_ms, json_t **ret_answer,
     struct error *err);
 

@@ -21,6 +21,9 @@ struct result {
     json_t *facts;  // an object: what was seen, whatever the outcome
 };
 
+/* A word that stands for the number of that GPU in arguments of mgpu. */
+#define KIT_GPU "@gpu"
+
 struct instance;
 
 struct kit {
@@ -34,6 +37,7 @@ struct kit {
     char *no_park;             // why no job can be parked; NULL: it is not known, or they can
     char *nvml_library;        // where the loader found it; NULL: nowhere
     json_t *nvml_gpus;         // array: index, uuid, pci, minor, memory, as NVML has them
+    size_t gpu;                // the place there of the GPU that most checks use: the first that has jobs
 };
 
 enum need {
@@ -64,7 +68,7 @@ struct check {
 /* The checks of a subject in the order in which those of a rank run; the last row has no name. */
 extern const struct check kit_machine_checks[], kit_nvml_checks[], kit_cuda_checks[], kit_agent_checks[],
     kit_job_checks[], kit_feature_checks[], kit_limit_checks[], kit_several_checks[], kit_park_checks[],
-    kit_park_way_checks[], kit_framework_checks[];
+    kit_park_way_checks[], kit_framework_checks[], kit_mig_checks[];
 
 void result_pass(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void result_fail(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));

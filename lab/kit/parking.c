@@ -17,7 +17,7 @@
 #define NUMBER  32
 #define LINE    300U
 
-const char *const parking_gpu0[] = { "-G", "0", NULL };
+const char *const parking_gpu[] = { "-G", KIT_GPU, NULL };
 
 static const char *write_number(int64_t job, char number[NUMBER])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs that hold memory of GPU 0, and are parked and brought back. */
+/* Jobs that hold memory of the GPU of the checks, and are parked and brought back. */
 #pragma once
 
 #include "lab/kit/kit.h"
@@ -8,8 +8,8 @@
 #define PARKING_READY  "\"ready\"" // in the output of a program that holds its memory
 #define PARKING_END_MS 30000
 
-/* Options of submit for GPU 0, ending in NULL. */
-extern const char *const parking_gpu0[];
+/* Options of submit for that GPU, ending in NULL. */
+extern const char *const parking_gpu[];
 
 /* Submits mgpu-gpu-test with these arguments and waits until `programs` of its processes hold their memory;
  * the job's number, or -1 after result_fail(). */

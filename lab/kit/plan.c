@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/memory.h"
 
 #define SPARE_PERCENT 150 // of its usual time a check must have: another GPU may be slower
@@ -16,7 +15,7 @@
 
 static const struct check *const lists[] = { kit_machine_checks, kit_nvml_checks, kit_cuda_checks,
     kit_agent_checks, kit_job_checks, kit_feature_checks, kit_limit_checks, kit_several_checks,
-    kit_park_checks, kit_park_way_checks, kit_framework_checks };
+    kit_park_checks, kit_park_way_checks, kit_framework_checks, kit_mig_checks };
 
 /* Whether `name` is one of the names in `list`, between commas. */
 static bool is_listed(const char *list, const char *name)
@@ -46,31 +45,23 @@ void plan_each(const char *only, void (*visit)(const struct check *check, void *
 
 /* --- names --- */
 
-/* Adds the names of all checks to `names`; true if `wanted` is one of them. */
-static bool find_check(const char *wanted, struct buffer *names)
+static bool is_check(const char *name)
 {
-    bool is_found = false;
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-        for (const struct check *check = lists[i]; check->name != NULL; check++) {
-            is_found |= strcmp(check->name, wanted) == 0;
-            buffer_printf(names, " %s", check->name);
-        }
-    return is_found;
+        for (const struct check *check = lists[i]; check->name != NULL; check++)
+            if (strcmp(check->name, name) == 0)
+                return true;
+    return false;
 }
 
 int plan_check_names(const char *only, struct error *err)
 {
     _cleanup_free_ char *copy = only != NULL ? xstrdup(only) : NULL;
     char *rest = copy;
-    int r = 0;
-    for (char *name = strsep(&rest, ","); name != NULL && r == 0; name = strsep(&rest, ",")) {
-        struct buffer names = { 0 };
-        if (!find_check(name, &names))
-            r = error_set(
-                err, -EINVAL, "--only: there is no check '%.40s'; there are:%s", name, buffer_text(&names));
-        buffer_clear(&names);
-    }
-    return r;
+    for (char *name = strsep(&rest, ","); name != NULL; name = strsep(&rest, ","))
+        if (!is_check(name))
+            return error_set(err, -EINVAL, "--only: there is no check '%.40s'; --list shows all", name);
+    return 0;
 }
 
 /* --- times --- */
@@ -89,13 +80,18 @@ struct listing {
 static void print_check(const struct check *check, void *arg)
 {
     struct listing *listing = arg;
-    listing->ms += check->usual_ms;
-    (void)fprintf(listing->out, "%-14s %5.1f s  %5.0f s  %s\n", check->name, (double)check->usual_ms / 1000,
-        (double)listing->ms / 1000, check->title);
+    bool is_asked = check->rank == RANK_ASKED;
+    listing->ms += is_asked ? 0 : check->usual_ms;
+    (void)fprintf(listing->out, "%-14s %5.1f s  %5.0f s  %s%s\n", check->name, (double)check->usual_ms / 1000,
+        (double)listing->ms / 1000, check->title, is_asked ? " (only if --only names it)" : "");
 }
 
 void plan_print(const char *only, FILE *out)
 {
     struct listing listing = { .out = out };
     plan_each(only, print_check, &listing);
+    for (size_t i = 0; only == NULL && i < sizeof(lists) / sizeof(lists[0]); i++)
+        for (const struct check *check = lists[i]; check->name != NULL; check++)
+            if (check->rank == RANK_ASKED)
+                print_check(check, &listing);
 }

@@ -106,12 +106,27 @@ json_t *probe_wait(struct kit *kit, int64_t job, int64_t timeout_ms, struct resu
 
 void probe_size(const struct kit *kit, unsigned int percent, long long most_mib, char text[PROBE_SIZE])
 {
-    const json_t *gpu = json_array_get(kit->nvml_gpus, 0);
+    const json_t *gpu = json_array_get(kit->nvml_gpus, kit->gpu);
     long long bytes = json_integer_value(json_object_get(gpu, "memory_bytes")) -
                       json_integer_value(json_object_get(gpu, "memory_used_bytes"));
     long long mib = bytes / MIB * percent / 100;
     mib = mib < 1 ? 1 : mib < most_mib ? mib : most_mib;
     (void)snprintf(text, PROBE_SIZE, "%lldM", mib);
+}
+
+bool probe_is_same(const char *uuid, const char *of_cuda)
+{
+    const char *left = strchr(uuid, '-'), *right = strchr(of_cuda, '-');
+    return left != NULL && right != NULL && strcmp(left, right) == 0;
+}
+
+bool probe_has_instances(const struct kit *kit)
+{
+    const json_t *gpu;
+    size_t i, count = 0;
+    json_array_foreach(kit->nvml_gpus, i, gpu) count +=
+        strncmp(record_word(gpu, "uuid"), PROBE_INSTANCE, strlen(PROBE_INSTANCE)) == 0;
+    return count > 0;
 }
 
 void probe_hide(json_t *gpu)
@@ -194,7 +209,7 @@ int64_t probe_await_free(struct kit *kit, struct result *result)
     while (clock_boot_ms() < end) {
         json_t *answer = NULL;
         (void)instance_ask(kit, gpus, ASK_MS, &answer, &err);
-        const json_t *gpu = json_array_get(json_object_get(answer, "gpus"), 0);
+        const json_t *gpu = json_array_get(json_object_get(answer, "gpus"), kit->gpu);
         bool is_free = strcmp(record_word(gpu, "state"), "free") == 0;
         result_fact(result, "gpu_after",
             json_pack("{s:O?, s:O?, s:O?, s:O?, s:O?}", "state", json_object_get(gpu, "state"), "reason",

@@ -34,12 +34,22 @@ size_t probe_count_free(struct kit *kit);
 /* Waits until so many are; how long that took in milliseconds, or -1: they never were. */
 int64_t probe_await_count(struct kit *kit, size_t count, int64_t timeout_ms);
 
-/* Waits until mgpu calls GPU 0 free; how long that took in milliseconds, or -1 with its state as a fact. */
+/* Waits until mgpu calls the GPU of the checks free; how long that took in milliseconds, or -1 with its state
+ * as a fact. */
 int64_t probe_await_free(struct kit *kit, struct result *result);
 
-/* A part of GPU 0's free memory in percent, as an option: "512M". At most `most_mib`. */
+/* A part of that GPU's free memory in percent, as an option: "512M". At most `most_mib`. */
 #define PROBE_SIZE 32
 void probe_size(const struct kit *kit, unsigned int percent, long long most_mib, char text[PROBE_SIZE]);
+
+/* Whether a GPU is the one that CUDA shows with `of_cuda`, which does not say whether it is a MIG instance.
+ */
+bool probe_is_same(const char *uuid, const char *of_cuda);
+
+/* Whether a GPU has MIG instances, of which CUDA shows a program one. */
+#define PROBE_INSTANCE     "MIG-" // begins their UUIDs
+#define PROBE_ONE_INSTANCE "a GPU has MIG instances, and CUDA shows a program one of them"
+bool probe_has_instances(const struct kit *kit);
 
 /* Removes from a GPU as mgpu shows it what a report should not have: the node's name, and whose processes are
  * there. */

@@ -8,12 +8,10 @@
  * `gpu` there is no GPU.
  *
  *   gpu BUS MEMORY_MIB UUID16 NAME...   one GPU, in CUDA's order; BUS is hexadecimal, UUID16 32 digits
- *   version N           of CUDA, such as 13000 (12040 where the line is missing)
- *   init CODE           cuInit returns CODE
- *   init_ms MS          cuInit takes MS
- *   hang FUNCTION       that function never returns
- *   fail FUNCTION CODE  that function returns CODE
- *   corrupt N           word N of each pattern reads back as another
+ *   instance BUS MEMORY_MIB UUID16 NAME...   a MIG instance, likewise; a program sees one of them, and no
+ * other GPU version N           of CUDA, such as 13000 (12040 where the line is missing) init CODE cuInit
+ * returns CODE init_ms MS          cuInit takes MS hang FUNCTION       that function never returns fail
+ * FUNCTION CODE  that function returns CODE corrupt N           word N of each pattern reads back as another
  *   speed MB_PER_S      what copies and kernels move (100000 where the line is missing)
  *   work_ms MS          each copy and kernel really takes at least so long
  *   used I MIB          memory of GPU I that others have
@@ -71,6 +69,7 @@ struct uuid {
 
 struct gpu {
     unsigned int bus, memory_mib, used_mib, line;
+    int is_instance;
     struct uuid uuid;
     char name[64];
 };
@@ -112,8 +111,9 @@ static void read_gpu(struct machine *machine, const char *line)
     struct gpu gpu = { 0 };
     char hex[33] = "";
     unsigned int i, mib;
-    if (sscanf(line, "gpu %x %u %32s %63[^\n]", &gpu.bus, &gpu.memory_mib, hex, gpu.name) == 4 &&
-        machine->count < GPUS_MAX) {
+    gpu.is_instance = strncmp(line, "instance ", strlen("instance ")) == 0;
+    if (sscanf(line, "%*[a-z] %x %u %32s %63[^\n]", &gpu.bus, &gpu.memory_mib, hex, gpu.name) == 4 &&
+        (gpu.is_instance || strncmp(line, "gpu ", strlen("gpu ")) == 0) && machine->count < GPUS_MAX) {
         for (int b = 0; b < 16; b++) {
             unsigned int byte = 0;
             (void)sscanf(&hex[2 * b], "%2x", &byte);
@@ -172,9 +172,10 @@ static FILE *open_state(void)
     return open_beside(NULL, "re");
 }
 
-static void write_uuid(const struct uuid *uuid, char *text, size_t size)
+static void write_uuid(const struct gpu *gpu, char *text, size_t size)
 {
-    (void)snprintf(text, size, "GPU-");
+    const struct uuid *uuid = &gpu->uuid;
+    (void)snprintf(text, size, gpu->is_instance ? "MIG-" : "GPU-");
     for (size_t b = 0, at = 4; b < 16; b++)
         at += (size_t)snprintf(
             &text[at], size - at, "%s%02x", b == 4 || b == 6 || b == 8 || b == 10 ? "-" : "", uuid->bytes[b]);
@@ -189,7 +190,7 @@ static int find_visible(const struct machine *machine, const char *word)
         return number >= 0 && number < (long)machine->count ? (int)number : -1;
     for (unsigned int i = 0; i < machine->count; i++) {
         char text[64];
-        write_uuid(&machine->gpus[i].uuid, text, sizeof(text));
+        write_uuid(&machine->gpus[i], text, sizeof(text));
         if (strcmp(word, text) == 0)
             return (int)i;
     }
@@ -200,6 +201,16 @@ static int by_bus(const void *left, const void *right)
 {
     const struct gpu *a = left, *b = right;
     return (a->bus > b->bus) - (a->bus < b->bus);
+}
+
+/* As with the driver, the first MIG instance is the only GPU of a program, unless a whole one comes first. */
+static void keep_instance(struct machine *machine)
+{
+    unsigned int kept = 0;
+    for (unsigned int i = 0; i < machine->count; i++)
+        if (i == 0 || (!machine->gpus[0].is_instance && !machine->gpus[i].is_instance))
+            machine->gpus[kept++] = machine->gpus[i];
+    machine->count = kept;
 }
 
 static void hide(struct machine *machine)
@@ -231,6 +242,7 @@ static struct machine look(void)
         read_line(&machine, line);
     (void)fclose(file);
     hide(&machine);
+    keep_instance(&machine);
     if (machine.is_sorted)
         qsort(machine.gpus, machine.count, sizeof(machine.gpus[0]), by_bus);
     return machine;
@@ -512,7 +524,7 @@ static void tell_use(const struct machine *machine)
     FILE *file = open_beside(name, "we");
     if (file == NULL)
         return;
-    write_uuid(&machine->gpus[current].uuid, uuid, sizeof(uuid));
+    write_uuid(&machine->gpus[current], uuid, sizeof(uuid));
     (void)fprintf(file, "%s %zu\n", uuid, (allocated >> 20) + CONTEXT_MIB);
     (void)fclose(file);
 }
