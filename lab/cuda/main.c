@@ -34,6 +34,7 @@ static const struct {
     { "idle", "wait for some seconds without a GPU", probe_idle, true },
     { "limits", "processors, and limits of the control group", probe_limits, true },
     { "nodes", "which device nodes of GPUs can be opened", probe_nodes, true },
+    { "nvml", "the GPUs that NVML can open", probe_nvml, true },
     { "open", "whether /dev/nvidiactl can be opened", probe_open, true },
 };
 
@@ -64,6 +65,8 @@ static const struct option_row rows[] = {
         OPTION_VALUE(integer, struct command_line, options.processes), OPTION_RANGE(1, 64), .preset = "1" },
     { 0, "nccl-library", "FILE", "of reduce: NCCL",
         OPTION_VALUE(library, struct command_line, options.nccl_library), .preset = "auto" },
+    { 0, "nvml-library", "FILE", "of nvml: NVML",
+        OPTION_VALUE(library, struct command_line, options.nvml_library), .preset = "auto" },
     { 0, "cuda-library", "FILE", "the driver's library",
         OPTION_VALUE(library, struct command_line, options.library), .preset = "auto" },
     { 'h', "help", NULL, "show this help", OPTION_VALUE(flag, struct command_line, is_help) },
@@ -137,5 +140,6 @@ int main(int argc, char **argv)
     }
     free(line.options.library);
     free(line.options.nccl_library);
+    free(line.options.nvml_library);
     return status;
 }

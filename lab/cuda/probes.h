@@ -25,6 +25,7 @@ struct probe_options {
     double seconds;
     int64_t processes;       // of hold, side by side
     char *nccl_library;      // NULL: where the loader finds it
+    char *nvml_library;      // NULL: where the loader finds it
     bool is_until_continued; // ends before, once the process was stopped and continued, as by parking
 };
 
@@ -43,6 +44,7 @@ probe_fn probe_ram;     // takes host memory, and touches it; needs no driver
 probe_fn probe_idle;    // waits for some seconds; needs no driver
 probe_fn probe_limits;  // processors, and limits of the control group; needs no driver
 probe_fn probe_nodes;   // which device nodes can be opened; needs no driver, and `api` is NULL
+probe_fn probe_nvml;    // the GPUs that NVML can open here; needs no CUDA
 probe_fn probe_open;    // whether the node of the driver itself can be opened; needs no driver
 
 /* Prints the reason; returns PROBE_WRONG. */

@@ -68,6 +68,13 @@ class Containers:
         self.podman('import', f'{self.place}/image.tar', IMAGE)
 
 
+def give_ids(user):
+    """The range of ids that a container of the user's needs."""
+    with open('/etc/subuid', encoding='ascii') as ranges:
+        if f'{user.name}:' not in ranges.read():
+            subprocess.run(['usermod', '--add-subuids', '100000-165535', '--add-subgids', '100000-165535', user.name], check=True)
+
+
 @pytest.fixture(scope='module')
 def message_queues():
     """What an init system mounts there, and podman wants to share with the container."""
@@ -83,9 +90,7 @@ def message_queues():
 def containers(ana, message_queues):
     place = tempfile.mkdtemp(prefix='mgpu-c-', dir='/tmp')
     os.chmod(place, 0o755)
-    with open('/etc/subuid', encoding='ascii') as ranges:
-        if f'{ana.name}:' not in ranges.read():
-            subprocess.run(['usermod', '--add-subuids', '100000-165535', '--add-subgids', '100000-165535', ana.name], check=True)
+    give_ids(ana)
     made = Containers(place, ana)
     try:
         made.make_image()
