@@ -1,149 +1,172 @@
 /* SPDX-License-Identifier: MIT */
-/* One function per type of event writes its fields; the rest is common to all. */
+/* One row per member, with the types of events that have it. */
 #include "wire/json_event.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "job/cluster_change.h"
 #include "job/idle.h"
 #include "job/launch.h"
 #include "job/step.h"
 #include "wire/json_job.h"
+#include "wire/json_record.h"
 #include "wire/json_text.h"
 
-static void add_user(json_t *object, const struct job_event *event, struct usernames *names)
+/* What a row can depend on besides the type: bits beyond those of the types. */
+#define BY_USER       (UINT64_C(1) << EVENT_TYPES)       // parked or preempted on request
+#define ATTEMPT_ENDED (UINT64_C(1) << (EVENT_TYPES + 1)) // requeued after an attempt
+_Static_assert(EVENT_TYPES + 2 <= 64, "each type has a bit");
+
+struct row {
+    uint64_t types; // of the events that have it: bits
+    struct record_field field;
+    json_t *(*make)(const struct job_event *event, struct usernames *names); // NULL: the field
+    bool is_optional;                                                        // omitted if it is null
+};
+
+static json_t *make_user(const struct job_event *event, struct usernames *names)
 {
-    (void)json_object_set_new(object, "user", json_text_string(usernames_name(names, event->uid)));
+    return json_text_string(usernames_name(names, event->uid));
 }
 
-static void add_allocation(json_t *object, const struct job_event *event, struct usernames *names)
+static json_t *make_granted(const struct job_event *event, struct usernames *names)
 {
-    (void)json_object_set_new(object, "node", json_text_string(event->node));
-    (void)json_object_set_new(object, "granted", json_job_grants(&event->gpus));
-    if (event->is_early != 0)
-        (void)json_object_set_new(object, "early", json_true());
+    return json_job_grants(&event->gpus);
 }
 
-static void add_start(json_t *object, const struct job_event *event, struct usernames *names)
+static json_t *make_early(const struct job_event *event, struct usernames *names)
 {
-    if (event->text != NULL)
-        (void)json_object_set_new(object, "message", json_text_string(event->text));
+    return event->is_early != 0 ? json_true() : json_null();
 }
 
-static void add_reason(json_t *object, const struct job_event *event, struct usernames *names)
+static json_t *make_end(const struct job_event *event, struct usernames *names)
 {
-    (void)json_object_set_new(object, "message", json_text_string(event->text));
+    return json_string(job_end_name((enum job_end)event->end));
 }
 
-/* Who was signalled in the attempt: most jobs end by themselves. */
-static void add_signals(json_t *object, const struct job_event *event)
-{
-    if (event->signals != NULL)
-        (void)json_object_set_new(object, "signals", json_text_string(event->signals));
-}
-
-static void add_end(json_t *object, const struct job_event *event, struct usernames *names)
-{
-    (void)json_object_set_new(object, "ended_by", json_string(job_end_name((enum job_end)event->end)));
-    (void)json_object_set_new(object, "exit_code", json_integer(event->exit_code));
-    (void)json_object_set_new(
-        object, "signal", event->signal != 0 ? json_integer(event->signal) : json_null());
-    (void)json_object_set_new(object, "run_seconds", json_text_seconds(event->run_ms));
-    (void)json_object_set_new(object, "message", json_text_string(event->text));
-    add_signals(object, event);
-}
-
-static void add_stop(json_t *object, const struct job_event *event, struct usernames *names)
+static json_t *make_stop_reason(const struct job_event *event, struct usernames *names)
 {
     enum job_end reason = event->reason != END_NONE ? (enum job_end)event->reason : END_CANCELLED;
-    add_user(object, event, names);
-    (void)json_object_set_new(object, "reason", json_string(job_end_name(reason)));
+    return json_string(job_end_name(reason));
 }
 
-static void add_hold(json_t *object, const struct job_event *event, struct usernames *names)
+static json_t *make_hold(const struct job_event *event, struct usernames *names)
 {
-    add_user(object, event, names);
-    (void)json_object_set_new(object, "hold", json_text_string(json_job_hold(event->hold)));
+    return json_text_string(json_job_hold(event->hold));
 }
 
-static void add_element(json_t *object, const struct job_event *event, struct usernames *names)
+static json_t *make_idle(const struct job_event *event, struct usernames *names)
 {
-    (void)json_object_set_new(object, "element", json_integer((json_int_t)event->element));
-    (void)json_object_set_new(object, "array_index", json_integer(event->array_index));
+    return json_text_string(idle_level_name(event->idle_level));
 }
 
-static void add_member(json_t *object, const struct job_event *event, struct usernames *names)
+static json_t *make_requeue_cause(const struct job_event *event, struct usernames *names)
 {
-    add_element(object, event, names);
-    (void)json_object_set_new(object, "ended_by", json_string(job_end_name((enum job_end)event->end)));
-    (void)json_object_set_new(object, "exit_code", json_integer(event->exit_code));
+    return json_string(requeue_cause_name((enum requeue_cause)event->cause));
 }
 
-static void add_idle(json_t *object, const struct job_event *event, struct usernames *names)
+static json_t *make_park_cause(const struct job_event *event, struct usernames *names)
 {
-    (void)json_object_set_new(object, "idle", json_text_string(idle_level_name(event->idle_level)));
-    (void)json_object_set_new(object, "idle_s", json_text_seconds(event->idle_ms));
-    (void)json_object_set_new(object, "message", json_text_string(event->text));
+    return json_string(park_cause_name(event->park_cause));
 }
 
-/* What the attempt used, as far as it was measured: one whose node was lost has no figures. */
-static void add_used(json_t *object, const struct job_event *event)
+static json_t *make_scope(const struct job_event *event, struct usernames *names)
 {
-    bool is_measured = event->end != END_NODE_LOST && event->end != END_REBOOT && event->end != END_UNKNOWN &&
-                       event->end != END_START_FAILED;
-    (void)json_object_set_new(
-        object, "cpu_seconds", is_measured ? json_text_seconds((int64_t)event->cpu_ms) : json_null());
-    (void)json_object_set_new(object, "max_rss_bytes",
-        is_measured && event->max_rss > 0 ? json_integer((json_int_t)event->max_rss) : json_null());
+    return json_string(signal_scope_name(event->scope));
 }
 
-static void add_requeue(json_t *object, const struct job_event *event, struct usernames *names)
+/* What an attempt used is known as far as it was measured: one whose node was lost has no figures. */
+static bool is_measured(const struct job_event *event)
 {
-    add_reason(object, event, names);
-    (void)json_object_set_new(
-        object, "cause", json_string(requeue_cause_name((enum requeue_cause)event->cause)));
-    (void)json_object_set_new(object, "not_before", json_text_time(event->retry_ms));
-    if (event->cause == REQUEUE_ASKED && event->type == EVENT_PREEMPTED)
-        add_user(object, event, names);
-    if (event->type == EVENT_REQUEUED && event->end != END_NONE) {
-        (void)json_object_set_new(object, "ended_by", json_string(job_end_name((enum job_end)event->end)));
-        (void)json_object_set_new(object, "exit_code", json_integer(event->exit_code));
-        (void)json_object_set_new(object, "run_seconds", json_text_seconds(event->run_ms));
-        add_used(object, event);
-        (void)json_object_set_new(object, "log", json_text_string(event->log_path));
-        add_signals(object, event);
+    return event->end != END_NODE_LOST && event->end != END_REBOOT && event->end != END_UNKNOWN &&
+           event->end != END_START_FAILED;
+}
+
+static json_t *make_cpu_seconds(const struct job_event *event, struct usernames *names)
+{
+    return is_measured(event) ? json_text_seconds((int64_t)event->cpu_ms) : json_null();
+}
+
+static json_t *make_max_rss(const struct job_event *event, struct usernames *names)
+{
+    bool is_known = is_measured(event) && event->max_rss > 0;
+    return is_known ? json_integer((json_int_t)event->max_rss) : json_null();
+}
+
+/* --- the table --- */
+
+#define OF(type)    (UINT64_C(1) << EVENT_##type)
+#define ALLOCATIONS (OF(ALLOCATED) | OF(RESTORING))
+#define REQUEUES    (OF(PREEMPTED) | OF(REQUEUED))
+#define ELEMENTS    (OF(SPLIT) | OF(MEMBER))
+#define REQUESTS                                                                                             \
+    (OF(SUBMITTED) | OF(STOP) | OF(EDITED) | OF(HELD) | OF(RELEASED) | OF(SUSPENDED) | OF(CONTINUED) |       \
+        OF(SIGNALLED) | OF(UNPARK))
+#define REMARKS (OF(RETURNED) | REQUEUES | OF(IDLE) | OF(PARKED) | OF(UNPARKED) | OF(RECONCILED))
+
+#define MEMBER_OF(key_, member_, ...)                                                                        \
+    .field = { .name = (key_), .offset = offsetof(struct job_event, member_), .kind = RECORD_##__VA_ARGS__ }
+#define NUMBER(key_, kind_, member_)  MEMBER_OF(key_, member_, kind_, .has_zero = true)
+#define OR_NULL(key_, kind_, member_) MEMBER_OF(key_, member_, kind_)
+#define OTHER(key_, maker_)           .field.name = (key_), .make = make_##maker_
+
+/* In the order in which they are written. */
+static const struct row rows[] = {
+    { REQUESTS, OTHER("user", user) },
+    { OF(STOP), OTHER("reason", stop_reason) },
+    { OF(HELD) | OF(RELEASED), OTHER("hold", hold) },
+    { OF(SIGNALLED), NUMBER("signal", U32, sent) },
+    { OF(SIGNALLED), OTHER("to", scope) },
+    { ALLOCATIONS, OR_NULL("node", STRING, node) },
+    { ALLOCATIONS, OTHER("granted", granted) },
+    { ALLOCATIONS, OTHER("early", early), .is_optional = true },
+    { OF(STARTED), OR_NULL("message", STRING, text), .is_optional = true },
+    { OF(IDLE), OTHER("idle", idle) },
+    { OF(IDLE), NUMBER("idle_s", DURATION, idle_ms) },
+    { REMARKS, OR_NULL("message", STRING, text) },
+    { OF(PARKED), OR_NULL("gpu_bytes", U64, park_bytes) },
+    { REQUEUES, OTHER("cause", requeue_cause) },
+    { REQUEUES | OF(RETURNED), OR_NULL("not_before", TIME, retry_ms) },
+    { OF(PARK), OTHER("cause", park_cause) },
+    { OF(PARK), OR_NULL("return_at", TIME, park_return_ms) },
+    { OF(PARK), OR_NULL("guest", U64, park_guest) },
+    { BY_USER, OTHER("user", user) },
+    { ELEMENTS, NUMBER("element", U64, element) },
+    { ELEMENTS, NUMBER("array_index", U32, array_index) },
+    { OF(ENDED) | OF(MEMBER) | ATTEMPT_ENDED, OTHER("ended_by", end) },
+    { OF(ENDED) | OF(MEMBER) | ATTEMPT_ENDED, NUMBER("exit_code", I32, exit_code) },
+    { OF(ENDED), OR_NULL("signal", U32, signal) },
+    { OF(ENDED) | ATTEMPT_ENDED, NUMBER("run_seconds", DURATION, run_ms) },
+    { ATTEMPT_ENDED, OTHER("cpu_seconds", cpu_seconds) },
+    { ATTEMPT_ENDED, OTHER("max_rss_bytes", max_rss) },
+    { ATTEMPT_ENDED, OR_NULL("log", STRING, log_path) },
+    { OF(ENDED), OR_NULL("message", STRING, text) },
+    { OF(ENDED) | ATTEMPT_ENDED, OR_NULL("signals", STRING, signals), .is_optional = true },
+};
+
+static uint64_t bits_of(const struct job_event *event)
+{
+    bool is_asked = (event->type == EVENT_PREEMPTED && event->cause == REQUEUE_ASKED) ||
+                    (event->type == EVENT_PARK && event->park_cause == PARK_ASKED);
+    bool has_ended = event->type == EVENT_REQUEUED && event->end != END_NONE;
+    return UINT64_C(1) << event->type | (is_asked ? BY_USER : 0) | (has_ended ? ATTEMPT_ENDED : 0);
+}
+
+static void add_rows(json_t *object, const struct job_event *event, struct usernames *names)
+{
+    uint64_t bits = bits_of(event);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if ((rows[i].types & bits) == 0)
+            continue;
+        json_t *value =
+            rows[i].make != NULL ? rows[i].make(event, names) : json_record_answer(&rows[i].field, event);
+        if (!rows[i].is_optional || !json_is_null(value))
+            (void)json_object_set_new(object, rows[i].field.name, value);
     }
 }
 
-static void add_return(json_t *object, const struct job_event *event, struct usernames *names)
-{
-    add_reason(object, event, names);
-    (void)json_object_set_new(object, "not_before", json_text_time(event->retry_ms));
-}
-
-static void add_park(json_t *object, const struct job_event *event, struct usernames *names)
-{
-    (void)json_object_set_new(object, "cause", json_string(park_cause_name(event->park_cause)));
-    (void)json_object_set_new(object, "return_at", json_text_time(event->park_return_ms));
-    (void)json_object_set_new(
-        object, "guest", event->park_guest != 0 ? json_integer((json_int_t)event->park_guest) : json_null());
-    if (event->park_cause == PARK_ASKED)
-        add_user(object, event, names);
-}
-
-static void add_parked(json_t *object, const struct job_event *event, struct usernames *names)
-{
-    add_reason(object, event, names);
-    (void)json_object_set_new(object, "gpu_bytes",
-        event->park_bytes > 0 ? json_integer((json_int_t)event->park_bytes) : json_null());
-}
-
-static void add_signal(json_t *object, const struct job_event *event, struct usernames *names)
-{
-    add_user(object, event, names);
-    (void)json_object_set_new(object, "signal", json_integer(event->sent));
-    (void)json_object_set_new(object, "to", json_string(signal_scope_name(event->scope)));
-}
+/* --- members of a step and of a change --- */
 
 static void add_step(json_t *object, const struct job_event *event, struct usernames *names)
 {
@@ -194,26 +217,18 @@ static void add_change(json_t *object, const struct job_event *event, struct use
         (void)json_object_set_new(object, "since", json_text_time(change->from_ms));
 }
 
+/* --- the state after an event --- */
+
 /* Only of a job that waits or runs. */
 static const char *after_edit(const struct job_event *event, const struct job *job)
 {
     return job_state_name(event->attempt > 0 ? JOB_RUNNING : JOB_QUEUED);
 }
 
-static const char *now_queued(const struct job_event *event, const struct job *job)
-{
-    return job_state_name(JOB_QUEUED);
-}
-
 /* A job that goes back to the queue is held and released with the number of its attempt. */
 static const char *after_hold(const struct job_event *event, const struct job *job)
 {
     return job_state_name(event->attempt != 0 ? JOB_STOPPING : JOB_QUEUED);
-}
-
-static const char *after_allocation(const struct job_event *event, const struct job *job)
-{
-    return job_state_name(JOB_STARTING);
 }
 
 static const char *after_start(const struct job_event *event, const struct job *job)
@@ -246,24 +261,9 @@ static const char *after_member(const struct job_event *event, const struct job 
     return is_last ? json_job_state(job) : job_state_name(JOB_QUEUED);
 }
 
-static const char *after_preemption(const struct job_event *event, const struct job *job)
-{
-    return job_state_name(JOB_STOPPING);
-}
-
-static const char *still_running(const struct job_event *event, const struct job *job)
-{
-    return job_state_name(JOB_RUNNING);
-}
-
 static const char *state_now(const struct job_event *event, const struct job *job)
 {
     return job != NULL ? json_job_state(job) : NULL;
-}
-
-static const char *no_state(const struct job_event *event, const struct job *job)
-{
-    return NULL;
 }
 
 static const char *after_return(const struct job_event *event, const struct job *job)
@@ -279,36 +279,45 @@ static const char *after_end(const struct job_event *event, const struct job *jo
 }
 
 static const struct {
-    const char *(*state)(const struct job_event *event, const struct job *job);
-    void (*add)(json_t *object, const struct job_event *event, struct usernames *names);
+    enum job_state state;                                                       // always this one
+    const char *(*after)(const struct job_event *event, const struct job *job); // or the one it returns
+    void (*add)(json_t *object, const struct job_event *event, struct usernames *names); // besides the rows
 } types[EVENT_TYPES] = {
-    [EVENT_SUBMITTED] = { now_queued, add_user },
-    [EVENT_ALLOCATED] = { after_allocation, add_allocation },
-    [EVENT_STARTED] = { after_start, add_start },
-    [EVENT_STOP] = { after_stop, add_stop },
-    [EVENT_RETURNED] = { after_return, add_return },
-    [EVENT_ENDED] = { after_end, add_end },
-    [EVENT_EDITED] = { after_edit, add_user },
-    [EVENT_HELD] = { after_hold, add_hold },
-    [EVENT_RELEASED] = { after_hold, add_hold },
-    [EVENT_PREEMPTED] = { after_preemption, add_requeue },
-    [EVENT_REQUEUED] = { now_queued, add_requeue },
-    [EVENT_SPLIT] = { now_queued, add_element },
-    [EVENT_MEMBER] = { after_member, add_member },
-    [EVENT_CLUSTER] = { no_state, add_change },
-    [EVENT_IDLE] = { still_running, add_idle },
-    [EVENT_SUSPENDED] = { still_running, add_user },
-    [EVENT_CONTINUED] = { still_running, add_user },
-    [EVENT_SIGNALLED] = { still_running, add_signal },
-    [EVENT_STEP_STARTED] = { state_now, add_step },
-    [EVENT_STEP_ENDED] = { state_now, add_step_end },
-    [EVENT_PARK] = { still_running, add_park },
-    [EVENT_PARKED] = { still_running, add_parked },
-    [EVENT_UNPARK] = { still_running, add_user },
-    [EVENT_RESTORING] = { still_running, add_allocation },
-    [EVENT_UNPARKED] = { still_running, add_reason },
-    [EVENT_RECONCILED] = { still_running, add_reason },
+    [EVENT_SUBMITTED] = { JOB_QUEUED },
+    [EVENT_ALLOCATED] = { JOB_STARTING },
+    [EVENT_STARTED] = { .after = after_start },
+    [EVENT_STOP] = { .after = after_stop },
+    [EVENT_RETURNED] = { .after = after_return },
+    [EVENT_ENDED] = { .after = after_end },
+    [EVENT_EDITED] = { .after = after_edit },
+    [EVENT_HELD] = { .after = after_hold },
+    [EVENT_RELEASED] = { .after = after_hold },
+    [EVENT_PREEMPTED] = { JOB_STOPPING },
+    [EVENT_REQUEUED] = { JOB_QUEUED },
+    [EVENT_SPLIT] = { JOB_QUEUED },
+    [EVENT_MEMBER] = { .after = after_member },
+    [EVENT_CLUSTER] = { .add = add_change },
+    [EVENT_IDLE] = { JOB_RUNNING },
+    [EVENT_SUSPENDED] = { JOB_RUNNING },
+    [EVENT_CONTINUED] = { JOB_RUNNING },
+    [EVENT_SIGNALLED] = { JOB_RUNNING },
+    [EVENT_STEP_STARTED] = { .after = state_now, .add = add_step },
+    [EVENT_STEP_ENDED] = { .after = state_now, .add = add_step_end },
+    [EVENT_PARK] = { JOB_RUNNING },
+    [EVENT_PARKED] = { JOB_RUNNING },
+    [EVENT_UNPARK] = { JOB_RUNNING },
+    [EVENT_RESTORING] = { JOB_RUNNING },
+    [EVENT_UNPARKED] = { JOB_RUNNING },
+    [EVENT_RECONCILED] = { JOB_RUNNING },
 };
+
+static const char *state_after(const struct job_event *event, const struct job *job)
+{
+    if (types[event->type].after != NULL)
+        return types[event->type].after(event, job);
+    enum job_state state = types[event->type].state;
+    return state != JOB_NEW ? job_state_name(state) : NULL;
+}
 
 json_t *json_event_write(const struct job_event *event, const struct job *job, struct usernames *names)
 {
@@ -320,7 +329,8 @@ json_t *json_event_write(const struct job_event *event, const struct job *job, s
     (void)json_object_set_new(object, "at", json_text_time(event->wall_ms));
     if (event->type >= EVENT_TYPES)
         return object; // of a newer mgpu
-    (void)json_object_set_new(object, "state", json_text_string(types[event->type].state(event, job)));
+    (void)json_object_set_new(object, "state", json_text_string(state_after(event, job)));
+    add_rows(object, event, names);
     if (types[event->type].add != NULL)
         types[event->type].add(object, event, names);
     return object;

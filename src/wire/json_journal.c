@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* One function per type of event writes its fields; numbers and milliseconds as stored, not rounded. */
+/*
+ * One row for each member, in the order in which they are written: the types of events that have it, and its
+ * form. A number is written as it is stored, not rounded. Numbers that are missing are 0.
+ */
 #include "wire/json_journal.h"
 
 #include <errno.h>
@@ -12,37 +15,81 @@
 #include "wire/json_record.h"
 #include "wire/json_text.h"
 
-static void add_ask(json_t *object, const struct job_event *event)
+struct line {
+    struct job_event event;
+    uint64_t stem;
+};
+
+struct row {
+    uint64_t types; // of the events that have it: bits of OF()
+    struct record_field field;
+    json_t *(*write)(const struct job_event *event); // NULL: the field as it is. Its answer may be NULL
+    int (*read)(json_t *value, struct job_event *event, struct error *err); // NULL: into the field
+    bool is_optional;                                                       // omitted if it would be null
+};
+
+static json_t *write_type(const struct job_event *event)
 {
-    if (event->ask.count == 1) {
-        const struct job_ask *ask = event->ask.items;
-        json_t *record = json_record_write(&job_ask_record, ask);
-        (void)json_object_set_new(record, "begin_ms", json_integer(ask->begin_ms));
-        (void)json_object_set_new(record, "deadline_ms", json_integer(ask->deadline_ms));
-        (void)json_object_set_new(record, "time_limit_ms", json_integer(ask->time_limit_ms));
-        /* It decides nothing, and addresses of hooks are secrets. */
-        (void)json_object_del(record, "notify");
-        (void)json_object_del(record, "notify_on");
-        (void)json_object_del(record, "slurm");
-        (void)json_object_set_new(object, "ask", record);
+    return json_string(job_event_name((enum job_event_type)event->type));
+}
+
+static int read_type(json_t *value, struct job_event *event, struct error *err)
+{
+    const char *name = json_string_value(value);
+    event->type = job_event_from_name(name);
+    return event->type < EVENT_TYPES ? 0 : error_set(err, -EINVAL, "unknown event '%.60s'", name);
+}
+
+/* The group that the job counts for. */
+static json_t *write_group(const struct job_event *event)
+{
+    return json_integer(event->account != 0 ? event->account - 1 : event->gid);
+}
+
+/* In milliseconds, beside the seconds and dates that a request has in JSON. */
+static const struct record_field exact_fields[] = {
+    RECORD_FIELD(0, RECORD_I64, struct job_ask, begin_ms, 0),
+    RECORD_FIELD(0, RECORD_I64, struct job_ask, deadline_ms, 0),
+    RECORD_FIELD(0, RECORD_I64, struct job_ask, time_limit_ms, 0),
+};
+
+static const struct record_type exact_record = RECORD_TYPE(0, "ask", struct job_ask, exact_fields);
+
+static json_t *write_ask(const struct job_event *event)
+{
+    if (event->ask.count != 1)
+        return NULL;
+    json_t *record = json_record_write(&job_ask_record, event->ask.items);
+    _cleanup_json_ json_t *exact = json_record_write(&exact_record, event->ask.items);
+    (void)json_object_update(record, exact);
+    /* It decides nothing, and addresses of hooks are secrets. */
+    (void)json_object_del(record, "notify");
+    (void)json_object_del(record, "notify_on");
+    (void)json_object_del(record, "slurm");
+    return record;
+}
+
+static int read_ask(json_t *value, struct job_event *event, struct error *err)
+{
+    _cleanup_json_ json_t *record = json_deep_copy(value);
+    struct job_ask *ask = xcalloc(1, sizeof(*ask));
+    event->ask = (struct record_list){ .items = ask, .count = 1 };
+    _cleanup_json_ json_t *exact = json_object();
+    for (size_t i = 0; i < exact_record.n_fields; i++) {
+        const char *name = exact_fields[i].name;
+        (void)json_object_set(exact, name, json_object_get(value, name));
+        (void)json_object_del(record, name);
     }
-    (void)json_object_set_new(object, "name", json_text_string(event->name));
+    (void)json_object_del(record, "begin");
+    (void)json_object_del(record, "deadline");
+    (void)json_object_del(record, "time_limit");
+    int r = json_record_read(&job_ask_record, record, ask, err);
+    if (r == 0)
+        r = json_record_read(&exact_record, exact, ask, err);
+    return r < 0 ? error_wrap(err, "ask") : 0;
 }
 
-static void add_submitted(json_t *object, const struct job_event *event, uint64_t stem)
-{
-    (void)json_object_set_new(object, "uid", json_integer(event->uid));
-    (void)json_object_set_new(
-        object, "gid", json_integer(event->account != 0 ? event->account - 1 : event->gid));
-    (void)json_object_set_new(object, "stem", json_integer((json_int_t)stem));
-    (void)json_object_set_new(object, "hold", json_integer(event->hold));
-    (void)json_object_set_new(object, "array_job",
-        event->array_job != 0 ? json_integer((json_int_t)event->array_job) : json_null());
-    (void)json_object_set_new(object, "array_index", json_integer(event->array_index));
-    add_ask(object, event);
-}
-
-static void add_allocated(json_t *object, const struct job_event *event, uint64_t stem)
+static json_t *write_gpus(const struct job_event *event)
 {
     json_t *gpus = json_array();
     const struct gpu_grant *grants = event->gpus.items;
@@ -52,278 +99,23 @@ static void add_allocated(json_t *object, const struct job_event *event, uint64_
             (void)json_object_set_new(gpu, "node", json_text_string(event->node));
         (void)json_array_append_new(gpus, gpu);
     }
-    if (event->nodes.count > 0) {
-        json_t *names = json_array();
-        const struct job_node *nodes = event->nodes.items;
-        for (size_t i = 0; i < event->nodes.count; i++)
-            (void)json_array_append_new(names, json_text_string(nodes[i].name));
-        (void)json_object_set_new(object, "nodes", names);
-    }
-    (void)json_object_set_new(object, "node", json_text_string(event->node));
-    (void)json_object_set_new(object, "gpus", gpus);
-    (void)json_object_set_new(object, "cpu_milli", json_integer(event->cpu_milli));
-    (void)json_object_set_new(object, "memory", json_integer((json_int_t)event->memory));
-    if (event->is_early != 0)
-        (void)json_object_set_new(object, "early", json_integer(event->is_early));
+    return gpus;
 }
 
-static void add_end(json_t *object, const struct job_event *event, uint64_t stem)
+static json_t *write_nodes(const struct job_event *event)
 {
-    (void)json_object_set_new(object, "ended_by", json_string(job_end_name((enum job_end)event->end)));
-    (void)json_object_set_new(object, "exit_code", json_integer(event->exit_code));
-    (void)json_object_set_new(object, "started_ms", json_integer(event->started_wall_ms));
-    (void)json_object_set_new(object, "run_ms", json_integer(event->run_ms));
+    const struct job_node *nodes = event->nodes.items;
+    json_t *names = event->nodes.count > 0 ? json_array() : NULL;
+    for (size_t i = 0; i < event->nodes.count; i++)
+        (void)json_array_append_new(names, json_text_string(nodes[i].name));
+    return names;
 }
 
-static void add_cause(json_t *object, const struct job_event *event, uint64_t stem)
+static int read_nodes(json_t *value, struct job_event *event, struct error *err)
 {
-    (void)json_object_set_new(object, "cause", json_integer(event->cause));
-    (void)json_object_set_new(object, "park_cause", json_integer(event->park_cause));
-}
-
-static void add_requeued(json_t *object, const struct job_event *event, uint64_t stem)
-{
-    add_end(object, event, stem);
-    add_cause(object, event, stem);
-    (void)json_object_set_new(object, "retry_ms", json_integer(event->retry_ms));
-}
-
-static void add_park(json_t *object, const struct job_event *event, uint64_t stem)
-{
-    (void)json_object_set_new(object, "park_cause", json_integer(event->park_cause));
-    (void)json_object_set_new(object, "park_return_ms", json_integer(event->park_return_ms));
-    (void)json_object_set_new(object, "park_guest", json_integer((json_int_t)event->park_guest));
-}
-
-static void add_parked(json_t *object, const struct job_event *event, uint64_t stem)
-{
-    (void)json_object_set_new(object, "park_bytes", json_integer((json_int_t)event->park_bytes));
-}
-
-static void add_reconciled(json_t *object, const struct job_event *event, uint64_t stem)
-{
-    (void)json_object_set_new(object, "terms", json_integer(event->terms));
-    (void)json_object_set_new(object, "park_number", json_integer(event->park_number));
-    (void)json_object_set_new(object, "park_seen", json_integer(event->park_seen));
-}
-
-static void add_signal(json_t *object, const struct job_event *event, uint64_t stem)
-{
-    (void)json_object_set_new(object, "uid", json_integer(event->uid));
-    (void)json_object_set_new(object, "sent", json_integer(event->sent));
-}
-
-static void add_stop(json_t *object, const struct job_event *event, uint64_t stem)
-{
-    enum job_end reason = event->reason != END_NONE ? (enum job_end)event->reason : END_CANCELLED;
-    (void)json_object_set_new(object, "reason", json_string(job_end_name(reason)));
-}
-
-static void add_returned(json_t *object, const struct job_event *event, uint64_t stem)
-{
-    (void)json_object_set_new(object, "retry_ms", json_integer(event->retry_ms));
-    if (event->reason != END_NONE)
-        (void)json_object_set_new(object, "reason", json_string(job_end_name((enum job_end)event->reason)));
-}
-
-static void add_hold(json_t *object, const struct job_event *event, uint64_t stem)
-{
-    (void)json_object_set_new(object, "hold", json_integer(event->hold));
-}
-
-static void add_edit(json_t *object, const struct job_event *event, uint64_t stem)
-{
-    add_ask(object, event);
-}
-
-static void add_element(json_t *object, const struct job_event *event, uint64_t stem)
-{
-    (void)json_object_set_new(object, "element", json_integer((json_int_t)event->element));
-    (void)json_object_set_new(object, "array_index", json_integer(event->array_index));
-}
-
-static void add_member(json_t *object, const struct job_event *event, uint64_t stem)
-{
-    add_element(object, event, stem);
-    add_end(object, event, stem);
-}
-
-static void add_idle(json_t *object, const struct job_event *event, uint64_t stem)
-{
-    (void)json_object_set_new(object, "idle_level", json_integer(event->idle_level));
-    (void)json_object_set_new(object, "idle_ms", json_integer(event->idle_ms));
-}
-
-static void add_change(json_t *object, const struct job_event *event, uint64_t stem)
-{
-    const struct cluster_change *change = event->change.items;
-    if (event->change.count != 1)
-        return;
-    json_t *record = json_record_write(&cluster_change_record, change);
-    (void)json_object_set_new(record, "kind", json_string(change_kind_name((enum change_kind)change->kind)));
-    (void)json_object_set_new(object, "change", record);
-}
-
-static void (*const adders[EVENT_TYPES])(json_t *, const struct job_event *, uint64_t) = {
-    [EVENT_SUBMITTED] = add_submitted,
-    [EVENT_ALLOCATED] = add_allocated,
-    [EVENT_STOP] = add_stop,
-    [EVENT_RETURNED] = add_returned,
-    [EVENT_ENDED] = add_end,
-    [EVENT_EDITED] = add_edit,
-    [EVENT_HELD] = add_hold,
-    [EVENT_RELEASED] = add_hold,
-    [EVENT_PREEMPTED] = add_cause,
-    [EVENT_REQUEUED] = add_requeued,
-    [EVENT_SPLIT] = add_element,
-    [EVENT_MEMBER] = add_member,
-    [EVENT_CLUSTER] = add_change,
-    [EVENT_IDLE] = add_idle,
-    [EVENT_SUSPENDED] = add_signal,
-    [EVENT_CONTINUED] = add_signal,
-    [EVENT_SIGNALLED] = add_signal,
-    [EVENT_PARK] = add_park,
-    [EVENT_PARKED] = add_parked,
-    [EVENT_RESTORING] = add_allocated,
-    [EVENT_RECONCILED] = add_reconciled,
-};
-
-json_t *json_journal_write(const struct job_event *event, uint64_t stem)
-{
-    json_t *object = json_object();
-    (void)json_object_set_new(object, "seq", json_integer((json_int_t)event->seq));
-    (void)json_object_set_new(object, "type", json_string(job_event_name((enum job_event_type)event->type)));
-    (void)json_object_set_new(object, "job", json_integer((json_int_t)event->job));
-    (void)json_object_set_new(object, "attempt", json_integer(event->attempt));
-    (void)json_object_set_new(object, "at_ms", json_integer(event->wall_ms));
-    if (event->type < EVENT_TYPES && adders[event->type] != NULL)
-        adders[event->type](object, event, stem);
-    return object;
-}
-
-/* --- and back --- */
-
-static int read_number(const json_t *object, const char *key, int64_t *ret, struct error *err)
-{
-    json_t *value = json_object_get(object, key);
-    *ret = 0;
-    if (value == NULL || json_is_null(value))
-        return 0;
-    if (!json_is_integer(value))
-        return error_set(err, -EINVAL, "%s must be a whole number", key);
-    *ret = json_integer_value(value);
-    return 0;
-}
-
-/* Numbers that are not there are 0. */
-struct number_place {
-    const char *key;
-    size_t offset;
-    enum { NUMBER_32, NUMBER_64 } size;
-};
-
-#define NUMBER(key_, member_)                                                                                \
-    {                                                                                                        \
-        .key = (key_), .offset = offsetof(struct job_event, member_),                                        \
-        .size = sizeof(((struct job_event *)0)->member_) == 4 ? NUMBER_32 : NUMBER_64                        \
-    }
-
-static const struct number_place places[] = {
-    NUMBER("seq", seq),
-    NUMBER("job", job),
-    NUMBER("attempt", attempt),
-    NUMBER("at_ms", wall_ms),
-    NUMBER("uid", uid),
-    NUMBER("gid", gid),
-    NUMBER("exit_code", exit_code),
-    NUMBER("started_ms", started_wall_ms),
-    NUMBER("run_ms", run_ms),
-    NUMBER("hold", hold),
-    NUMBER("array_job", array_job),
-    NUMBER("array_index", array_index),
-    NUMBER("element", element),
-    NUMBER("cpu_milli", cpu_milli),
-    NUMBER("memory", memory),
-    NUMBER("idle_level", idle_level),
-    NUMBER("idle_ms", idle_ms),
-    NUMBER("cause", cause),
-    NUMBER("retry_ms", retry_ms),
-    NUMBER("sent", sent),
-    NUMBER("park_cause", park_cause),
-    NUMBER("park_return_ms", park_return_ms),
-    NUMBER("park_guest", park_guest),
-    NUMBER("park_bytes", park_bytes),
-    NUMBER("terms", terms),
-    NUMBER("park_number", park_number),
-    NUMBER("park_seen", park_seen),
-    NUMBER("early", is_early),
-};
-
-static int read_numbers(const json_t *object, struct job_event *event, struct error *err)
-{
-    int64_t number;
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        void *member = (char *)event + places[i].offset;
-        int r = read_number(object, places[i].key, &number, err);
-        if (r < 0)
-            return r;
-        if (places[i].size == NUMBER_32)
-            *(uint32_t *)member = (uint32_t)number;
-        else
-            *(int64_t *)member = number;
-    }
-    return 0;
-}
-
-static int read_ask(json_t *object, struct job_event *event, struct error *err)
-{
-    _cleanup_json_ json_t *record = json_deep_copy(json_object_get(object, "ask"));
-    if (record == NULL)
-        return 0;
-    struct job_ask *ask = xcalloc(1, sizeof(*ask));
-    event->ask = (struct record_list){ .items = ask, .count = 1 };
-    int64_t begin_ms = 0, deadline_ms = 0, time_limit_ms = 0;
-    int r = read_number(record, "begin_ms", &begin_ms, err);
-    if (r == 0)
-        r = read_number(record, "deadline_ms", &deadline_ms, err);
-    if (r == 0)
-        r = read_number(record, "time_limit_ms", &time_limit_ms, err);
-    static const char *const exact[] = { "begin_ms", "deadline_ms", "time_limit_ms", "begin", "deadline",
-        "time_limit" };
-    for (size_t i = 0; i < sizeof(exact) / sizeof(exact[0]); i++)
-        (void)json_object_del(record, exact[i]);
-    if (r == 0)
-        r = json_record_read(&job_ask_record, record, ask, err);
-    if (r < 0)
-        return error_wrap(err, "ask");
-    ask->begin_ms = begin_ms;
-    ask->deadline_ms = deadline_ms;
-    ask->time_limit_ms = time_limit_ms;
-    return 0;
-}
-
-static int read_gpus(json_t *object, struct job_event *event, struct error *err)
-{
-    json_t *list = json_object_get(object, "gpus"), *item;
-    size_t count = json_array_size(list), i;
-    if (count == 0)
-        return 0;
-    struct gpu_grant *grants = xcalloc(count, sizeof(*grants));
-    event->gpus = (struct record_list){ .items = grants, .count = count };
-    json_array_foreach(list, i, item)
-    {
-        int r = json_record_read(&gpu_grant_record, item, &grants[i], err);
-        if (r < 0)
-            return error_wrap(err, "gpus[%zu]", i);
-    }
-    return 0;
-}
-
-static int read_nodes(json_t *object, struct job_event *event, struct error *err)
-{
-    json_t *list = json_object_get(object, "nodes"), *item;
+    json_t *item;
     size_t i;
-    json_array_foreach(list, i, item)
+    json_array_foreach(value, i, item)
     {
         if (!json_is_string(item) || i >= JOB_NODES_MAX)
             return error_set(err, -EINVAL, "nodes[%zu] is not a node", i);
@@ -332,11 +124,51 @@ static int read_nodes(json_t *object, struct job_event *event, struct error *err
     return 0;
 }
 
-static int read_change(json_t *object, struct job_event *event, struct error *err)
+static json_t *write_end(const struct job_event *event)
 {
-    _cleanup_json_ json_t *record = json_deep_copy(json_object_get(object, "change"));
-    if (record == NULL)
-        return 0;
+    return json_string(job_end_name((enum job_end)event->end));
+}
+
+static json_t *write_reason(const struct job_event *event)
+{
+    bool is_plain_stop = event->reason == END_NONE && event->type == EVENT_STOP;
+    enum job_end reason = is_plain_stop ? END_CANCELLED : (enum job_end)event->reason;
+    return reason != END_NONE ? json_string(job_end_name(reason)) : NULL;
+}
+
+static int read_word(const char *key, json_t *value, uint32_t *ret, struct error *err)
+{
+    const char *name = json_is_string(value) ? json_string_value(value) : "";
+    enum job_end end = job_end_from_name(name);
+    if (end == END_KINDS)
+        return error_set(err, -EINVAL, "%s: unknown end '%.60s'", key, name);
+    *ret = end;
+    return 0;
+}
+
+static int read_end(json_t *value, struct job_event *event, struct error *err)
+{
+    return read_word("ended_by", value, &event->end, err);
+}
+
+static int read_reason(json_t *value, struct job_event *event, struct error *err)
+{
+    return read_word("reason", value, &event->reason, err);
+}
+
+static json_t *write_change(const struct job_event *event)
+{
+    const struct cluster_change *change = event->change.items;
+    if (event->change.count != 1)
+        return NULL;
+    json_t *record = json_record_write(&cluster_change_record, change);
+    (void)json_object_set_new(record, "kind", json_string(change_kind_name((enum change_kind)change->kind)));
+    return record;
+}
+
+static int read_change(json_t *value, struct job_event *event, struct error *err)
+{
+    _cleanup_json_ json_t *record = json_deep_copy(value);
     struct cluster_change *change = xcalloc(1, sizeof(*change));
     event->change = (struct record_list){ .items = change, .count = 1 };
     _cleanup_free_ char *kind = xstrdup(json_string_value(json_object_get(record, "kind")));
@@ -349,46 +181,96 @@ static int read_change(json_t *object, struct job_event *event, struct error *er
     return r < 0 ? error_wrap(err, "change") : cluster_change_validate(change, err);
 }
 
-static int read_end(json_t *object, const char *key, uint32_t *ret, struct error *err)
+/* --- the table --- */
+
+#define OF(type)    (UINT64_C(1) << EVENT_##type)
+#define ALL         UINT64_MAX
+#define ALLOCATIONS (OF(ALLOCATED) | OF(RESTORING))
+#define SIGNALS     (OF(SUSPENDED) | OF(CONTINUED) | OF(SIGNALLED))
+#define ENDS        (OF(ENDED) | OF(REQUEUED) | OF(MEMBER))
+#define REQUEUES    (OF(PREEMPTED) | OF(REQUEUED))
+
+#define FIELD(key_, member_, ...)                                                                            \
+    .field = { .name = (key_), .offset = offsetof(struct line, member_), .kind = RECORD_##__VA_ARGS__ }
+#define NUMBER(key_, kind_, member_) FIELD(key_, event.member_, kind_, .has_zero = true)
+#define TEXT(key_, member_)          FIELD(key_, event.member_, STRING, .limit = SPEC_NAME_MAX)
+#define OTHER(key_, name_)           .field.name = (key_), .write = write_##name_, .read = read_##name_
+
+static const struct row rows[] = {
+    { ALL, NUMBER("seq", U64, seq) },
+    { ALL, OTHER("type", type) },
+    { ALL, NUMBER("job", U64, job) },
+    { ALL, NUMBER("attempt", U32, attempt) },
+    { ALL, NUMBER("at_ms", I64, wall_ms) },
+    { OF(SUBMITTED) | SIGNALS, NUMBER("uid", U32, uid) },
+    { OF(SUBMITTED), NUMBER("gid", U32, gid), .write = write_group },
+    { OF(SUBMITTED), FIELD("stem", stem, I64, .has_zero = true) },
+    { OF(SUBMITTED) | OF(HELD) | OF(RELEASED), NUMBER("hold", U32, hold) },
+    { OF(SUBMITTED), FIELD("array_job", event.array_job, U64) },
+    { OF(SPLIT) | OF(MEMBER), NUMBER("element", U64, element) },
+    { OF(SUBMITTED) | OF(SPLIT) | OF(MEMBER), NUMBER("array_index", U32, array_index) },
+    { OF(SUBMITTED) | OF(EDITED), OTHER("ask", ask) },
+    { OF(SUBMITTED) | OF(EDITED), TEXT("name", name) },
+    { SIGNALS, NUMBER("sent", U32, sent) },
+    { ALLOCATIONS, OTHER("nodes", nodes) },
+    { ALLOCATIONS, TEXT("node", node) },
+    { ALLOCATIONS, FIELD("gpus", event.gpus, LIST, .limit = EVENT_GPUS_MAX, .sub = &gpu_grant_record),
+        .write = write_gpus },
+    { ALLOCATIONS, NUMBER("cpu_milli", U32, cpu_milli) },
+    { ALLOCATIONS, NUMBER("memory", U64, memory) },
+    { ALLOCATIONS, FIELD("early", event.is_early, U32), .is_optional = true },
+    { ENDS, OTHER("ended_by", end) },
+    { ENDS, NUMBER("exit_code", I32, exit_code) },
+    { ENDS, NUMBER("started_ms", I64, started_wall_ms) },
+    { ENDS, NUMBER("run_ms", I64, run_ms) },
+    { REQUEUES, NUMBER("cause", U32, cause) },
+    { REQUEUES | OF(PARK), NUMBER("park_cause", U32, park_cause) },
+    { OF(REQUEUED) | OF(RETURNED), NUMBER("retry_ms", I64, retry_ms) },
+    { OF(STOP) | OF(RETURNED), OTHER("reason", reason) },
+    { OF(PARK), NUMBER("park_return_ms", I64, park_return_ms) },
+    { OF(PARK), NUMBER("park_guest", U64, park_guest) },
+    { OF(PARKED), NUMBER("park_bytes", U64, park_bytes) },
+    { OF(RECONCILED), NUMBER("terms", U32, terms) },
+    { OF(RECONCILED), NUMBER("park_number", U32, park_number) },
+    { OF(RECONCILED), NUMBER("park_seen", U32, park_seen) },
+    { OF(IDLE), NUMBER("idle_level", U32, idle_level) },
+    { OF(IDLE), NUMBER("idle_ms", I64, idle_ms) },
+    { OF(CLUSTER), OTHER("change", change) },
+};
+
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+json_t *json_journal_write(const struct job_event *event, uint64_t stem)
 {
-    const char *name = json_string_value(json_object_get(object, key));
-    if (name == NULL)
-        return 0;
-    enum job_end end = job_end_from_name(name);
-    if (end == END_KINDS)
-        return error_set(err, -EINVAL, "%s: unknown end '%.60s'", key, name);
-    *ret = end;
-    return 0;
+    const struct line line = { *event, stem }; // borrowed
+    uint64_t type = event->type < EVENT_TYPES ? UINT64_C(1) << event->type : 0;
+    json_t *object = json_object();
+    for (size_t i = 0; i < ROWS; i++) {
+        if (rows[i].types != ALL && (rows[i].types & type) == 0)
+            continue;
+        json_t *value =
+            rows[i].write != NULL ? rows[i].write(event) : json_record_answer(&rows[i].field, &line);
+        if (value != NULL && !(rows[i].is_optional && json_is_null(value)))
+            (void)json_object_set_new(object, rows[i].field.name, value);
+    }
+    return object;
 }
 
 int json_journal_read(json_t *object, struct job_event *ret, uint64_t *ret_stem, struct error *err)
 {
-    const char *type = json_string_value(json_object_get(object, "type"));
-    int64_t stem;
-    *ret = (struct job_event){ 0 };
-    *ret_stem = 0;
-    if (type == NULL || !json_is_integer(json_object_get(object, "at_ms")))
-        return error_set(err, -EINVAL, "an event needs \"type\" and \"at_ms\"");
-    ret->type = job_event_from_name(type);
-    if (ret->type == EVENT_TYPES)
-        return error_set(err, -EINVAL, "unknown event '%.60s'", type);
-    int r = read_number(object, "stem", &stem, err);
-    if (r == 0)
-        r = read_numbers(object, ret, err);
-    if (r == 0)
-        r = read_end(object, "ended_by", &ret->end, err);
-    if (r == 0)
-        r = read_end(object, "reason", &ret->reason, err);
-    if (r == 0)
-        r = read_ask(object, ret, err);
-    if (r == 0)
-        r = read_gpus(object, ret, err);
-    if (r == 0)
-        r = read_nodes(object, ret, err);
-    if (r == 0)
-        r = read_change(object, ret, err);
-    ret->node = xstrdup(json_string_value(json_object_get(object, "node")));
-    ret->name = xstrdup(json_string_value(json_object_get(object, "name")));
-    *ret_stem = (uint64_t)stem;
+    struct line line = { 0 };
+    int r = 0;
+    if (!json_is_string(json_object_get(object, "type")) ||
+        !json_is_integer(json_object_get(object, "at_ms")))
+        r = error_set(err, -EINVAL, "an event needs \"type\" and \"at_ms\"");
+    for (size_t i = 0; r == 0 && i < ROWS; i++) {
+        json_t *value = json_object_get(object, rows[i].field.name);
+        if (rows[i].read == NULL)
+            r = json_record_read_field(&rows[i].field, value, &line, err);
+        else if (value != NULL && !json_is_null(value))
+            r = rows[i].read(value, &line.event, err);
+    }
+    *ret = line.event;
+    *ret_stem = line.stem;
     return r;
 }

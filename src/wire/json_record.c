@@ -484,6 +484,13 @@ static int unknown_key(const struct record_type *type, const char *key, struct e
     return nearest != NULL ? error_hint(err, "did you mean '%s'?", nearest) : -EINVAL;
 }
 
+int json_record_read_field(const struct record_field *field, json_t *value, void *object, struct error *err)
+{
+    if (value == NULL || json_is_null(value))
+        return 0;
+    return kinds[field->kind].read(field, value, (char *)object + field->offset, err);
+}
+
 int json_record_read(const struct record_type *type, json_t *value, void *object, struct error *err)
 {
     if (!json_is_object(value))
@@ -495,9 +502,7 @@ int json_record_read(const struct record_type *type, json_t *value, void *object
         const struct record_field *field = find_field(type, key);
         if (field == NULL)
             return unknown_key(type, key, err);
-        if (json_is_null(item))
-            continue;
-        int r = kinds[field->kind].read(field, item, (char *)object + field->offset, err);
+        int r = json_record_read_field(field, item, object, err);
         if (r < 0)
             return r;
     }

@@ -15,6 +15,9 @@
  */
 int json_record_read(const struct record_type *type, json_t *value, void *object, struct error *err);
 
+/* The same for one field, whose value this is; if it is missing (NULL) or null, `object` stays as it is. */
+int json_record_read_field(const struct record_field *field, json_t *value, void *object, struct error *err);
+
 /* Every field as a key; NULL strings as null. The caller owns the result. */
 json_t *json_record_write(const struct record_type *type, const void *object);
 
