@@ -17,22 +17,6 @@ json_t *json_early_seconds(const struct json_job_view *view)
     return early_ms > 0 ? json_text_seconds(early_ms) : json_null();
 }
 
-json_t *json_early_gpus_at(const struct json_job_view *view)
-{
-    return json_text_time(job_park(view->job)->granted_ms);
-}
-
-json_t *json_early_saved(const struct json_job_view *view)
-{
-    const struct job_park *park = job_park(view->job);
-    return park->granted_ms != 0 ? json_text_seconds(park->saved_ms) : json_null();
-}
-
-json_t *json_early_start(const struct json_job_view *view)
-{
-    return json_text_string(view->early_start);
-}
-
 json_t *json_early_parked_at(const struct json_job_view *view)
 {
     return json_text_time(job_park(view->job)->is_early == 0 ? job_park(view->job)->since_ms : 0);

@@ -8,6 +8,3 @@ json_t *json_early_park(const struct json_job_view *view);      // the phase; "e
 json_t *json_early_parked_at(const struct json_job_view *view); // not of one that has started early
 json_t *json_early_parked_s(const struct json_job_view *view);
 json_t *json_early_seconds(const struct json_job_view *view); // without its GPUs
-json_t *json_early_gpus_at(const struct json_job_view *view); // when it was given them
-json_t *json_early_start(const struct json_job_view *view);   // whether it will start so, and why
-json_t *json_early_saved(const struct json_job_view *view);   // seconds that the GPUs were spared

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* One row per key: its name, type, description and function. The documentation uses the rows. The request has
- * no rows here: the fields of job/ask.h are written directly. */
+/* One row per key: its name, type and description, and where it comes from: a member as it is, or a function.
+ * The documentation uses the rows. The request has no rows here: the fields of job/ask.h are written
+ * directly. */
 #include "wire/json_job.h"
 #include "wire/json_early.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/progress.h"
@@ -20,6 +22,48 @@
 static bool is_over(const struct job *job)
 {
     return job->state == JOB_DONE;
+}
+
+static bool is_not_over(const struct job *job)
+{
+    return job->state != JOB_DONE;
+}
+
+static bool is_queued(const struct job *job)
+{
+    return job->state == JOB_QUEUED;
+}
+
+static bool is_running(const struct job *job)
+{
+    return job->state == JOB_RUNNING;
+}
+
+/* It is queued, or parked and waits for its GPUs. */
+static bool is_waiting(const struct job *job)
+{
+    return job->state == JOB_QUEUED || (job->state == JOB_RUNNING && job_park(job)->phase == PARK_WAITING);
+}
+
+static bool is_in_park(const struct job *job)
+{
+    return !is_over(job) && job_park(job)->phase != PARK_NONE;
+}
+
+/* It had started early, and was given its GPUs. */
+static bool was_early(const struct job *job)
+{
+    return job_park(job)->granted_ms != 0;
+}
+
+static bool is_element(const struct job *job)
+{
+    return job->array_job != 0;
+}
+
+static bool has_log(const struct job *job)
+{
+    return is_over(job) && job_run(job)->log_path != NULL;
 }
 
 static bool has_run(const struct job *job)
@@ -66,39 +110,14 @@ static json_t *json_or_null(uint64_t number)
     return number != 0 ? json_integer((json_int_t)number) : json_null();
 }
 
-static json_t *make_id(const struct json_job_view *view)
-{
-    return json_integer((json_int_t)view->job->id);
-}
-
 static json_t *make_user(const struct json_job_view *view)
 {
     return json_text_string(view->owner != NULL ? view->owner : usernames_name(view->names, view->job->uid));
 }
 
-static json_t *make_uid(const struct json_job_view *view)
-{
-    return json_integer(view->job->uid);
-}
-
-static json_t *make_name(const struct json_job_view *view)
-{
-    return json_text_string(view->job->name);
-}
-
 static json_t *make_state(const struct json_job_view *view)
 {
     return json_string(json_job_state(view->job));
-}
-
-static json_t *make_attempt(const struct json_job_view *view)
-{
-    return json_integer(view->job->attempt);
-}
-
-static json_t *make_array_left(const struct json_job_view *view)
-{
-    return json_text_string(view->job->array_left);
 }
 
 /* Computed by the record of the array: it does not depend on the elements that are listed or kept. */
@@ -121,36 +140,12 @@ static json_t *make_alias(const struct json_job_view *view)
     return json_string(alias);
 }
 
-static json_t *make_array_job(const struct json_job_view *view)
-{
-    return json_or_null(view->job->array_job);
-}
-
-static json_t *index_of(const struct job *job)
-{
-    return job->array_job != 0 ? json_integer(job->array_index) : json_null();
-}
-
-static json_t *make_array_index(const struct json_job_view *view)
-{
-    return index_of(view->job);
-}
-
 void json_job_add_element(json_t *object, const struct job *job)
 {
-    (void)json_object_set_new(object, "array_job", job != NULL ? json_or_null(job->array_job) : json_null());
-    (void)json_object_set_new(object, "array_index", job != NULL ? index_of(job) : json_null());
-}
-
-static json_t *make_idle_s(const struct json_job_view *view)
-{
-    bool is_known = view->job->state == JOB_RUNNING && view->idle_ms > 0;
-    return is_known ? json_text_seconds(view->idle_ms) : json_null();
-}
-
-static json_t *make_idle_end_s(const struct json_job_view *view)
-{
-    return view->idle_end_ms > 0 ? json_text_seconds(view->idle_end_ms) : json_null();
+    bool is_one = job != NULL && is_element(job);
+    (void)json_object_set_new(
+        object, "array_job", is_one ? json_integer((json_int_t)job->array_job) : json_null());
+    (void)json_object_set_new(object, "array_index", is_one ? json_integer(job->array_index) : json_null());
 }
 
 static json_t *make_idle(const struct json_job_view *view)
@@ -168,82 +163,11 @@ static json_t *make_preemptions(const struct json_job_view *view)
     return json_or_null(view->job->preemptions - view->job->restarts);
 }
 
-static json_t *make_restarts(const struct json_job_view *view)
-{
-    return json_or_null(view->job->restarts);
-}
-
-static json_t *make_retries(const struct json_job_view *view)
-{
-    return json_or_null(view->job->retries);
-}
-
-static json_t *make_retry_at(const struct json_job_view *view)
-{
-    return json_text_time(view->job->state == JOB_QUEUED ? view->job->retry_ms : 0);
-}
-
-static json_t *make_suspended_at(const struct json_job_view *view)
-{
-    return json_text_time(view->job->state == JOB_RUNNING ? job_run(view->job)->suspended_ms : 0);
-}
-
-static json_t *make_parked_bytes(const struct json_job_view *view)
-{
-    return json_or_null(job_park(view->job)->bytes);
-}
-
-static json_t *make_return_at(const struct json_job_view *view)
-{
-    return json_text_time(job_park(view->job)->return_ms);
-}
-
 static json_t *make_park_cause(const struct json_job_view *view)
 {
     const struct job_park *park = job_park(view->job);
     return json_text_string(
         is_over(view->job) || park->phase == PARK_NONE ? NULL : park_cause_name(park->cause));
-}
-
-static json_t *make_park_guest(const struct json_job_view *view)
-{
-    const struct job_park *park = job_park(view->job);
-    return json_or_null(is_over(view->job) || park->phase == PARK_NONE ? 0 : park->guest);
-}
-
-static json_t *make_park_host(const struct json_job_view *view)
-{
-    return json_or_null(view->park_host);
-}
-
-static json_t *make_latest_return(const struct json_job_view *view)
-{
-    return json_text_time(view->latest_return_ms);
-}
-
-static json_t *make_park_bar(const struct json_job_view *view)
-{
-    return json_text_string(view->park_bar);
-}
-
-static json_t *make_park_text(const struct json_job_view *view)
-{
-    return json_text_string(job_park(view->job)->text);
-}
-
-static json_t *make_unreachable_since(const struct json_job_view *view)
-{
-    return json_text_time(view->unreachable_ms);
-}
-
-static json_t *make_command(const struct json_job_view *view)
-{
-    return json_text_string(view->job->summary);
-}
-
-static json_t *make_node(const struct json_job_view *view)
-{
-    return json_text_string(view->job->node);
 }
 
 static json_t *make_granted(const struct json_job_view *view)
@@ -254,21 +178,6 @@ static json_t *make_granted(const struct json_job_view *view)
 static json_t *make_parts(const struct json_job_view *view)
 {
     return json_ranks_write(view->job, view->ranks);
-}
-
-static json_t *make_submitted_at(const struct json_job_view *view)
-{
-    return json_text_time(view->job->submitted_ms);
-}
-
-static json_t *make_started_at(const struct json_job_view *view)
-{
-    return json_text_time(view->job->started_ms);
-}
-
-static json_t *make_ended_at(const struct json_job_view *view)
-{
-    return json_text_time(is_over(view->job) ? view->job->ended_ms : 0);
 }
 
 static json_t *make_wait_seconds(const struct json_job_view *view)
@@ -290,46 +199,9 @@ static json_t *make_run_seconds(const struct json_job_view *view)
     return job->started_ms == 0 ? json_null() : json_text_seconds(ms);
 }
 
-static json_t *make_exit_code(const struct json_job_view *view)
-{
-    return has_status(view->job) ? json_integer(view->job->exit_code) : json_null();
-}
-
-static json_t *make_signal(const struct json_job_view *view)
-{
-    uint32_t number = job_run(view->job)->signal;
-    return has_status(view->job) && number != 0 ? json_integer(number) : json_null();
-}
-
 static json_t *make_ended_by(const struct json_job_view *view)
 {
     return is_over(view->job) ? json_string(job_end_name(view->job->end)) : json_null();
-}
-
-static json_t *make_message(const struct json_job_view *view)
-{
-    return json_text_string(view->job->text);
-}
-
-static json_t *make_log(const struct json_job_view *view)
-{
-    return json_text_string(job_run(view->job)->log_path);
-}
-
-static json_t *make_log_bytes(const struct json_job_view *view)
-{
-    bool is_known = is_over(view->job) && job_run(view->job)->log_path != NULL;
-    return is_known ? json_integer((json_int_t)job_run(view->job)->log_bytes) : json_null();
-}
-
-static json_t *make_cpu_seconds(const struct json_job_view *view)
-{
-    return is_measured(view->job) ? json_text_seconds((int64_t)job_run(view->job)->cpu_ms) : json_null();
-}
-
-static json_t *make_max_rss(const struct json_job_view *view)
-{
-    return is_measured(view->job) ? json_or_null(job_run(view->job)->max_rss) : json_null();
 }
 
 static json_t *make_usage(const struct json_job_view *view)
@@ -344,26 +216,10 @@ static json_t *make_progress(const struct json_job_view *view)
     return is_known ? json_real((double)usage->progress_ppm / PROGRESS_WHOLE) : json_null();
 }
 
-static json_t *make_status(const struct json_job_view *view)
-{
-    return json_text_string(view->usage != NULL ? view->usage->status : NULL);
-}
-
-static json_t *make_checkpointed_at(const struct json_job_view *view)
-{
-    return json_text_time(view->usage != NULL ? view->usage->checkpointed_ms : 0);
-}
-
 static json_t *make_position(const struct json_job_view *view)
 {
     bool is_known = view->job->state == JOB_QUEUED && view->position != 0;
     return is_known ? json_integer((json_int_t)view->position) : json_null();
-}
-
-/* It is queued, or parked and waits for its GPUs. */
-static bool is_waiting(const struct job *job)
-{
-    return job->state == JOB_QUEUED || (job->state == JOB_RUNNING && job_park(job)->phase == PARK_WAITING);
 }
 
 static json_t *make_reason(const struct json_job_view *view)
@@ -377,31 +233,6 @@ static json_t *make_reason_text(const struct json_job_view *view)
     bool has_one = (view->job->state != JOB_RUNNING || is_waiting(view->job)) && view->job->state != JOB_DONE;
     bool is_known = has_one && view->reason_text != NULL && view->reason_text[0] != '\0';
     return json_text_string(is_known ? view->reason_text : NULL);
-}
-
-static json_t *make_eta(const struct json_job_view *view)
-{
-    return json_text_time(is_waiting(view->job) ? view->eta_ms : 0);
-}
-
-static json_t *make_eta_latest(const struct json_job_view *view)
-{
-    return json_text_time(is_waiting(view->job) ? view->eta_latest_ms : 0);
-}
-
-static json_t *make_eta_from(const struct json_job_view *view)
-{
-    return json_text_time(is_waiting(view->job) ? view->eta_from_ms : 0);
-}
-
-static json_t *make_eta_until(const struct json_job_view *view)
-{
-    return json_text_time(is_waiting(view->job) ? view->eta_until_ms : 0);
-}
-
-static json_t *make_expected_end(const struct json_job_view *view)
-{
-    return json_text_time(is_over(view->job) ? 0 : view->expected_end_ms);
 }
 
 static json_t *make_token(const struct json_job_view *view)
@@ -418,123 +249,166 @@ static json_t *make_stopped_by(const struct json_job_view *view)
     return json_text_string(is_known ? usernames_name(view->names, job->stopped_by) : NULL);
 }
 
+enum place { IN_VIEW, IN_JOB, IN_RUN, IN_PARK, IN_USAGE };
+
+/* NULL: there is none. */
+static const void *object_in(const struct json_job_view *view, enum place place)
+{
+    switch (place) {
+    case IN_JOB: return view->job;
+    case IN_RUN: return job_run(view->job);
+    case IN_PARK: return job_park(view->job);
+    case IN_USAGE: return view->usage;
+    default: return view;
+    }
+}
+
+#define MEMBER(place_, struct_, member_, ...)                                                                \
+    .place = (place_), .field = { .offset = offsetof(struct struct_, member_), .kind = RECORD_##__VA_ARGS__ }
+#define VIEW(...)  MEMBER(IN_VIEW, json_job_view, __VA_ARGS__)
+#define JOB(...)   MEMBER(IN_JOB, job, __VA_ARGS__)
+#define RUN(...)   MEMBER(IN_RUN, job_run, __VA_ARGS__)
+#define PARK(...)  MEMBER(IN_PARK, job_park, __VA_ARGS__)
+#define USAGE(...) MEMBER(IN_USAGE, job_usage, __VA_ARGS__)
+
 static const struct {
     struct json_job_key key;
-    json_t *(*make)(const struct json_job_view *view);
+    enum place place;
+    struct record_field field;                         // a member there as it is; a time, text or
+                                                       // number of 0 is null unless it has_zero
+    bool (*when)(const struct job *job);               // else null; NULL: always
+    json_t *(*make)(const struct json_job_view *view); // in place of a member
 } rows[] = {
-    { { "id", "integer", "never reused" }, make_id },
-    { { "alias", "string", "the number as eight characters; accepted by every command" }, make_alias },
-    { { "user", "string", "the owner's name at submission, or the number if there is none" }, make_user },
-    { { "uid", "integer", "the owner's user id" }, make_uid },
-    { { "name", "string", "as given, or the last path component of the command" }, make_name },
-    { { "state", "string", "queued, starting, running, stopping, done, failed or cancelled" }, make_state },
-    { { "attempt", "integer", "number of attempts so far" }, make_attempt },
-    { { "array_left", "string|null", "indexes that are not separate jobs yet" }, make_array_left },
+    { { "id", "integer", "never reused" }, JOB(id, U64, .has_zero = true) },
+    { { "alias", "string", "the number as eight characters; accepted by every command" },
+        .make = make_alias },
+    { { "user", "string", "the owner's name at submission, or the number if there is none" },
+        .make = make_user },
+    { { "uid", "integer", "the owner's user id" }, JOB(uid, U32, .has_zero = true) },
+    { { "name", "string", "as given, or the last path component of the command" }, JOB(name, STRING) },
+    { { "state", "string", "queued, starting, running, stopping, done, failed or cancelled" },
+        .make = make_state },
+    { { "attempt", "integer", "number of attempts so far" }, JOB(attempt, U32, .has_zero = true) },
+    { { "array_left", "string|null", "indexes that are not separate jobs yet" }, JOB(array_left, STRING) },
     { { "elements", "object|null",
           "of an array, its elements by state: all, waiting (no separate jobs yet), open (separate jobs that "
           "have not ended), done, failed, cancelled; exit_code: the highest exit status of those that "
           "ended" },
-        make_elements },
-    { { "array_job", "integer|null", "the array it is an element of" }, make_array_job },
-    { { "array_index", "integer|null", "its index in that array" }, make_array_index },
-    { { "idle_s", "number|null", "seconds since it last used any of its GPUs" }, make_idle_s },
+        .make = make_elements },
+    { { "array_job", "integer|null", "the array it is an element of" }, JOB(array_job, U64) },
+    { { "array_index", "integer|null", "its index in that array" }, JOB(array_index, U32, .has_zero = true),
+        .when = is_element },
+    { { "idle_s", "number|null", "seconds since it last used any of its GPUs" }, VIEW(idle_ms, DURATION),
+        .when = is_running },
     { { "idle_end_s", "number|null", "a running job is ended at this value, set by the job or the site" },
-        make_idle_end_s },
-    { { "idle", "string|null", "consequence: told (warned), or yields (preemptible)" }, make_idle },
-    { { "hold", "string|null", "held by: user or admin" }, make_hold },
-    { { "preemptions", "integer|null", "number of preemptions" }, make_preemptions },
+        VIEW(idle_end_ms, DURATION) },
+    { { "idle", "string|null", "consequence: told (warned), or yields (preemptible)" }, .make = make_idle },
+    { { "hold", "string|null", "held by: user or admin" }, .make = make_hold },
+    { { "preemptions", "integer|null", "number of preemptions" }, .make = make_preemptions },
     { { "restarts", "integer|null", "other requeues: on request, at the time limit, or after a failure" },
-        make_restarts },
-    { { "retries", "integer|null", "of those: after a failure" }, make_retries },
-    { { "retry_at", "string|null", "earliest time of the next retry" }, make_retry_at },
-    { { "suspended_at", "string|null", "time at which it was suspended" }, make_suspended_at },
+        JOB(restarts, U32) },
+    { { "retries", "integer|null", "of those: after a failure" }, JOB(retries, U32) },
+    { { "retry_at", "string|null", "earliest time of the next retry" }, JOB(retry_ms, TIME),
+        .when = is_queued },
+    { { "suspended_at", "string|null", "time at which it was suspended" }, RUN(suspended_ms, TIME),
+        .when = is_running },
     { { "park", "string|null",
           "while it is parked: saving, parked, waiting (for its GPUs) or restoring; early: it has started on "
           "the CPU, and waits for its GPUs. Its `state` is running" },
-        json_early_park },
-    { { "parked_at", "string|null", "since when it is parked" }, json_early_parked_at },
+        .make = json_early_park },
+    { { "parked_at", "string|null", "since when it is parked" }, .make = json_early_parked_at },
     { { "parked_seconds", "number|null", "for how long its attempt was parked, so far" },
-        json_early_parked_s },
+        .make = json_early_parked_s },
     { { "early_seconds", "number|null", "for how long it ran before it had its GPUs, so far" },
-        json_early_seconds },
+        .make = json_early_seconds },
     { { "gpus_at", "string|null", "when a job that had started early was given its GPUs" },
-        json_early_gpus_at },
+        PARK(granted_ms, TIME) },
     { { "saved_seconds", "number|null", "of `early_seconds`: how long it ran before it waited for a GPU" },
-        json_early_saved },
+        PARK(saved_ms, DURATION, .has_zero = true), .when = was_early },
     { { "early_start", "string|null",
           "while it waits: whether it starts before its GPUs are free, and why (`yes, ...` or `no, ...`)" },
-        json_early_start },
+        VIEW(early_start, STRING) },
     { { "parked_bytes", "integer|null", "contents of its GPU memory that are in host memory" },
-        make_parked_bytes },
-    { { "return_at", "string|null", "time at which the parked job returns by itself" }, make_return_at },
+        PARK(bytes, U64) },
+    { { "return_at", "string|null", "time at which the parked job returns by itself" },
+        PARK(return_ms, TIME) },
     { { "park_cause", "string|null",
           "while it is parked: asked, preempted, time_limit, found, shorter or due" },
-        make_park_cause },
-    { { "park_guest", "integer|null", "the job for which it is parked" }, make_park_guest },
-    { { "park_host", "integer|null", "the job that is parked for it" }, make_park_host },
+        .make = make_park_cause },
+    { { "park_guest", "integer|null", "the job for which it is parked" }, PARK(guest, U64),
+        .when = is_in_park },
+    { { "park_host", "integer|null", "the job that is parked for it" }, VIEW(park_host, U64) },
     { { "latest_return", "string|null", "time by which a job parked by mgpud itself has its GPUs again" },
-        make_latest_return },
+        VIEW(latest_return_ms, TIME) },
     { { "park_bar", "string|null", "with `park: auto`: why mgpud does not park it by itself" },
-        make_park_bar },
-    { { "park_text", "string|null", "why the last request to park or restore it failed" }, make_park_text },
+        VIEW(park_bar, STRING) },
+    { { "park_text", "string|null", "why the last request to park or restore it failed" },
+        PARK(text, STRING) },
     { { "unreachable_since", "string|null",
           "it is running, and its node has been unreachable since this time" },
-        make_unreachable_since },
-    { { "command", "string", "one line in shell syntax, cut at 160 bytes" }, make_command },
-    { { "node", "string|null", "node of its latest attempt" }, make_node },
+        VIEW(unreachable_ms, TIME) },
+    { { "command", "string", "one line in shell syntax, cut at 160 bytes" }, JOB(summary, STRING) },
+    { { "node", "string|null", "node of its latest attempt" }, JOB(node, STRING) },
     { { "granted", "array",
           "allocated GPUs: index, uuid, memory (bytes, 0: all), shared, share (thousandths), node (null: "
           "`node`)" },
-        make_granted },
+        .make = make_granted },
     { { "ranks", "array|null",
           "on several nodes, for each rank: rank, node, gpus, state, ended_by, exit_code, log, "
           "unreachable_since" },
-        make_parts },
-    { { "submitted_at", "string", "RFC 3339, UTC" }, make_submitted_at },
-    { { "started_at", "string|null", "start of the command" }, make_started_at },
-    { { "ended_at", "string|null", "end of the job" }, make_ended_at },
-    { { "wait_seconds", "number", "from submit to start, so far" }, make_wait_seconds },
+        .make = make_parts },
+    { { "submitted_at", "string", "RFC 3339, UTC" }, JOB(submitted_ms, TIME) },
+    { { "started_at", "string|null", "start of the command" }, JOB(started_ms, TIME) },
+    { { "ended_at", "string|null", "end of the job" }, JOB(ended_ms, TIME), .when = is_over },
+    { { "wait_seconds", "number", "from submit to start, so far" }, .make = make_wait_seconds },
     { { "run_seconds", "number|null",
           "from start to end, so far; of an early start, from when it had its GPUs" },
-        make_run_seconds },
-    { { "exit_code", "integer|null", "exit status, or 128 + signal" }, make_exit_code },
-    { { "signal", "integer|null", "the signal that ended it" }, make_signal },
+        .make = make_run_seconds },
+    { { "exit_code", "integer|null", "exit status, or 128 + signal" }, JOB(exit_code, I32, .has_zero = true),
+        .when = has_status },
+    { { "signal", "integer|null", "the signal that ended it" }, RUN(signal, U32), .when = has_status },
     { { "ended_by", "string|null",
           "exit, signal, cancelled, start_failed, setup_failed, unknown, reboot, time_limit, deadline,"
           " dependency, oom, gpu_fault, idle_timeout, released, node_lost, gpu_oom,"
           " gpu_mem, budget" },
-        make_ended_by },
-    { { "message", "string|null", "what went wrong, in words" }, make_message },
-    { { "log", "string|null", "output file, on its node" }, make_log },
-    { { "log_bytes", "integer|null", "size of the output, if ended" }, make_log_bytes },
-    { { "cpu_seconds", "number|null", "user + system time, if ended" }, make_cpu_seconds },
-    { { "max_rss_bytes", "integer|null", "largest memory of one process, if ended" }, make_max_rss },
-    { { "progress", "number|null", "progress reported by the job, 0 to 1" }, make_progress },
-    { { "status", "string|null", "status reported by the job" }, make_status },
+        .make = make_ended_by },
+    { { "message", "string|null", "what went wrong, in words" }, JOB(text, STRING) },
+    { { "log", "string|null", "output file, on its node" }, RUN(log_path, STRING) },
+    { { "log_bytes", "integer|null", "size of the output, if ended" }, RUN(log_bytes, U64, .has_zero = true),
+        .when = has_log },
+    { { "cpu_seconds", "number|null", "user + system time, if ended" },
+        RUN(cpu_ms, DURATION, .has_zero = true), .when = is_measured },
+    { { "max_rss_bytes", "integer|null", "largest memory of one process, if ended" }, RUN(max_rss, U64),
+        .when = is_measured },
+    { { "progress", "number|null", "progress reported by the job, 0 to 1" }, .make = make_progress },
+    { { "status", "string|null", "status reported by the job" }, USAGE(status, STRING) },
     { { "checkpointed_at", "string|null", "time of its last report that work is saved" },
-        make_checkpointed_at },
-    { { "usage", "object|null", "use of its GPUs: see [usage](#usage)" }, make_usage },
+        USAGE(checkpointed_ms, TIME) },
+    { { "usage", "object|null", "use of its GPUs: see [usage](#usage)" }, .make = make_usage },
     { { "position", "integer|null",
           "place in the queue, 1 is next; null while a limit, a hold, a dependency or a begin time keeps it "
           "out of the queue" },
-        make_position },
+        .make = make_position },
     { { "reason", "string|null",
           "why it waits in the queue: the first `code` of [why](#why), a closed list; null in other states" },
-        make_reason },
+        .make = make_reason },
     { { "reason_text", "string|null",
           "the same as a sentence; for a job that has been starting or stopping for long, what it is waiting "
           "for" },
-        make_reason_text },
-    { { "eta", "string|null", "expected start" }, make_eta },
-    { { "eta_from", "string|null", "a tenth of such jobs starts before this" }, make_eta_from },
-    { { "eta_until", "string|null", "a tenth of such jobs starts after this" }, make_eta_until },
-    { { "eta_latest", "string|null", "latest start expected" }, make_eta_latest },
+        .make = make_reason_text },
+    { { "eta", "string|null", "expected start" }, VIEW(eta_ms, TIME), .when = is_waiting },
+    { { "eta_from", "string|null", "a tenth of such jobs starts before this" }, VIEW(eta_from_ms, TIME),
+        .when = is_waiting },
+    { { "eta_until", "string|null", "a tenth of such jobs starts after this" }, VIEW(eta_until_ms, TIME),
+        .when = is_waiting },
+    { { "eta_latest", "string|null", "latest start expected" }, VIEW(eta_latest_ms, TIME),
+        .when = is_waiting },
     { { "expected_end", "string|null",
           "expected end, by the jobs like it, of one that has its GPUs or an `eta`; expected starts rest on "
           "it" },
-        make_expected_end },
-    { { "stopped_by", "string|null", "user who cancelled it" }, make_stopped_by },
-    { { "token", "integer|null", "number of the token it was submitted with" }, make_token },
+        VIEW(expected_end_ms, TIME), .when = is_not_over },
+    { { "stopped_by", "string|null", "user who cancelled it" }, .make = make_stopped_by },
+    { { "token", "integer|null", "number of the token it was submitted with" }, .make = make_token },
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
@@ -553,10 +427,19 @@ static void add_ask(const struct json_job_view *view, struct json_members *membe
     }
 }
 
+static json_t *make_value(const struct json_job_view *view, size_t i)
+{
+    if (rows[i].make != NULL)
+        return rows[i].make(view);
+    const void *object = object_in(view, rows[i].place);
+    bool is_there = object != NULL && (rows[i].when == NULL || rows[i].when(view->job));
+    return is_there ? json_record_answer(&rows[i].field, object) : json_null();
+}
+
 static void add_members(const struct json_job_view *view, struct json_members *members)
 {
     for (size_t i = 0; i < ROWS; i++)
-        json_members_add(members, rows[i].key.name, rows[i].make(view));
+        json_members_add(members, rows[i].key.name, make_value(view, i));
     add_ask(view, members);
 }
 
