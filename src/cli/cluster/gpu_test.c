@@ -86,21 +86,11 @@ static const struct {
 
 /* --- the table --- */
 
-static char *render_figure(const json_t *row, const char *member)
+static char *figure_text(const struct view *view, const json_t *row, const char *member)
 {
+    (void)view;
     return field_is_known(row, member) ? xasprintf("%.1f", field_number(row, member, 0)) : xstrdup("-");
 }
-
-#define FIGURE(name, member)                                                                                 \
-    static char *render_##name(const struct view *view, const json_t *row, enum color *color)                \
-    {                                                                                                        \
-        (void)view, (void)color;                                                                             \
-        return render_figure(row, member);                                                                   \
-    }
-FIGURE(to, "to_gpu_gb_per_s")
-FIGURE(from, "from_gpu_gb_per_s")
-FIGURE(on, "on_gpu_gb_per_s")
-FIGURE(product, "multiply_gflop_per_s")
 
 static const struct list_column columns[] = {
     { .name = "gpu", .header = "GPU", .help = "node and number", .field = "gpu" },
@@ -110,25 +100,25 @@ static const struct list_column columns[] = {
         .help = "copies to the GPU",
         .field = "to_gpu_gb_per_s",
         .is_right = true,
-        .render = render_to },
+        .form = figure_text },
     { .name = "from",
         .header = "FROM GB/s",
         .help = "copies from the GPU",
         .field = "from_gpu_gb_per_s",
         .is_right = true,
-        .render = render_from },
+        .form = figure_text },
     { .name = "on",
         .header = "ON GB/s",
         .help = "copies on the GPU",
         .field = "on_gpu_gb_per_s",
         .is_right = true,
-        .render = render_on },
+        .form = figure_text },
     { .name = "product",
         .header = "GFLOP/s",
         .help = "products of matrices in single precision",
         .field = "multiply_gflop_per_s",
         .is_right = true,
-        .render = render_product },
+        .form = figure_text },
     { .name = "job", .header = "JOB", .help = "the job that tested it", .field = "job", .is_right = true },
     { .name = "result", .header = "RESULT", .help = "passed, slow, or failed", .field = "result" },
     { .name = "text", .header = "", .help = "what is wrong", .field = "text", .shrink = 2 },

@@ -15,22 +15,11 @@ static char *render_size(const struct view *view, const json_t *row, enum color 
     return xstrdup(text);
 }
 
-static char *render_rate(const json_t *row, const char *member)
+static char *rate_text(const struct view *view, const json_t *row, const char *member)
 {
+    (void)view;
     double rate = 0;
     return field_measured(row, member, &rate) ? xasprintf("%.1f", rate / GIGABYTES) : xstrdup("-");
-}
-
-static char *render_save(const struct view *view, const json_t *row, enum color *color)
-{
-    (void)view, (void)color;
-    return render_rate(row, "save_bytes_per_s");
-}
-
-static char *render_load(const struct view *view, const json_t *row, enum color *color)
-{
-    (void)view, (void)color;
-    return render_rate(row, "load_bytes_per_s");
 }
 
 static const struct list_column columns[] = {
@@ -47,13 +36,13 @@ static const struct list_column columns[] = {
         .help = "speed of the save",
         .field = "save_bytes_per_s",
         .is_right = true,
-        .render = render_save },
+        .form = rate_text },
     { .name = "load",
         .header = "LOAD GB/s",
         .help = "speed of the return",
         .field = "load_bytes_per_s",
         .is_right = true,
-        .render = render_load },
+        .form = rate_text },
     { .name = "return", .header = "RETURN", .help = "to its own GPU, or to another one", .field = "return" },
     { .name = "job", .header = "JOB", .help = "the job that was parked", .field = "job", .is_right = true },
     { .name = "result", .header = "RESULT", .help = "passed, refused or failed", .field = "result" },

@@ -8,7 +8,6 @@
 
 #include "base/json/field.h"
 #include "base/memory.h"
-#include "base/parse.h"
 #include "cli/api/exit_code.h"
 #include "cli/complete/complete.h"
 #include "cli/follow/watch.h"
@@ -49,27 +48,6 @@ static char *render_state(const struct view *view, const json_t *node, enum colo
     return take_ptr(text);
 }
 
-static char *render_memory(const struct view *view, const json_t *node, enum color *color)
-{
-    char text[32];
-    (void)view, (void)color;
-    if (!field_is_known(node, "memory_bytes"))
-        return xstrdup("-");
-    format_size((uint64_t)field_integer(node, "memory_bytes", 0), text, sizeof(text));
-    return xstrdup(text);
-}
-
-static char *render_since(const struct view *view, const json_t *node, enum color *color)
-{
-    char text[64];
-    int64_t since_ms = time_parse(field_text(node, "since"));
-    (void)color;
-    if (since_ms == 0)
-        return xstrdup("-");
-    time_format_short(since_ms, view->now_ms, view->times, text, sizeof(text));
-    return xstrdup(text);
-}
-
 static char *render_parking(const struct view *view, const json_t *node, enum color *color)
 {
     const char *state = field_text(json_object_get(node, "parking"), "state");
@@ -85,13 +63,13 @@ static const struct list_column columns[] = {
     { "gpus", "GPUS", "number of GPUs", "gpus", true, 0, NULL },
     { "drained", "DRAINED", "GPUs taken out of service by mgpu", "gpus_drained", true, 0, NULL },
     { "cpus", "CPUS", "number of CPUs", "cpus", true, 0, NULL },
-    { "mem", "MEM", "host memory", "memory_bytes", true, 0, render_memory },
+    { "mem", "MEM", "host memory", "memory_bytes", true, 0, .form = list_size },
     { "backend", "BACKEND", "GPU backend", "gpu_backend", false, 0, NULL },
     { "driver", "DRIVER", "version of the driver of its GPUs", "driver", false, 0, NULL },
     { "parking", "PARKING", "whether parking was tested: passed, failed, outdated, untested", "parking",
         false, 0, render_parking },
     { "address", "ADDRESS", "address it connected from; -: this machine", "address", false, 0, NULL },
-    { "since", "SINCE", "time of the last connect or disconnect", "since", false, 0, render_since },
+    { "since", "SINCE", "time of the last connect or disconnect", "since", false, 0, .form = list_moment },
     { "version", "VERSION", "version of its agent", "version", false, 0, NULL },
     { 0 },
 };

@@ -6,7 +6,6 @@
 #include "base/hostlist.h"
 #include "base/json/field.h"
 #include "base/memory.h"
-#include "base/parse.h"
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "cli/options/list.h"
@@ -31,27 +30,6 @@ static char *render_nodes(const struct view *view, const json_t *partition, enum
     return list[0] != '\0' ? text_escape(list, HOSTLIST_MAX) : xstrdup("-");
 }
 
-static char *duration(const json_t *partition, const char *key)
-{
-    char text[32];
-    if (!field_is_known(partition, key))
-        return xstrdup("-");
-    format_duration(field_integer(partition, key, 0) * 1000, text, sizeof(text));
-    return xstrdup(text);
-}
-
-static char *render_max_time(const struct view *view, const json_t *partition, enum color *color)
-{
-    (void)view, (void)color;
-    return duration(partition, "max_time");
-}
-
-static char *render_default_time(const struct view *view, const json_t *partition, enum color *color)
-{
-    (void)view, (void)color;
-    return duration(partition, "default_time");
-}
-
 static char *render_users(const struct view *view, const json_t *partition, enum color *color)
 {
     (void)view, (void)color;
@@ -67,9 +45,9 @@ static char *render_may_use(const struct view *view, const json_t *partition, en
 static const struct list_column columns[] = {
     { "name", "PARTITION", "name; * marks the default", "name", false, 0, render_name },
     { "nodes", "NODES", "nodes that it contains", NULL, false, 1, render_nodes },
-    { "max_time", "MAX TIME", "maximum time limit", "max_time", true, 0, render_max_time },
+    { "max_time", "MAX TIME", "maximum time limit", "max_time", true, 0, .form = list_seconds },
     { "default_time", "DEFAULT", "time limit of jobs that request none", "default_time", true, 0,
-        render_default_time },
+        .form = list_seconds },
     { "max_gpus", "MAX GPUS", "maximum GPUs of one job", "max_gpus", true, 0, NULL },
     { "priority", "PRIORITY", "added to the priority of its jobs", "priority", true, 0, NULL },
     { "users", "USERS", "who may use it", "users", false, 1, render_users },

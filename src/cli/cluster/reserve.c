@@ -160,24 +160,12 @@ static char *render_users(const struct view *view, const json_t *row, enum color
 }
 
 /* With its day in any case: reservations are compared with each other. */
-static char *render_day(const struct view *view, const json_t *row, const char *key)
+static char *day_text(const struct view *view, const json_t *row, const char *key)
 {
     char text[64];
     int64_t when_ms = time_parse(field_text(row, key));
     time_format_date(when_ms, view->times, text, sizeof(text));
     return xstrdup(when_ms > 0 ? text : "-");
-}
-
-static char *render_from(const struct view *view, const json_t *row, enum color *color)
-{
-    (void)color;
-    return render_day(view, row, "from");
-}
-
-static char *render_until(const struct view *view, const json_t *row, enum color *color)
-{
-    (void)color;
-    return render_day(view, row, "until");
 }
 
 static const struct list_column columns[] = {
@@ -186,8 +174,8 @@ static const struct list_column columns[] = {
     { "gpus", "GPUS", "number of GPUs", "gpus", true, 0, NULL },
     { "gpu_ids", "WHERE", "which GPUs", "gpu_ids", false, 0, NULL },
     { "users", "USERS", "its users", NULL, false, 1, render_users },
-    { "from", "FROM", "start", "from", false, 0, render_from },
-    { "until", "UNTIL", "end", "until", false, 0, render_until },
+    { "from", "FROM", "start", "from", false, 0, .form = day_text },
+    { "until", "UNTIL", "end", "until", false, 0, .form = day_text },
     { "state", "STATE", "planned or active", "state", false, 0, NULL },
     { 0 },
 };

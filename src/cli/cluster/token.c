@@ -151,18 +151,6 @@ static const struct option_row list_rows[] = {
     { 0 },
 };
 
-static char *render_created(const struct view *view, const json_t *row, enum color *color)
-{
-    (void)color;
-    return list_moment(view, row, "created_at");
-}
-
-static char *render_expires(const struct view *view, const json_t *row, enum color *color)
-{
-    (void)color;
-    return list_moment(view, row, "expires_at");
-}
-
 /* "submit,read"; of a token without a limit, "all". */
 static char *render_scopes(const struct view *view, const json_t *row, enum color *color)
 {
@@ -188,8 +176,8 @@ static const struct list_column columns[] = {
     { "id", "ID", "its number", "id", true, 0, NULL },
     { "name", "NAME", "description", "name", false, 1, NULL },
     { "user", "USER", "its user", "user", false, 0, NULL },
-    { "created", "CREATED", "creation time", "created_at", false, 0, render_created },
-    { "expires", "EXPIRES", "expiry time", "expires_at", false, 0, render_expires },
+    { "created", "CREATED", "creation time", "created_at", false, 0, .form = list_moment },
+    { "expires", "EXPIRES", "expiry time", "expires_at", false, 0, .form = list_moment },
     { "scopes", "SCOPE", "what it permits", NULL, false, 0, render_scopes },
     { "hours", "GPU-HOURS", "used by its jobs, and the most", "used_gpu_hours", true, 0, render_hours },
     { 0 },

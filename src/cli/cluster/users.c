@@ -11,34 +11,15 @@
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "cli/options/list.h"
-#include "cli/show/history_columns.h"
 #include "cli/verbs/verbs.h"
 
 #define HUNDREDTHS 100.0
 #define TEXT_LIMIT 128
 
-static char *render_hours(const struct view *view, const json_t *user, enum color *color)
+static char *ratio_text(const struct view *view, const json_t *user, const char *name)
 {
-    (void)view, (void)color;
-    return history_hours(user, "gpu_seconds");
-}
-
-static char *render_charged(const struct view *view, const json_t *user, enum color *color)
-{
-    (void)view, (void)color;
-    return history_hours(user, "charged_seconds");
-}
-
-static char *render_share(const struct view *view, const json_t *user, enum color *color)
-{
-    (void)view, (void)color;
-    return field_is_known(user, "share") ? xasprintf("%.2f", field_number(user, "share", 0)) : xstrdup("-");
-}
-
-static char *render_factor(const struct view *view, const json_t *user, enum color *color)
-{
-    (void)view, (void)color;
-    return field_is_known(user, "factor") ? xasprintf("%.2f", field_number(user, "factor", 0)) : xstrdup("-");
+    (void)view;
+    return field_is_known(user, name) ? xasprintf("%.2f", field_number(user, name, 0)) : xstrdup("-");
 }
 
 static char *render_gpus(const struct view *view, const json_t *user, enum color *color)
@@ -105,24 +86,6 @@ static char *bare_limits(const json_t *user)
     return buffer_take(&out);
 }
 
-static char *render_week_held(const struct view *view, const json_t *user, enum color *color)
-{
-    (void)view, (void)color;
-    return history_hours(user, "week_gpu_seconds");
-}
-
-static char *render_week_used(const struct view *view, const json_t *user, enum color *color)
-{
-    (void)view, (void)color;
-    return history_hours(user, "week_gpu_seconds_used");
-}
-
-static char *render_week_wasted(const struct view *view, const json_t *user, enum color *color)
-{
-    (void)view, (void)color;
-    return history_hours(user, "week_gpu_seconds_wasted");
-}
-
 static const struct list_column columns[] = {
     { "user", "USER", "who", "user", false, 2, NULL },
     { "uid", "UID", "user id", "uid", true, 0, NULL },
@@ -131,19 +94,19 @@ static const struct list_column columns[] = {
     { "running", "RUNNING", "running jobs", "running", true, 0, NULL },
     { "queued", "QUEUED", "waiting jobs", "queued", true, 0, NULL },
     { "gpus", "GPUS", "GPUs in use now", "gpus", true, 0, render_gpus },
-    { "hours", "GPU-HOURS", "GPU-hours used; past usage decays", "gpu_seconds", true, 0, render_hours, NULL,
-        LIST_HOUR_S },
+    { "hours", "GPU-HOURS", "GPU-hours used; past usage decays", "gpu_seconds", true, 0, .form = list_hours,
+        .unit = LIST_HOUR_S },
     { "charged", "CHARGED", "the same, or CPUs or memory as GPU-hours where they are the larger part",
-        "charged_seconds", true, 0, render_charged, NULL, LIST_HOUR_S },
+        "charged_seconds", true, 0, .form = list_hours, .unit = LIST_HOUR_S },
     { "share", "SHARE", "fair share of the machine, while all with jobs want it", "share", true, 0,
-        render_share },
-    { "factor", "FACTOR", "fair-share factor: 1 runs first, 0 last", "factor", true, 0, render_factor },
+        .form = ratio_text },
+    { "factor", "FACTOR", "fair-share factor: 1 runs first, 0 last", "factor", true, 0, .form = ratio_text },
     { "week_asked", "7D ASKED", "GPU-hours allocated to ended jobs in the last 7 days", "week_gpu_seconds",
-        true, 0, render_week_held, NULL, LIST_HOUR_S },
-    { "week_used", "7D USED", "GPU-hours used by them", "week_gpu_seconds_used", true, 0, render_week_used,
-        NULL, LIST_HOUR_S },
+        true, 0, .form = list_hours, .unit = LIST_HOUR_S },
+    { "week_used", "7D USED", "GPU-hours used by them", "week_gpu_seconds_used", true, 0, .form = list_hours,
+        .unit = LIST_HOUR_S },
     { "week_wasted", "7D WASTED", "GPU-hours allocated to them but not used", "week_gpu_seconds_wasted", true,
-        0, render_week_wasted, NULL, LIST_HOUR_S },
+        0, .form = list_hours, .unit = LIST_HOUR_S },
     { "limits", "LIMITS", "limits", NULL, false, 1, render_limits, bare_limits },
     { 0 },
 };

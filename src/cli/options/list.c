@@ -67,12 +67,6 @@ static int select_columns(const struct list_kind *kind, const char *option, cons
     return 0;
 }
 
-static char *render(
-    const struct view *view, const struct list_column *column, const json_t *row, enum color *color)
-{
-    return column->render != NULL ? column->render(view, row, color) : field_shown(row, column->field);
-}
-
 /* The bare value: for CSV and for sorting. The caller frees it. */
 static char *plain(const struct view *view, const struct list_column *column, const json_t *row)
 {
@@ -80,7 +74,7 @@ static char *plain(const struct view *view, const struct list_column *column, co
     if (column->bare != NULL)
         return column->bare(row);
     if (column->field == NULL) {
-        char *text = render(view, column, row, &ignored);
+        char *text = list_cell(view, column, row, &ignored);
         if (strcmp(text, "-") == 0) // in a table: no value
             text[0] = '\0';
         return text;
@@ -150,7 +144,7 @@ static struct table *make_table(
     json_array_foreach(rows, index, row) for (size_t i = 0; i < selection->count; i++)
     {
         enum color color = COLOR_NONE;
-        char *text = render(view, selection->columns[i], row, &color);
+        char *text = list_cell(view, selection->columns[i], row, &color);
         table_add(table, text, color);
     }
     return table;
@@ -164,7 +158,7 @@ static bool is_void(const struct view *view, const struct list_column *column, c
     json_array_foreach(rows, index, row)
     {
         enum color ignored = COLOR_NONE;
-        _cleanup_free_ char *text = render(view, column, row, &ignored);
+        _cleanup_free_ char *text = list_cell(view, column, row, &ignored);
         if (text[0] != '\0' && strcmp(text, "-") != 0)
             return false;
     }
@@ -388,14 +382,4 @@ int list_run(struct call *call, const struct list_kind *kind, const char *path, 
         return r;
     screen_open(&screen, STDOUT_FILENO, call->color);
     return list_print(call, kind, &screen, answer, stdout, err);
-}
-
-char *list_moment(const struct view *view, const json_t *row, const char *name)
-{
-    char text[64];
-    int64_t when = time_parse(field_text(row, name));
-    if (when == 0)
-        return xstrdup("-");
-    time_format_short(when, view->now_ms, view->times, text, sizeof(text));
-    return xstrdup(text);
 }

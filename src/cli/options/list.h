@@ -23,6 +23,14 @@ struct view {
     bool is_verbose; // with the rules in numbers
 };
 
+/* The cell of a member of the row, safe to print; "-" if it is missing or null. The caller frees it. */
+typedef char *list_form_fn(const struct view *view, const json_t *row, const char *name);
+list_form_fn list_seconds; // a number of seconds: "1:30:00"
+list_form_fn list_size;    // bytes: "1.5G"
+list_form_fn list_hours;   // a number of seconds, as hours
+list_form_fn list_time;    // a moment
+list_form_fn list_moment;  // the same without seconds
+
 struct list_column {
     const char *name; // for -o
     const char *header;
@@ -30,11 +38,12 @@ struct list_column {
     const char *field; // JSON member used by CSV and sorting; NULL: the rendered text
     bool is_right;
     unsigned shrink; // as in table.h
-    /* Text that is safe to print, which the caller frees; may set a colour. NULL: the field itself. */
+    /* Text that is safe to print, which the caller frees; may set a colour. NULL: the field, in its form. */
     char *(*render)(const struct view *view, const json_t *row, enum color *color);
     /* The value for CSV and sorting if no single member has it: seconds, bytes or a fraction; "" if unknown.
      * NULL: `field`. */
     char *(*bare)(const json_t *row);
+    list_form_fn *form;  // of `field`; NULL: as it is
     double unit;         // the number in `field` is divided by it for CSV; 0: as it is
     bool is_hidden_void; // on a terminal, where no row has a value
     unsigned spare; // of the default columns, on a narrow screen: 0: kept; 1: left out first, 2: next, ...
@@ -63,8 +72,9 @@ int list_begin(const struct call *call, const struct list_kind *kind, struct err
 /* A complete verb that lists the answer of GET `path`: help on columns, checks, request and table. */
 int list_run(struct call *call, const struct list_kind *kind, const char *path, struct error *err);
 
-/* A cell with a time of the row, "-" if there is none. The caller frees it. */
-char *list_moment(const struct view *view, const json_t *row, const char *name);
+/* The cell of a column in a row; the caller frees it. May set a colour. */
+char *list_cell(
+    const struct view *view, const struct list_column *column, const json_t *row, enum color *color);
 
 /* True if the output is machine-readable (json, jsonl, csv). */
 bool list_is_machine(const struct call *call);

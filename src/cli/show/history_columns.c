@@ -16,30 +16,6 @@
 #define BAR_CELLS 24.0
 #define BAR_PART  "bar_part" // of the longest bar
 
-char *history_hours(const json_t *row, const char *member)
-{
-    return field_is_known(row, member) ? xasprintf("%.1f", field_number(row, member, 0) / LIST_HOUR_S)
-                                       : xstrdup("-");
-}
-
-static char *render_held(const struct view *view, const json_t *row, enum color *color)
-{
-    (void)view, (void)color;
-    return history_hours(row, "gpu_seconds");
-}
-
-static char *render_used_hours(const struct view *view, const json_t *row, enum color *color)
-{
-    (void)view, (void)color;
-    return history_hours(row, "gpu_seconds_used");
-}
-
-static char *render_wasted(const struct view *view, const json_t *row, enum color *color)
-{
-    (void)view, (void)color;
-    return history_hours(row, "gpu_seconds_wasted");
-}
-
 static char *render_used(const struct view *view, const json_t *row, enum color *color)
 {
     double measured = field_number(row, "gpu_seconds_measured", 0);
@@ -60,27 +36,18 @@ static char *render_end(const struct view *view, const json_t *job, enum color *
     return field_shown(job, is_plain ? "state" : "ended_by");
 }
 
-static char *size_text(const json_t *object, const char *member)
-{
-    char text[32];
-    if (!field_is_known(object, member))
-        return xstrdup("-");
-    format_size((uint64_t)field_number(object, member, 0), text, sizeof(text));
-    return xstrdup(text);
-}
-
 static char *render_gpu_peak(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)view, (void)color;
-    return size_text(json_object_get(job, "usage"), "gpu_memory_peak_bytes");
+    (void)color;
+    return list_size(view, json_object_get(job, "usage"), "gpu_memory_peak_bytes");
 }
 
 static char *render_peak(const struct view *view, const json_t *job, enum color *color)
 {
     const json_t *usage = json_object_get(job, "usage");
-    (void)view, (void)color;
-    return field_is_known(usage, "memory_peak_bytes") ? size_text(usage, "memory_peak_bytes")
-                                                      : size_text(job, "max_rss_bytes");
+    (void)color;
+    return field_is_known(usage, "memory_peak_bytes") ? list_size(view, usage, "memory_peak_bytes")
+                                                      : list_size(view, job, "max_rss_bytes");
 }
 
 static char *bare_number(const json_t *object, const char *member)
@@ -126,12 +93,13 @@ static char *bare_saved(const json_t *job)
 
 static const struct list_column own_columns[] = {
     { "end", "END", "how it ended, as one word", "ended_by", false, 0, render_end },
-    { "gpu_hours", "GPU-H", "GPU-hours allocated", "gpu_seconds", true, 0, render_held, NULL, LIST_HOUR_S },
+    { "gpu_hours", "GPU-H", "GPU-hours allocated", "gpu_seconds", true, 0, .form = list_hours,
+        .unit = LIST_HOUR_S },
     { "used", "USED", "utilization of its GPUs", NULL, true, 0, render_used, bare_busy },
-    { "used_hours", "USED GPU-H", "GPU-hours used", "gpu_seconds_used", true, 0, render_used_hours, NULL,
-        LIST_HOUR_S },
-    { "wasted", "WASTED", "GPU-hours allocated but not used", "gpu_seconds_wasted", true, 0, render_wasted,
-        NULL, LIST_HOUR_S },
+    { "used_hours", "USED GPU-H", "GPU-hours used", "gpu_seconds_used", true, 0, .form = list_hours,
+        .unit = LIST_HOUR_S },
+    { "wasted", "WASTED", "GPU-hours allocated but not used", "gpu_seconds_wasted", true, 0,
+        .form = list_hours, .unit = LIST_HOUR_S },
     { "saved", "SAVED", "time that its GPUs were spared by its early start", NULL, true, 0, render_saved,
         bare_saved },
     { "gpu_peak", "GPU PEAK", "peak memory of one GPU", NULL, true, 0, render_gpu_peak, bare_gpu_peak },
@@ -204,38 +172,18 @@ static char *render_bar(const struct view *view, const json_t *row, enum color *
     return out.length > 0 ? buffer_take(&out) : xstrdup("");
 }
 
-static char *duration(const json_t *row, const char *member)
-{
-    char text[32];
-    if (!field_is_known(row, member))
-        return xstrdup("-");
-    format_duration((int64_t)(field_number(row, member, 0) * 1000), text, sizeof(text));
-    return xstrdup(text);
-}
-
-static char *render_median(const struct view *view, const json_t *row, enum color *color)
-{
-    (void)view, (void)color;
-    return duration(row, "wait_seconds_median");
-}
-
-static char *render_p95(const struct view *view, const json_t *row, enum color *color)
-{
-    (void)view, (void)color;
-    return duration(row, "wait_seconds_p95");
-}
-
 #define SUM_COLUMNS                                                                                          \
     { "jobs", "JOBS", "ended jobs", "jobs", true, 0, NULL },                                                 \
-        { "asked", "ASKED", "GPU-hours allocated", "gpu_seconds", true, 0, render_held, NULL, LIST_HOUR_S }, \
-        { "used", "USED", "GPU-hours used", "gpu_seconds_used", true, 0, render_used_hours, NULL,            \
-            LIST_HOUR_S },                                                                                   \
+        { "asked", "ASKED", "GPU-hours allocated", "gpu_seconds", true, 0, .form = list_hours,               \
+            .unit = LIST_HOUR_S },                                                                           \
+        { "used", "USED", "GPU-hours used", "gpu_seconds_used", true, 0, .form = list_hours,                 \
+            .unit = LIST_HOUR_S },                                                                           \
         { "wasted", "WASTED", "GPU-hours allocated but not used", "gpu_seconds_wasted", true, 0,             \
-            render_wasted, NULL, LIST_HOUR_S },                                                              \
+            .form = list_hours, .unit = LIST_HOUR_S },                                                       \
         { "busy", "BUSY", "utilization of their GPUs", NULL, true, 0, render_used, bare_busy },              \
-        { "wait", "WAIT", "median waiting time", "wait_seconds_median", true, 0, render_median },            \
+        { "wait", "WAIT", "median waiting time", "wait_seconds_median", true, 0, .form = list_seconds },     \
         { "wait95", "WAIT 95%", "95th percentile of the waiting time", "wait_seconds_p95", true, 0,          \
-            render_p95 },                                                                                    \
+            .form = list_seconds },                                                                          \
         { "bar", "GPU-HOURS", "bar: used, wasted, not measured", NULL, false, 1, render_bar },               \
     {                                                                                                        \
         0                                                                                                    \

@@ -18,6 +18,3 @@ const struct list_kind *history_forecasts(void);
 
 /* Sets the length of each row's bar relative to the others. For display only, not for json. */
 void history_measure_bars(json_t *sums);
-
-/* GPU-hours of a member in seconds, "-" if unknown. The caller frees it. */
-char *history_hours(const json_t *row, const char *member);

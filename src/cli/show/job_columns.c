@@ -153,47 +153,14 @@ static char *render_state(const struct view *view, const json_t *job, enum color
     return position > 0 && !job_is_held(job) ? xasprintf("%s #%" PRId64, state, position) : take_ptr(state);
 }
 
-static char *seconds_text(const json_t *job, const char *name)
-{
-    char text[32];
-    if (!field_is_known(job, name))
-        return xstrdup("-");
-    format_duration((int64_t)(field_number(job, name, 0) * 1000), text, sizeof(text));
-    return xstrdup(text);
-}
-
 static char *render_time(const struct view *view, const json_t *job, enum color *color)
 {
     bool is_narrow = view->screen->width > 0 && view->screen->width < NARROW_TIME;
     (void)color;
     if (field_is_known(job, "run_seconds"))
-        return seconds_text(job, "run_seconds");
-    _cleanup_free_ char *wait = seconds_text(job, "wait_seconds");
+        return list_seconds(view, job, "run_seconds");
+    _cleanup_free_ char *wait = list_seconds(view, job, "wait_seconds");
     return job_is_done(job) ? xstrdup("-") : is_narrow ? take_ptr(wait) : xasprintf("wait %s", wait);
-}
-
-static char *render_run(const struct view *view, const json_t *job, enum color *color)
-{
-    (void)view, (void)color;
-    return seconds_text(job, "run_seconds");
-}
-
-static char *render_wait(const struct view *view, const json_t *job, enum color *color)
-{
-    (void)view, (void)color;
-    return seconds_text(job, "wait_seconds");
-}
-
-static char *render_parked(const struct view *view, const json_t *job, enum color *color)
-{
-    (void)view, (void)color;
-    return seconds_text(job, "parked_seconds");
-}
-
-static char *render_cpu(const struct view *view, const json_t *job, enum color *color)
-{
-    (void)view, (void)color;
-    return seconds_text(job, "cpu_seconds");
 }
 
 static char *render_where(const struct view *view, const json_t *job, enum color *color)
@@ -315,43 +282,12 @@ static char *render_gpus(const struct view *view, const json_t *job, enum color 
     return text;
 }
 
-static char *size_text(const json_t *job, const char *name)
-{
-    char text[32];
-    if (!field_is_known(job, name))
-        return xstrdup("-");
-    format_size((uint64_t)field_integer(job, name, 0), text, sizeof(text));
-    return xstrdup(text);
-}
-
-static char *render_memory(const struct view *view, const json_t *job, enum color *color)
-{
-    (void)view, (void)color;
-    return size_text(job, "gpu_mem");
-}
-
 static char *render_memory_mib(const struct view *view, const json_t *job, enum color *color)
 {
     (void)view, (void)color;
     if (!field_is_known(job, "gpu_mem"))
         return xstrdup("-");
     return xasprintf("%lld", (long long)(field_integer(job, "gpu_mem", 0) >> 20));
-}
-
-static char *render_rss(const struct view *view, const json_t *job, enum color *color)
-{
-    (void)view, (void)color;
-    return size_text(job, "max_rss_bytes");
-}
-
-static char *time_text(const struct view *view, const json_t *job, const char *name)
-{
-    char text[64];
-    int64_t when = time_parse(field_text(job, name));
-    if (when == 0)
-        return xstrdup("-");
-    time_format(when, view->now_ms, view->times, text, sizeof(text));
-    return xstrdup(text);
 }
 
 /* Of a job that waits about when it starts, of one that runs what its limit leaves. */
@@ -387,41 +323,10 @@ static char *bare_left(const json_t *job)
     return xasprintf("%.3f", ran >= limit ? 0 : limit - ran);
 }
 
-static char *render_eta(const struct view *view, const json_t *job, enum color *color)
-{
-    (void)color;
-    return time_text(view, job, "eta");
-}
-
-static char *render_latest(const struct view *view, const json_t *job, enum color *color)
-{
-    (void)color;
-    return time_text(view, job, "eta_latest");
-}
-
-static char *render_begin(const struct view *view, const json_t *job, enum color *color)
-{
-    (void)color;
-    return time_text(view, job, "begin_at");
-}
-
-static char *render_deadline(const struct view *view, const json_t *job, enum color *color)
-{
-    (void)color;
-    return time_text(view, job, "deadline_at");
-}
-
-static char *render_limit(const struct view *view, const json_t *job, enum color *color)
-{
-    (void)view, (void)color;
-    return seconds_text(job, "time_limit_s");
-}
-
 static char *render_idle(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)view;
     *color = field_is_known(job, "idle") ? COLOR_YELLOW : COLOR_NONE;
-    return seconds_text(job, "idle_s");
+    return list_seconds(view, job, "idle_s");
 }
 
 static char *render_progress(const struct view *view, const json_t *job, enum color *color)
@@ -429,36 +334,6 @@ static char *render_progress(const struct view *view, const json_t *job, enum co
     (void)color;
     char *bar = progress_bar(view->screen, job);
     return bar != NULL ? bar : xstrdup("-");
-}
-
-static char *render_host_memory(const struct view *view, const json_t *job, enum color *color)
-{
-    (void)view, (void)color;
-    return size_text(job, "memory");
-}
-
-static char *render_submitted(const struct view *view, const json_t *job, enum color *color)
-{
-    (void)color;
-    return time_text(view, job, "submitted_at");
-}
-
-static char *render_checkpointed(const struct view *view, const json_t *job, enum color *color)
-{
-    (void)color;
-    return time_text(view, job, "checkpointed_at");
-}
-
-static char *render_started(const struct view *view, const json_t *job, enum color *color)
-{
-    (void)color;
-    return time_text(view, job, "started_at");
-}
-
-static char *render_ended(const struct view *view, const json_t *job, enum color *color)
-{
-    (void)color;
-    return time_text(view, job, "ended_at");
 }
 
 const struct list_column job_columns[] = {
@@ -481,35 +356,35 @@ const struct list_column job_columns[] = {
     { "reason", "REASON", "why it waits, as one word", "reason", false, 0, NULL },
     { "waits", "WAITS FOR", "why it waits, in a few words", NULL, false, 2, render_waits,
         .is_hidden_void = true },
-    { "eta", "ETA", "expected start", "eta", false, 0, render_eta },
-    { "latest", "LATEST", "latest expected start", "eta_latest", false, 0, render_latest },
-    { "limit", "LIMIT", "its time limit", "time_limit_s", true, 0, render_limit },
-    { "begin", "BEGIN", "earliest start", "begin_at", false, 0, render_begin },
-    { "deadline", "DEADLINE", "deadline for its start", "deadline_at", false, 0, render_deadline },
+    { "eta", "ETA", "expected start", "eta", false, 0, .form = list_time },
+    { "latest", "LATEST", "latest expected start", "eta_latest", false, 0, .form = list_time },
+    { "limit", "LIMIT", "its time limit", "time_limit_s", true, 0, .form = list_seconds },
+    { "begin", "BEGIN", "earliest start", "begin_at", false, 0, .form = list_time },
+    { "deadline", "DEADLINE", "deadline for its start", "deadline_at", false, 0, .form = list_time },
     { "after", "AFTER", "jobs it depends on", "after", false, 0, NULL },
     { "array", "ARRAY", "elements it was submitted with", "array", false, 0, NULL },
     { "array_job", "ARRAY_JOB", "the array it is an element of", "array_job", true, 0, NULL },
-    { "submitted", "SUBMITTED", "when it was submitted", "submitted_at", false, 0, render_submitted },
-    { "started", "STARTED", "when its command started", "started_at", false, 0, render_started },
-    { "ended", "ENDED", "when it ended", "ended_at", false, 0, render_ended },
-    { "wait", "WAIT", "waiting time", "wait_seconds", true, 0, render_wait },
-    { "run", "RUN", "run time", "run_seconds", true, 0, render_run },
+    { "submitted", "SUBMITTED", "when it was submitted", "submitted_at", false, 0, .form = list_time },
+    { "started", "STARTED", "when its command started", "started_at", false, 0, .form = list_time },
+    { "ended", "ENDED", "when it ended", "ended_at", false, 0, .form = list_time },
+    { "wait", "WAIT", "waiting time", "wait_seconds", true, 0, .form = list_seconds },
+    { "run", "RUN", "run time", "run_seconds", true, 0, .form = list_seconds },
     { "parked", "PARKED", "how long it was parked, which is no run time", "parked_seconds", true, 0,
-        render_parked },
+        .form = list_seconds },
     { "exit", "EXIT", "its exit status", "exit_code", true, 0, NULL },
     { "signal", "SIGNAL", "the signal that ended it", "signal", true, 0, NULL },
     { "ended_by", "ENDED_BY", "how it ended", "ended_by", false, 0, NULL },
     { "message", "MESSAGE", "what went wrong", "message", false, 1, NULL },
     { "node", "NODE", "its node", "node", false, 0, NULL },
     { "gpu_ids", "GPU_IDS", "GPUs requested", "gpu_ids", false, 0, NULL },
-    { "gpu_mem", "GPU_MEM", "memory requested on each GPU", "gpu_mem", true, 0, render_memory },
+    { "gpu_mem", "GPU_MEM", "memory requested on each GPU", "gpu_mem", true, 0, .form = list_size },
     { "gpu_mib", "GPU_MIB", "the same in MiB", NULL, true, 0, render_memory_mib, .is_hidden_void = true },
     { "cpus", "CPUS", "CPUs requested per node", "cpus", true, 0, NULL },
-    { "ram", "RAM", "host memory requested per node", "memory", true, 0, render_host_memory },
+    { "ram", "RAM", "host memory requested per node", "memory", true, 0, .form = list_size },
     { "nodes", "NODES", "nodes requested", "nodes", true, 0, NULL },
     { "attempt", "ATTEMPT", "number of attempts", "attempt", true, 0, NULL },
-    { "cpu", "CPU", "CPU time used", "cpu_seconds", true, 0, render_cpu },
-    { "rss", "RSS", "peak memory", "max_rss_bytes", true, 0, render_rss },
+    { "cpu", "CPU", "CPU time used", "cpu_seconds", true, 0, .form = list_seconds },
+    { "rss", "RSS", "peak memory", "max_rss_bytes", true, 0, .form = list_size },
     { "log", "LOG", "output file", "log", false, 0, NULL },
     { "preempted", "PREEMPTED", "number of preemptions", "preemptions", true, 0, NULL },
     { "restarts", "RESTARTS", "number of other requeues", "restarts", true, 0, NULL },
@@ -517,7 +392,7 @@ const struct list_column job_columns[] = {
     { "progress", "PROGRESS", "progress it reported", "progress", false, 0, render_progress },
     { "status", "STATUS", "status it reported", "status", false, 2, NULL },
     { "checkpointed", "CHECKPOINTED", "time of its last checkpoint report", "checkpointed_at", false, 0,
-        render_checkpointed },
+        .form = list_time },
     { "pid", "PID", "process id of the adopted process", "adopted_pid", true, 0, NULL },
     { "uid", "UID", "user id of its owner", "uid", true, 0, NULL },
     { "alias", "ALIAS", "its alias, as shown by other schedulers' commands", "alias", false, 0, NULL },

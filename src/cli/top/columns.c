@@ -19,8 +19,7 @@ static char *render_with(const char *name, const struct view *view, const json_t
 {
     for (const struct list_column *column = job_columns; column->name != NULL; column++)
         if (strcmp(column->name, name) == 0)
-            return column->render == NULL ? field_shown(job, column->field)
-                                          : column->render(view, job, color);
+            return list_cell(view, column, job, color);
     return xstrdup("-");
 }
 

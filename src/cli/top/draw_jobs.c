@@ -34,8 +34,7 @@ static void render(struct top *top, struct grid *grid, size_t first)
         for (size_t i = 0; i < grid->n_columns; i++) {
             const struct list_column *column = grid->columns[i];
             grid->colors[row][i] = COLOR_NONE;
-            grid->cells[row][i] = column->render == NULL ? field_shown(job, column->field)
-                                                         : column->render(&view, job, &grid->colors[row][i]);
+            grid->cells[row][i] = list_cell(&view, column, job, &grid->colors[row][i]);
         }
     }
 }
