@@ -205,8 +205,6 @@ int instance_start(struct kit *kit, struct error *err)
 
 /* --- its processes --- */
 
-typedef void process_fn(pid_t pid, int pidfd, const char *program, void *arg);
-
 /* The path of its program, or "". */
 static void read_program(pid_t pid, char program[PATH_MAX])
 {
@@ -227,9 +225,7 @@ static bool names_work(const struct kit *kit, pid_t pid)
     return text.length > 0 && memmem(text.bytes, text.length, kit->work, strlen(kit->work)) != NULL;
 }
 
-/* Each process that runs one of the kit's programs and whose command line names its folder, but not this one:
- * an editor with a file of that folder is no process of the kit. */
-static void each_process(const struct kit *kit, process_fn *visit, void *arg)
+void instance_each(const struct kit *kit, instance_visit_fn *visit, void *arg)
 {
     _cleanup_free_ char *programs = realpath(kit->programs, NULL);
     DIR *dir = programs != NULL ? opendir("/proc") : NULL;
@@ -275,7 +271,7 @@ static void look(pid_t pid, int pidfd, const char *program, void *arg)
 pid_t instance_find(const struct kit *kit, bool (*is_wanted)(pid_t pid))
 {
     struct search search = { .is_wanted = is_wanted };
-    each_process(kit, look, &search);
+    instance_each(kit, look, &search);
     return search.found;
 }
 
@@ -329,13 +325,13 @@ void instance_stop(struct kit *kit)
         (void)child_stop(kit->instance->pid, SIGTERM, STOP_MS);
         forget(kit);
     }
-    each_process(kit, kill_any, NULL);
+    instance_each(kit, kill_any, NULL);
 }
 
 int instance_crash(struct kit *kit, struct error *err)
 {
     bool is_root = kit->instance->is_root;
-    each_process(kit, kill_daemon, NULL);
+    instance_each(kit, kill_daemon, NULL);
     (void)child_wait(kit->instance->pid, STOP_MS);
     forget(kit);
     return start(kit, is_root, no_options, err);

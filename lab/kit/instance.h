@@ -28,6 +28,13 @@ bool instance_act_as(struct kit *kit, int64_t uid);
 /* Of mgpu's own user, whom every system has. */
 #define INSTANCE_OTHER_UID 65534
 
+/* `program` is the name of its file, and `pidfd` is closed after the visit. */
+typedef void instance_visit_fn(pid_t pid, int pidfd, const char *program, void *arg);
+
+/* Each process that runs one of the kit's programs and whose command line names its folder, but not this one:
+ * an editor with a file of that folder is no process of the kit. */
+void instance_each(const struct kit *kit, instance_visit_fn *visit, void *arg);
+
 /* The first of its processes for which `is_wanted` holds; 0: none. */
 pid_t instance_find(const struct kit *kit, bool (*is_wanted)(pid_t pid));
 

@@ -27,7 +27,6 @@
 #include "lab/kit/report.h"
 
 #define SECONDS_DEFAULT "570" // of 10 minutes; the rest is SPARE_MS
-#define SECONDS_MAX     3600.0
 #define SPARE_MS        15000 // to stop mgpud
 #define STOP_MS         2000
 #define OPEN_FOLDERS    16
@@ -37,20 +36,20 @@
 #define MODE_PUBLIC     0755
 
 struct options {
-    double seconds;
+    int64_t ms;
     char *output, *programs;
     const char *only;
     char *report; // a file to show
     bool is_help, is_version, is_list;
 };
 
-static int set_seconds(void *target, const char *value, struct error *err)
+static int set_time(void *target, const char *value, struct error *err)
 {
-    return parse_number(value, "--time", SECONDS_MAX, &((struct options *)target)->seconds, err);
+    return parse_duration(value, "--time", &((struct options *)target)->ms, err);
 }
 
 static const struct option_row rows[] = {
-    { 't', "time", "SECONDS", "end within this time", set_seconds, SECONDS_DEFAULT },
+    { 't', "time", "TIME", "end within this time, in seconds or as 2h", set_time, SECONDS_DEFAULT },
     { 'o', "output", "DIR", "where report.json and report.txt are written",
         OPTION_VALUE(path, struct options, output), .preset = "." },
     { 0, "only", "NAME[,NAME]...", "only these checks, and those that every other one needs",
@@ -199,7 +198,7 @@ static int run(struct kit *kit, const struct options *options)
  * SIGKILL, and is left. */
 static int guard(struct options *options, struct error *err)
 {
-    int64_t ms = (int64_t)(options->seconds * 1000);
+    int64_t ms = options->ms;
     struct kit kit = { .end_ms = clock_boot_ms() + ms };
     int r = find_programs(options, err);
     if (r == 0)

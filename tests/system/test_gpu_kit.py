@@ -110,7 +110,7 @@ def test_without_a_driver_all_is_skipped_with_the_reason(kit):
 
 # What another machine, a program that is not here, or a kernel with all controllers is needed for.
 NEEDS_MORE = {'pytorch', 'limits', 'early', 'two-users', 'gpu-lost', 'nccl', 'podman', 'apptainer', 'mig-profiles', 'mig-users'}
-ASKED = {'lock', 'mig-gone'}  # only if they are named
+ASKED = {'lock', 'mig-gone', 'load'}  # only if they are named
 LONG = {'park-torch', 'park-jax', 'storm', 'gpu-test', 'park-auto', 'pytorch', 'gpu-lost'}  # seconds each, with any driver
 ELSEWHERE = {'pairs', 'two-users', 'nccl', 'limits', 'early', 'podman', 'apptainer', 'park-image', 'mig-users', 'mig-profiles'}  # with a driver that does its work in test_gpu_kit_several.py and _ways.py
 
@@ -137,7 +137,7 @@ def test_a_driver_that_does_its_work_passes_every_check(kit):
     (('--only', 'nvml,'), "there is no check ''"),
     (('--only', 'job'), "there is no check 'job'"),
     (('-o', '/nonexistent'), 'cannot write /nonexistent/report.json'),
-    (('-t', 'long'), "'long' is not a number"),
+    (('-t', 'long'), "'long' is not a duration"),
 ], ids=['check', 'second', 'empty', 'part', 'folder', 'time'])
 def test_wrong_use_is_refused_before_anything_is_tried(kit, arguments, words):
     done = subprocess.run([f'{kit.place}/run', *arguments], env={'ASAN_OPTIONS': 'detect_leaks=0'}, cwd=f'{kit.place}/out',
