@@ -26,7 +26,6 @@
 #define ROUNDS         5U
 #define SAMPLES        20U
 #define STORM          8U // programs that start at once
-#define STORM_MS       10000
 #define KILL_MS        1000
 #define INFOS_BYTES    ((size_t)64 << 10)
 #define INFOS          1024U
@@ -274,7 +273,7 @@ static void start_storm(const struct kit *kit, pid_t pids[STORM])
 static size_t end_storm(const struct kit *kit, pid_t pids[STORM])
 {
     size_t good = 0;
-    int64_t end_ms = clock_boot_ms() + kit_left_ms(kit, STORM_MS);
+    int64_t end_ms = clock_boot_ms() + kit_left_ms(kit, kit->start_ms);
     for (size_t i = 0; i < STORM; i++) {
         int64_t left_ms = end_ms - clock_boot_ms();
         int status = pids[i] > 0 ? child_wait(pids[i], left_ms > 0 ? left_ms : 0) : -1;
@@ -365,7 +364,7 @@ static void check_numbers(struct kit *kit, struct result *result)
     const char *const argv[] = { program, "list", NULL };
     _cleanup_output_ struct child_output output = { 0 };
     char line[200];
-    int r = child_run(argv, kit_left_ms(kit, STORM_MS), &output);
+    int r = child_run(argv, kit_left_ms(kit, kit->start_ms), &output);
     json_t *answer = json_last_line(output.out);
     text_last_line(output.err, line, sizeof(line));
     result_fact(result, "cuda", answer != NULL ? answer : json_null());

@@ -36,7 +36,7 @@
 #define MODE_PUBLIC     0755
 
 struct options {
-    int64_t ms;
+    int64_t ms, start_ms;
     char *output, *programs;
     const char *only;
     char *report; // a file to show
@@ -48,12 +48,18 @@ static int set_time(void *target, const char *value, struct error *err)
     return parse_duration(value, "--time", &((struct options *)target)->ms, err);
 }
 
+static int set_start(void *target, const char *value, struct error *err)
+{
+    return parse_duration(value, "--start-limit", &((struct options *)target)->start_ms, err);
+}
+
 static const struct option_row rows[] = {
     { 't', "time", "TIME", "end within this time, in seconds or as 2h", set_time, SECONDS_DEFAULT },
     { 'o', "output", "DIR", "where report.json and report.txt are written",
         OPTION_VALUE(path, struct options, output), .preset = "." },
     { 0, "only", "NAME[,NAME]...", "only these checks, and those that every other one needs",
         OPTION_VALUE(text, struct options, only) },
+    { 0, "start-limit", "TIME", "for how long a program may take to start CUDA", set_start, "10s" },
     { 0, "list", NULL, "only list the checks in their order, each with its usual time",
         OPTION_VALUE(flag, struct options, is_list) },
     { 0, "programs", "DIR", "the folder of mgpu's programs (bin beside this program)",
@@ -199,7 +205,7 @@ static int run(struct kit *kit, const struct options *options)
 static int guard(struct options *options, struct error *err)
 {
     int64_t ms = options->ms;
-    struct kit kit = { .end_ms = clock_boot_ms() + ms };
+    struct kit kit = { .end_ms = clock_boot_ms() + ms, .start_ms = options->start_ms };
     int r = find_programs(options, err);
     if (r == 0)
         r = make_work(&kit, err);

@@ -394,7 +394,7 @@ def test_a_driver_that_hangs_leaves_the_checks_before_it(kit):
 
 def test_a_cuda_that_hangs_is_given_up(kit):
     kit.install(cuda=('hang cuInit',))
-    status, checks = kit.run('-t', 45, '--only', 'job-one')
+    status, checks = kit.run('-t', 45, '--start-limit', '1500ms', '--only', 'job-one')
     assert (status, checks['numbers']['result']) == (1, 'failed'), results(checks)
     assert checks['job-one']['result'] == 'skipped'
 
