@@ -11,24 +11,36 @@
 
 #include "lab/cuda/probes.h"
 
-#define NODES 64U // /dev/nvidia0 and so on
+#define NODES        64U // /dev/nvidia0 and so on
+#define RENDER_FIRST 128U
+
+/* Adds the node to `nodes`, if it is there. */
+static void try_node(json_t *nodes, const char *path)
+{
+    if (access(path, F_OK) < 0)
+        return;
+    int fd = open(path, O_RDWR | O_CLOEXEC), error = fd < 0 ? errno : 0;
+    if (fd >= 0)
+        (void)close(fd);
+    (void)json_array_append_new(nodes, json_pack("{s:s, s:i}", "path", path, "open_errno", error));
+}
 
 int probe_nodes(const struct probe_options *options, const struct cuda_api *api)
 {
-    json_t *nodes = json_array();
+    json_t *nodes = json_array(), *of_amd = json_array();
+    const char *visible = getenv("ROCR_VISIBLE_DEVICES");
     (void)options;
     (void)api;
+    try_node(of_amd, "/dev/kfd");
     for (unsigned int i = 0; i < NODES; i++) {
         char path[32];
         (void)snprintf(path, sizeof(path), "/dev/nvidia%u", i);
-        if (access(path, F_OK) < 0)
-            continue;
-        int fd = open(path, O_RDWR | O_CLOEXEC), error = fd < 0 ? errno : 0;
-        if (fd >= 0)
-            (void)close(fd);
-        (void)json_array_append_new(nodes, json_pack("{s:s, s:i}", "path", path, "open_errno", error));
+        try_node(nodes, path);
+        (void)snprintf(path, sizeof(path), "/dev/dri/renderD%u", RENDER_FIRST + i);
+        try_node(of_amd, path);
     }
-    json_t *line = json_pack("{s:s, s:o}", "result", "passed", "nodes", nodes);
+    json_t *line = json_pack("{s:s, s:o, s:o, s:s}", "result", "passed", "nodes", nodes, "amd_nodes", of_amd,
+        "rocr_visible", visible != NULL ? visible : "");
     char *text = json_dumps(line, JSON_COMPACT);
     (void)puts(text != NULL ? text : "{}");
     free(text);

@@ -149,13 +149,20 @@ static int start(struct kit *kit, bool is_root, const char *const *more, struct 
     _cleanup_free_ char *api = xasprintf("%s/mgpud.sock", run);
     _cleanup_free_ char *mps = find_in_path("nvidia-cuda-mps-control");
     const char *argv[ARGUMENTS] = { program, "--state-dir", state, "--run-dir", run, "--listen", "none",
-        "--nodes-listen", "none", "--gpus", "auto", "--nvml-library",
-        kit->nvml_library != NULL ? kit->nvml_library : "auto", "--cuda-library", cuda_library,
-        "--mps-control", mps != NULL ? mps : "auto", "--allow-root-jobs", is_root ? "--user" : NULL,
-        getpwnam("nobody") != NULL ? "nobody" : NOBODY_NUMBER, NULL };
+        "--nodes-listen", "none", "--gpus", kit->nvml_gpus == NULL && kit->amd_gpus != NULL ? "amd" : "auto",
+        "--nvml-library", kit->nvml_library != NULL ? kit->nvml_library : "auto", "--cuda-library",
+        cuda_library, "--mps-control", mps != NULL ? mps : "auto", "--allow-root-jobs",
+        is_root ? "--user" : NULL, getpwnam("nobody") != NULL ? "nobody" : NOBODY_NUMBER, NULL };
     size_t n = 0;
     while (argv[n] != NULL)
         n++;
+    const char *const of_amd[] = { "--sysfs-root", kit->sysfs_root, "--rocm-library", kit->rocm_library };
+    for (size_t i = 0; i < sizeof(of_amd) / sizeof(of_amd[0]); i += 2) {
+        if (of_amd[i + 1] == NULL)
+            continue;
+        argv[n++] = of_amd[i];
+        argv[n++] = of_amd[i + 1];
+    }
     while (*more != NULL && n < ARGUMENTS - 1)
         argv[n++] = *more++;
     _cleanup_close_ int ready = open_ready(ready_path);

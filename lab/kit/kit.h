@@ -27,16 +27,19 @@ struct result {
 struct instance;
 
 struct kit {
-    const char *programs; // the folder of mgpu's programs
-    char *work;           // a private folder, removed at the end; every user can read it
-    int64_t end_ms;       // on the boot clock: no check runs beyond it
-    int64_t start_ms;     // for how long a program may take to start CUDA and end
+    const char *programs;      // the folder of mgpu's programs
+    char *work;                // a private folder, removed at the end; every user can read it
+    int64_t end_ms;            // on the boot clock: no check runs beyond it
+    int64_t start_ms;          // for how long a program may take to start CUDA and end
     struct instance *instance; // a private mgpud; NULL: not started, or it does not start
     char *no_gpu;              // why there is no GPU to test; NULL: there is one
     char *no_cuda;             // why no program can use one; NULL: they can
     char *no_park;             // why no job can be parked; NULL: it is not known, or they can
     char *nvml_library;        // where the loader found it; NULL: nowhere
     json_t *nvml_gpus;         // array: index, uuid, pci, minor, memory, as NVML has them
+    json_t *amd_gpus;          // array: the same of AMD GPUs; NULL: there is no driver of AMD
+    const char *sysfs_root;    // NULL: /sys
+    const char *rocm_library;  // NULL: where ROCm is installed
     size_t gpu;                // the place there of the GPU that most checks use: the first that has jobs
 };
 
@@ -69,7 +72,7 @@ struct check {
 extern const struct check kit_machine_checks[], kit_nvml_checks[], kit_cuda_checks[], kit_agent_checks[],
     kit_job_checks[], kit_feature_checks[], kit_limit_checks[], kit_several_checks[], kit_park_checks[],
     kit_park_way_checks[], kit_framework_checks[], kit_container_checks[], kit_mig_checks[],
-    kit_load_checks[];
+    kit_load_checks[], kit_amd_checks[];
 
 void result_pass(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void result_fail(struct result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -40,6 +40,7 @@ struct options {
     char *output, *programs;
     const char *only;
     char *report; // a file to show
+    char *sysfs_root, *rocm_library;
     bool is_help, is_version, is_list;
 };
 
@@ -66,6 +67,10 @@ static const struct option_row rows[] = {
         OPTION_VALUE(path, struct options, programs) },
     { 0, "report", "FILE", "only show that report.json as a page",
         OPTION_VALUE(path, struct options, report) },
+    { 0, "sysfs-root", "DIR", "where AMD GPUs are described (/sys)",
+        OPTION_VALUE(path, struct options, sysfs_root) },
+    { 0, "rocm-library", "FILE", "ROCm's library for AMD GPUs",
+        OPTION_VALUE(path, struct options, rocm_library) },
     { 'h', "help", NULL, "show this help", OPTION_VALUE(flag, struct options, is_help) },
     { 'V', "version", NULL, "show the version", OPTION_VALUE(flag, struct options, is_version) },
     { 0 },
@@ -186,10 +191,10 @@ static int run(struct kit *kit, const struct options *options)
         report_count(report, OUTCOME_SKIPPED), options->output);
     if (r < 0)
         (void)fprintf(stderr, "run: %s\n", err.message);
-    int status = r < 0                                      ? EXIT_USAGE
-                 : report_count(report, OUTCOME_FAILED) > 0 ? EXIT_WRONG
-                 : kit->no_gpu != NULL                      ? EXIT_NO_GPU
-                                                            : EXIT_SUCCESS;
+    int status = r < 0                                                        ? EXIT_USAGE
+                 : report_count(report, OUTCOME_FAILED) > 0                   ? EXIT_WRONG
+                 : kit->no_gpu != NULL && json_array_size(kit->amd_gpus) == 0 ? EXIT_NO_GPU
+                                                                              : EXIT_SUCCESS;
     (void)fflush(stdout);
     report_free(report);
     free(kit->no_gpu);
@@ -197,6 +202,7 @@ static int run(struct kit *kit, const struct options *options)
     free(kit->no_park);
     free(kit->nvml_library);
     json_decref(kit->nvml_gpus);
+    json_decref(kit->amd_gpus);
     return status;
 }
 
@@ -205,7 +211,10 @@ static int run(struct kit *kit, const struct options *options)
 static int guard(struct options *options, struct error *err)
 {
     int64_t ms = options->ms;
-    struct kit kit = { .end_ms = clock_boot_ms() + ms, .start_ms = options->start_ms };
+    struct kit kit = { .end_ms = clock_boot_ms() + ms,
+        .start_ms = options->start_ms,
+        .sysfs_root = options->sysfs_root,
+        .rocm_library = options->rocm_library };
     int r = find_programs(options, err);
     if (r == 0)
         r = make_work(&kit, err);
@@ -265,8 +274,7 @@ int main(int argc, char **argv)
     if (r < 0) {
         status = EXIT_USAGE;
     } else if (options.is_help) {
-        (void)puts(
-            "Usage: run [OPTION]...\nChecks mgpu on this machine's NVIDIA GPUs; changes no setting of them.");
+        (void)puts("Usage: run [OPTION]...\nChecks mgpu on this machine's GPUs; changes no setting of them.");
         options_print(rows, stdout);
         (void)puts("Exit status: 0 nothing failed, 1 a check failed, 2 wrong use, 77 there is no GPU.");
     } else if (options.is_version) {
@@ -283,5 +291,7 @@ int main(int argc, char **argv)
     free(options.output);
     free(options.programs);
     free(options.report);
+    free(options.sysfs_root);
+    free(options.rocm_library);
     return status;
 }

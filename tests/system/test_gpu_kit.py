@@ -109,7 +109,7 @@ def test_without_a_driver_all_is_skipped_with_the_reason(kit):
 
 
 # What another machine, a program that is not here, or a kernel with all controllers is needed for.
-NEEDS_MORE = {'pytorch', 'limits', 'early', 'two-users', 'gpu-lost', 'nccl', 'podman', 'apptainer', 'mig-profiles', 'mig-users'}
+NEEDS_MORE = {'pytorch', 'limits', 'early', 'two-users', 'gpu-lost', 'nccl', 'podman', 'apptainer', 'mig-profiles', 'mig-users', 'amd', 'amd-jobs', 'amd-park'}
 ASKED = {'lock', 'mig-gone', 'load'}  # only if they are named
 LONG = {'park-torch', 'park-jax', 'storm', 'gpu-test', 'park-auto', 'pytorch', 'gpu-lost'}  # seconds each, with any driver
 ELSEWHERE = {'pairs', 'two-users', 'nccl', 'limits', 'early', 'podman', 'apptainer', 'park-image', 'mig-users', 'mig-profiles'}  # with a driver that does its work in test_gpu_kit_several.py and _ways.py

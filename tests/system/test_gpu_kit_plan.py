@@ -27,7 +27,7 @@ def test_the_list_has_every_check_with_a_time_and_what_others_need_first():
     rows = listed()
     last = len(rows) - len(ASKED)
     assert sorted(name for name, _, _ in rows) == sorted(set(names_of_checks())) and {name for name, _, _ in rows[last:]} == ASKED
-    assert [name for name, _, _ in rows[:6]] == ['machine', 'driver', 'nvml', 'samples', 'numbers', 'agent']
+    assert [name for name, _, _ in rows[:7]] == ['machine', 'driver', 'nvml', 'samples', 'numbers', 'amd', 'agent']
     total = sum(seconds for _, seconds, _ in rows[:last])
     assert abs(rows[-1][2] - total) <= 1 and total < 570, 'ten minutes suffice for all'
 
@@ -52,7 +52,7 @@ def test_no_check_is_listed_as_if_it_took_no_time_that_takes_some():
 
 def test_only_names_choose_from_the_list():
     assert [name for name, _, _ in listed('--only', 'storm,lock')] == [
-        'machine', 'driver', 'nvml', 'samples', 'numbers', 'agent', 'storm', 'lock']
+        'machine', 'driver', 'nvml', 'samples', 'numbers', 'amd', 'agent', 'storm', 'lock']
 
 
 def test_a_check_that_does_not_fit_leaves_its_time_to_a_shorter_one(kit):  # noqa: F811
