@@ -38,7 +38,6 @@ TEXT(nodes)
     size_t index = 0;
     json_t *part = NULL;
     _cleanup_strings_ struct strings names = { 0 };
-    (void)now_ms;
     json_array_foreach(json_object_get(job, "ranks"), index, part) if (field_text(part, "node") != NULL)
         strings_add(&names, field_text(part, "node"));
     if (names.count == 0 && field_text(job, "node") != NULL)
@@ -55,17 +54,8 @@ TEXT(nodes_or_reason)
     return xasprintf("(%s)", slurm_reason_of(job));
 }
 
-TEXT(batch_host)
-{
-    (void)now_ms;
-    return xstrdup(field_text(job, "node") != NULL ? field_text(job, "node") : "n/a");
-}
-
-TEXT(node_count)
-{
-    (void)now_ms;
-    return number(slurm_job_nodes(job));
-}
+FIELD(batch_host, xstrdup(field_text(job, "node") != NULL ? field_text(job, "node") : "n/a"))
+FIELD(node_count, number(slurm_job_nodes(job)))
 
 static int64_t count_tasks(const json_t *job)
 {
@@ -81,25 +71,16 @@ int64_t slurm_job_cpus(const json_t *job)
     return cpus > 0 ? (int64_t)(cpus + 0.999) * slurm_job_nodes(job) : count_tasks(job);
 }
 
-TEXT(tasks)
-{
-    (void)now_ms;
-    return number(count_tasks(job));
-}
+FIELD(tasks, number(count_tasks(job)))
 
 /* Allocations have none. */
 TEXT(step_tasks)
 {
-    (void)now_ms;
     bool is_step = json_object_get(job, SLURM_STEP_TASKS) != NULL;
     return is_step ? number(count_tasks(job)) : xstrdup("");
 }
 
-TEXT(cpus)
-{
-    (void)now_ms;
-    return number(slurm_job_cpus(job));
-}
+FIELD(cpus, number(slurm_job_cpus(job)))
 
 char *slurm_memory_text(int64_t bytes)
 {
@@ -109,18 +90,13 @@ char *slurm_memory_text(int64_t bytes)
                                       : xstrdup("0");
 }
 
-TEXT(memory)
-{
-    (void)now_ms;
-    return slurm_memory_text(field_integer(job, "memory", 0));
-}
+FIELD(memory, slurm_memory_text(field_integer(job, "memory", 0)))
 
 TEXT(gres)
 {
     int64_t gpus = field_integer(job, "gpus", 0);
     int64_t each = gpus / slurm_job_nodes(job);
     const char *model = field_text(job, "gpu_model");
-    (void)now_ms;
     if (gpus == 0)
         return xstrdup("N/A");
     return xasprintf("gres:gpu:%s%s%" PRId64, model != NULL ? model : "", model != NULL ? ":" : "", each);
@@ -168,7 +144,6 @@ TEXT(tres_per_node)
 TEXT(least_memory_of_cpu)
 {
     const char *mib = slurm_job_note(job, SLURM_NOTE_MEM_PER_CPU);
-    (void)now_ms;
     return mib != NULL ? slurm_memory_text(strtoll(mib, NULL, 10) << MIB_SHIFT) : NULL;
 }
 
@@ -202,7 +177,6 @@ TEXT(tres)
     int64_t gpus = field_integer(job, "gpus", 0);
     _cleanup_free_ char *memory = whole_memory(job);
     _cleanup_buffer_ struct buffer out = { 0 };
-    (void)now_ms;
     buffer_printf(&out, "billing=%" PRId64 ",cpu=%" PRId64, slurm_job_cpus(job), slurm_job_cpus(job));
     if (gpus > 0)
         buffer_printf(&out, ",gres/gpu=%" PRId64, gpus);
@@ -218,7 +192,6 @@ TEXT(tres_by_number)
     int64_t gpus = field_integer(job, "gpus", 0), cpus = slurm_job_cpus(job);
     _cleanup_free_ char *memory = whole_memory(job);
     _cleanup_buffer_ struct buffer out = { 0 };
-    (void)now_ms;
     buffer_printf(&out, "cpu=%" PRId64, cpus);
     if (strcmp(memory, "0") != 0)
         buffer_printf(&out, ",mem=%s", memory);

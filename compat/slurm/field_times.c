@@ -121,41 +121,25 @@ static int64_t run_seconds(const json_t *job)
 TEXT(limit)
 {
     double limit = field_number(job, "time_limit", 0);
-    (void)now_ms;
     return limit > 0 ? slurm_duration_text((int64_t)limit, false) : xstrdup("UNLIMITED");
 }
 
 TEXT(limit_raw)
 {
     double limit = field_number(job, "time_limit", 0);
-    (void)now_ms;
     return limit > 0 ? number((int64_t)limit / MINUTE_S) : xstrdup("UNLIMITED");
 }
 
-TEXT(used)
-{
-    (void)now_ms;
-    return slurm_duration_text(run_seconds(job), false);
-}
+FIELD(used, slurm_duration_text(run_seconds(job), false))
 
 TEXT(left)
 {
     int64_t limit = (int64_t)field_number(job, "time_limit", 0), used = run_seconds(job);
-    (void)now_ms;
     return limit == 0 ? xstrdup("UNLIMITED") : slurm_duration_text(limit > used ? limit - used : 0, false);
 }
 
-TEXT(elapsed)
-{
-    (void)now_ms;
-    return slurm_duration_text(run_seconds(job), true);
-}
-
-TEXT(elapsed_raw)
-{
-    (void)now_ms;
-    return number(run_seconds(job));
-}
+FIELD(elapsed, slurm_duration_text(run_seconds(job), true))
+FIELD(elapsed_raw, number(run_seconds(job)))
 
 /* Slurm's CPUTime is the time that the CPUs were allocated, whatever they did (sacct(1)). */
 static int64_t allocated_cpu_s(const json_t *job, int64_t now_ms)
@@ -164,38 +148,21 @@ static int64_t allocated_cpu_s(const json_t *job, int64_t now_ms)
     return run_seconds(job) * strtoll(cpus, NULL, 10);
 }
 
-TEXT(cpu_time)
-{
-    return slurm_duration_text(allocated_cpu_s(job, now_ms), true);
-}
-
-TEXT(cpu_time_raw)
-{
-    return xasprintf("%" PRId64, allocated_cpu_s(job, now_ms));
-}
+FIELD(cpu_time, slurm_duration_text(allocated_cpu_s(job, now_ms), true))
+FIELD(cpu_time_raw, xasprintf("%" PRId64, allocated_cpu_s(job, now_ms)))
 
 static int64_t moment(const json_t *job, const char *key)
 {
     return field_text(job, key) != NULL ? time_parse(field_text(job, key)) : 0;
 }
 
-TEXT(submitted)
-{
-    (void)now_ms;
-    return slurm_time_shown(moment(job, "submitted_at"), "N/A");
-}
-
-TEXT(started)
-{
-    (void)now_ms;
-    return slurm_time_shown(moment(job, "started_at"), "N/A");
-}
+FIELD(submitted, slurm_time_shown(moment(job, "submitted_at"), "N/A"))
+FIELD(started, slurm_time_shown(moment(job, "started_at"), "N/A"))
 
 /* Of a job that waits: when it is expected to start. */
 TEXT(expected)
 {
     int64_t started = moment(job, "started_at"), eta = moment(job, "eta"), begin = moment(job, "begin");
-    (void)now_ms;
     return slurm_time_shown(started != 0 ? started : eta != 0 ? eta : begin, "N/A");
 }
 
@@ -206,26 +173,15 @@ TEXT(ended)
     int64_t ended = moment(job, "ended_at"), granted = moment(job, "gpus_at");
     int64_t started = granted != 0 ? granted : is_early ? 0 : moment(job, "started_at");
     int64_t limit = (int64_t)(field_number(job, "time_limit", 0) * MILLI);
-    (void)now_ms;
     return slurm_time_shown(ended != 0 ? ended : started != 0 && limit != 0 ? started + limit : 0, "N/A");
 }
 
-TEXT(account_start)
-{
-    (void)now_ms;
-    return slurm_time_shown(moment(job, "started_at"), "Unknown");
-}
-
-TEXT(account_end)
-{
-    (void)now_ms;
-    return slurm_time_shown(moment(job, "ended_at"), "Unknown");
-}
+FIELD(account_start, slurm_time_shown(moment(job, "started_at"), "Unknown"))
+FIELD(account_end, slurm_time_shown(moment(job, "ended_at"), "Unknown"))
 
 TEXT(account_limit)
 {
     double limit = field_number(job, "time_limit", 0);
-    (void)now_ms;
     return limit > 0 ? slurm_duration_text((int64_t)limit, true) : xstrdup("UNLIMITED");
 }
 
@@ -246,27 +202,20 @@ TEXT(deadline)
 {
     int64_t start = moment(job, "deadline");
     int64_t left = noted_seconds(job, SLURM_NOTE_LEFT_AT_DEADLINE) * MILLI;
-    (void)now_ms;
     return slurm_time_shown(start != 0 ? start + left : 0, "N/A");
 }
 
 TEXT(least_limit)
 {
     int64_t seconds = noted_seconds(job, SLURM_NOTE_TIME_MIN);
-    (void)now_ms;
     return seconds > 0 ? slurm_duration_text(seconds, true) : xstrdup("N/A");
 }
 
 TEXT(begin)
 {
     int64_t begin = moment(job, "begin");
-    (void)now_ms;
     return slurm_time_shown(begin != 0 ? begin : moment(job, "submitted_at"), "N/A");
 }
 
 /* The same in squeue. */
-TEXT(least_short)
-{
-    (void)now_ms;
-    return slurm_duration_text(noted_seconds(job, SLURM_NOTE_TIME_MIN), false);
-}
+FIELD(least_short, slurm_duration_text(noted_seconds(job, SLURM_NOTE_TIME_MIN), false))

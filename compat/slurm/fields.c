@@ -135,27 +135,12 @@ static char *add_step(char *id, const json_t *job)
     return step != NULL ? xasprintf("%s.%s", owned, step) : take_ptr(owned);
 }
 
-TEXT(job_id)
-{
-    (void)now_ms;
-    return add_step(job_id_text(job), job);
-}
-
-TEXT(raw_id)
-{
-    (void)now_ms;
-    return add_step(number(field_integer(job, "id", 0)), job);
-}
-
-TEXT(array_job_id)
-{
-    (void)now_ms;
-    return number(field_integer(job, "array_job", field_integer(job, "id", 0)));
-}
+FIELD(job_id, add_step(job_id_text(job), job))
+FIELD(raw_id, add_step(number(field_integer(job, "id", 0)), job))
+FIELD(array_job_id, number(field_integer(job, "array_job", field_integer(job, "id", 0))))
 
 TEXT(array_task_id)
 {
-    (void)now_ms;
     if (field_is_known(job, "array_job"))
         return number(field_integer(job, "array_index", 0));
     if (!field_is_known(job, "array_left"))
@@ -166,59 +151,24 @@ TEXT(array_task_id)
     return xasprintf("%s%s", left, percent != NULL ? percent : "");
 }
 
-TEXT(name)
-{
-    (void)now_ms;
-    return shown(job, "name", "");
-}
-
-TEXT(user)
-{
-    (void)now_ms;
-    return shown(job, "user", "");
-}
-
-TEXT(uid)
-{
-    (void)now_ms;
-    return number(field_integer(job, "uid", 0));
-}
+FIELD(name, shown(job, "name", ""))
+FIELD(user, shown(job, "user", ""))
+FIELD(uid, number(field_integer(job, "uid", 0)))
 
 TEXT(group)
 {
-    (void)now_ms;
     const struct passwd *user = getpwuid((uid_t)field_integer(job, "uid", 0));
     const struct group *group = user != NULL ? getgrgid(user->pw_gid) : NULL;
     return xstrdup(group != NULL ? group->gr_name : "nogroup");
 }
 
-TEXT(partition)
-{
-    (void)now_ms;
-    return shown(job, "partition", SLURM_PARTITION);
-}
-
-TEXT(account)
-{
-    (void)now_ms;
-    return noted(job, SLURM_NOTE_ACCOUNT, "default");
-}
-
-TEXT(qos)
-{
-    (void)now_ms;
-    return noted(job, SLURM_NOTE_QOS, "normal");
-}
-
-TEXT(comment)
-{
-    (void)now_ms;
-    return noted(job, SLURM_NOTE_COMMENT, "");
-}
+FIELD(partition, shown(job, "partition", SLURM_PARTITION))
+FIELD(account, noted(job, SLURM_NOTE_ACCOUNT, "default"))
+FIELD(qos, noted(job, SLURM_NOTE_QOS, "normal"))
+FIELD(comment, noted(job, SLURM_NOTE_COMMENT, ""))
 
 TEXT(submit_line)
 {
-    (void)now_ms;
     const char *line = slurm_job_note(job, SLURM_NOTE_LINE);
     return line != NULL ? text_escape(line, SUBMIT_LINE_SHOWN) : shown(job, "command", "");
 }
@@ -226,7 +176,6 @@ TEXT(submit_line)
 /* A script that is in no file has no name. */
 TEXT(command)
 {
-    (void)now_ms;
     char *text = shown(job, "command", "");
     const char *slash = strrchr(text, '/');
     if (slash == NULL || strcmp(slash, "/slurm_script") != 0)
@@ -235,151 +184,62 @@ TEXT(command)
     return xstrdup("(null)");
 }
 
-TEXT(directory)
-{
-    (void)now_ms;
-    return shown(job, "cwd", "");
-}
-
-TEXT(output)
-{
-    (void)now_ms;
-    return shown(job, "log", "");
-}
-
-TEXT(cluster)
-{
-    (void)job, (void)now_ms;
-    return xstrdup("mgpu");
-}
-
-TEXT(none)
-{
-    (void)job, (void)now_ms;
-    return xstrdup("");
-}
-
-TEXT(null)
-{
-    (void)job, (void)now_ms;
-    return xstrdup("(null)");
-}
-
-TEXT(zero)
-{
-    (void)job, (void)now_ms;
-    return xstrdup("0");
-}
-
-TEXT(unavailable)
-{
-    (void)job, (void)now_ms;
-    return xstrdup("N/A");
-}
-
-TEXT(star)
-{
-    (void)job, (void)now_ms;
-    return xstrdup("*");
-}
-
-TEXT(excluded)
-{
-    (void)now_ms;
-    return shown(job, "exclude", "");
-}
-
-TEXT(requested_nodes)
-{
-    (void)now_ms;
-    return shown(job, "nodelist", "");
-}
+FIELD(directory, shown(job, "cwd", ""))
+FIELD(output, shown(job, "log", ""))
+FIELD(cluster, xstrdup("mgpu"))
+FIELD(none, xstrdup(""))
+FIELD(null, xstrdup("(null)"))
+FIELD(zero, xstrdup("0"))
+FIELD(unavailable, xstrdup("N/A"))
+FIELD(star, xstrdup("*"))
+FIELD(excluded, shown(job, "exclude", ""))
+FIELD(requested_nodes, shown(job, "nodelist", ""))
 
 TEXT(gid)
 {
     const struct passwd *user = getpwuid((uid_t)field_integer(job, "uid", 0));
-    (void)now_ms;
     return number(user != NULL ? (int64_t)user->pw_gid : 0);
 }
 
-TEXT(licenses)
-{
-    (void)now_ms;
-    return noted(job, "licenses", "(null)");
-}
-
-TEXT(wckey)
-{
-    (void)now_ms;
-    return noted(job, "wckey", "(null)");
-}
+FIELD(licenses, noted(job, "licenses", "(null)"))
+FIELD(wckey, noted(job, "wckey", "(null)"))
 
 TEXT(oversubscribe)
 {
-    (void)now_ms;
     bool is_alone = json_is_true(json_object_get(job, "exclusive"));
     return xstrdup(is_alone ? "NO" : slurm_job_note(job, "oversubscribe") != NULL ? "YES" : "OK");
 }
 
-TEXT(requeue)
-{
-    (void)now_ms;
-    return xstrdup(json_is_true(json_object_get(job, "requeue_on_node_lost")) ? "1" : "0");
-}
+FIELD(requeue, xstrdup(json_is_true(json_object_get(job, "requeue_on_node_lost")) ? "1" : "0"))
 
 TEXT(batch)
 {
     const char *kind = slurm_job_note(job, SLURM_NOTE_KIND);
-    (void)now_ms;
     return xstrdup(kind != NULL && strcmp(kind, "sbatch") == 0 ? "1" : "0");
 }
 
-TEXT(task_cpus)
-{
-    (void)now_ms;
-    return noted(job, SLURM_NOTE_CPUS_PER_TASK, "N/A");
-}
-
-TEXT(tasks_per_node)
-{
-    (void)now_ms;
-    return noted(job, SLURM_NOTE_TASKS_PER_NODE, "N/A");
-}
+FIELD(task_cpus, noted(job, SLURM_NOTE_CPUS_PER_TASK, "N/A"))
+FIELD(tasks_per_node, noted(job, SLURM_NOTE_TASKS_PER_NODE, "N/A"))
 
 /* --- states --- */
 
-TEXT(state)
-{
-    (void)now_ms;
-    return xstrdup(slurm_state_of(job)->name);
-}
-
-TEXT(compact_state)
-{
-    (void)now_ms;
-    return xstrdup(slurm_state_of(job)->compact);
-}
+FIELD(state, xstrdup(slurm_state_of(job)->name))
+FIELD(compact_state, xstrdup(slurm_state_of(job)->compact))
 
 TEXT(account_state)
 {
     const char *name = slurm_state_of(job)->name, *by = field_text(job, "stopped_by");
     const struct passwd *user = by != NULL ? getpwnam(by) : NULL;
-    (void)now_ms;
     if (strcmp(name, "CANCELLED") != 0 || by == NULL)
         return xstrdup(name);
     return user != NULL ? xasprintf("%s by %u", name, user->pw_uid) : xasprintf("%s by %s", name, by);
 }
 
-TEXT(reason)
-{
-    (void)now_ms;
-    return xstrdup(slurm_reason_of(job));
-}
+FIELD(reason, xstrdup(slurm_reason_of(job)))
 
 TEXT(exit)
 {
     int code = 0, signal = 0;
-    (void)now_ms;
     slurm_exit_of(job, &code, &signal);
     return xasprintf("%d:%d", code, signal);
 }
@@ -388,7 +248,6 @@ TEXT(exit)
 TEXT(derived_exit)
 {
     const char *text = field_text(job, SLURM_DERIVED);
-    (void)now_ms;
     return xstrdup(field_is_known(job, SLURM_STEP_WORD) ? "" : text != NULL ? text : "0:0");
 }
 
@@ -396,7 +255,6 @@ TEXT(derived_exit)
 TEXT(account_exit)
 {
     int code = 0, signal = 0;
-    (void)now_ms;
     slurm_exit_of(job, &code, &signal);
     return xasprintf("%d:%d", code >= 128 ? code - 128 : code, signal);
 }
@@ -411,24 +269,11 @@ static int64_t priority_of(const json_t *job)
     return is_held ? 0 : order < 1 ? 1 : order;
 }
 
-TEXT(priority)
-{
-    (void)now_ms;
-    return number(priority_of(job));
-}
+FIELD(priority, number(priority_of(job)))
 
 /* The same from 0 to 1. */
-TEXT(priority_part)
-{
-    (void)now_ms;
-    return xasprintf("%.14f", (double)priority_of(job) / PRIORITY_ONE);
-}
-
-TEXT(nice)
-{
-    (void)now_ms;
-    return number(-field_integer(job, "priority", 0));
-}
+FIELD(priority_part, xasprintf("%.14f", (double)priority_of(job) / PRIORITY_ONE))
+FIELD(nice, number(-field_integer(job, "priority", 0)))
 
 /* "41:ok,42:start+10m" as "afterok:41(unfulfilled),after:42+10(unfulfilled)". */
 TEXT(dependency)
@@ -440,7 +285,6 @@ TEXT(dependency)
     _cleanup_free_ char *copy = after != NULL && is_waiting(job) ? xstrdup(after) : NULL;
     const char *separator = copy != NULL && strchr(copy, '?') != NULL ? "?" : ",";
     char *rest = copy;
-    (void)now_ms;
     for (char *one = NULL; rest != NULL && (one = strsep(&rest, separator)) != NULL;) {
         char *colon = strchr(one, ':');
         const char *kind = colon != NULL ? colon + 1 : "ok";
@@ -460,11 +304,7 @@ TEXT(dependency)
     return out.length > 0 ? buffer_take(&out) : xstrdup("(null)");
 }
 
-TEXT(restarts)
-{
-    (void)now_ms;
-    return number(field_integer(job, "restarts", 0) + field_integer(job, "preemptions", 0));
-}
+FIELD(restarts, number(field_integer(job, "restarts", 0) + field_integer(job, "preemptions", 0)))
 
 /* --- usage --- */
 
@@ -474,24 +314,12 @@ static char *size(const json_t *job, const char *member)
     return bytes > 0 ? xasprintf("%" PRId64 "K", bytes >> 10) : xstrdup("");
 }
 
-TEXT(max_rss)
-{
-    (void)now_ms;
-    return size(job, "max_rss_bytes");
-}
+FIELD(max_rss, size(job, "max_rss_bytes"))
 
 /* Of a step; the average of a single process is its own. */
-TEXT(ave_rss)
-{
-    (void)now_ms;
-    return size(job, field_is_known(job, "ave_rss_bytes") ? "ave_rss_bytes" : "max_rss_bytes");
-}
-
-TEXT(max_rss_task)
-{
-    (void)now_ms;
-    return field_is_known(job, "max_rss_task") ? number(field_integer(job, "max_rss_task", 0)) : xstrdup("");
-}
+FIELD(ave_rss, size(job, field_is_known(job, "ave_rss_bytes") ? "ave_rss_bytes" : "max_rss_bytes"))
+FIELD(max_rss_task,
+    field_is_known(job, "max_rss_task") ? number(field_integer(job, "max_rss_task", 0)) : xstrdup(""))
 
 /* The node of that task: tasks of a node have consecutive numbers. */
 TEXT(max_rss_node)
@@ -499,7 +327,6 @@ TEXT(max_rss_node)
     int64_t task = field_integer(job, "max_rss_task", -1);
     size_t index = 0;
     const json_t *rank = NULL;
-    (void)now_ms;
     json_array_foreach(json_object_get(job, "ranks"), index, rank)
     {
         int64_t tasks = field_integer(rank, "tasks", 0);
@@ -521,30 +348,15 @@ static char *cpu_text(const json_t *job, const char *member)
     return xasprintf("%02" PRId64 ":%02" PRId64 ".%03" PRId64, ms / 60000, ms / 1000 % 60, ms % 1000);
 }
 
-TEXT(total_cpu)
-{
-    (void)now_ms;
-    return cpu_text(job, "cpu_seconds");
-}
-
-TEXT(user_cpu)
-{
-    (void)now_ms;
-    return cpu_text(job, "user_cpu_seconds");
-}
-
-TEXT(system_cpu)
-{
-    (void)now_ms;
-    return cpu_text(job, "system_cpu_seconds");
-}
+FIELD(total_cpu, cpu_text(job, "cpu_seconds"))
+FIELD(user_cpu, cpu_text(job, "user_cpu_seconds"))
+FIELD(system_cpu, cpu_text(job, "system_cpu_seconds"))
 
 /* For each task. */
 TEXT(ave_cpu)
 {
     int64_t tasks = field_integer(job, SLURM_STEP_TASKS, 1);
     double seconds = 0;
-    (void)now_ms;
     return field_measured(job, "cpu_seconds", &seconds)
                ? slurm_duration_text((int64_t)(seconds / (double)(tasks > 0 ? tasks : 1)), true)
                : xstrdup("");

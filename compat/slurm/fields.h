@@ -9,6 +9,14 @@
 /* The text for a job, which the caller frees. */
 typedef char *slurm_text_fn(const json_t *job, int64_t now_ms);
 
+/* Defines such a function that is one expression of its parameters. TEXT(name) is how the file declares them.
+ */
+#define FIELD(name, text)                                                                                    \
+    TEXT(name)                                                                                               \
+    {                                                                                                        \
+        return text;                                                                                         \
+    }
+
 slurm_text_fn slurm_text_job_id;        // "12", "12_3", "12_[0-4%2]"
 slurm_text_fn slurm_text_raw_id;        // id of its own
 slurm_text_fn slurm_text_array_job_id;  // "12", also of an element

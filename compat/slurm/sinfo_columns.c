@@ -35,64 +35,24 @@ static const json_t *partition_of(const json_t *group)
 TEXT(partition)
 {
     bool is_default = json_is_true(json_object_get(partition_of(group), "default"));
-    (void)now_ms;
     return xasprintf("%s%s", field_text(partition_of(group), "name"), is_default ? "*" : "");
 }
 
-TEXT(partition_name)
-{
-    (void)now_ms;
-    return xstrdup(field_text(partition_of(group), "name"));
-}
-
-TEXT(available)
-{
-    (void)group, (void)now_ms;
-    return xstrdup("up");
-}
-
-TEXT(limit)
-{
-    (void)now_ms;
-    return slurm_partition_time(partition_of(group), "max_time", "infinite");
-}
-
-TEXT(usual_limit)
-{
-    (void)now_ms;
-    return slurm_partition_time(partition_of(group), "default_time", "n/a");
-}
-
-TEXT(priority)
-{
-    (void)now_ms;
-    return xasprintf("%" PRId64, field_integer(partition_of(group), "priority", 0));
-}
+FIELD(partition_name, xstrdup(field_text(partition_of(group), "name")))
+FIELD(available, xstrdup("up"))
+FIELD(limit, slurm_partition_time(partition_of(group), "max_time", "infinite"))
+FIELD(usual_limit, slurm_partition_time(partition_of(group), "default_time", "n/a"))
+FIELD(priority, xasprintf("%" PRId64, field_integer(partition_of(group), "priority", 0)))
 
 TEXT(users)
 {
     const char *users = field_text(partition_of(group), "users");
-    (void)now_ms;
     return users != NULL ? text_escape(users, 256) : xstrdup("all");
 }
 
-TEXT(count)
-{
-    (void)now_ms;
-    return xasprintf("%" PRId64, count_of(group));
-}
-
-TEXT(state)
-{
-    (void)now_ms;
-    return xstrdup(count_of(group) > 0 ? slurm_node_state(first_of(group)) : "n/a");
-}
-
-TEXT(compact_state)
-{
-    (void)now_ms;
-    return xstrdup(count_of(group) > 0 ? slurm_node_state_compact(first_of(group)) : "n/a");
-}
+FIELD(count, xasprintf("%" PRId64, count_of(group)))
+FIELD(state, xstrdup(count_of(group) > 0 ? slurm_node_state(first_of(group)) : "n/a"))
+FIELD(compact_state, xstrdup(count_of(group) > 0 ? slurm_node_state_compact(first_of(group)) : "n/a"))
 
 static int by_name(const void *a, const void *b)
 {
@@ -104,7 +64,6 @@ TEXT(nodes)
     _cleanup_strings_ struct strings names = { 0 };
     size_t index = 0;
     json_t *node = NULL;
-    (void)now_ms;
     json_array_foreach(json_object_get(group, "nodes"), index, node)
         strings_add(&names, field_text(node, "name"));
     if (names.count > 0)
@@ -112,36 +71,24 @@ TEXT(nodes)
     return hostlist_compress(&names);
 }
 
-TEXT(cpus)
-{
-    (void)now_ms;
-    return xasprintf("%" PRId64, field_integer(first_of(group), "cpus", count_of(group) > 0));
-}
-
-TEXT(memory)
-{
-    (void)now_ms;
-    return xasprintf("%" PRId64, field_integer(first_of(group), "memory_bytes", 0) >> 20);
-}
+FIELD(cpus, xasprintf("%" PRId64, field_integer(first_of(group), "cpus", count_of(group) > 0)))
+FIELD(memory, xasprintf("%" PRId64, field_integer(first_of(group), "memory_bytes", 0) >> 20))
 
 TEXT(gres)
 {
     char *gres = slurm_node_gres(first_of(group));
-    (void)now_ms;
     return gres != NULL ? gres : xstrdup("(null)");
 }
 
 TEXT(features)
 {
     const char *features = field_text(first_of(group), SLURM_NODE_FEATURES);
-    (void)now_ms;
     return xstrdup(features != NULL ? features : "(null)");
 }
 
 TEXT(reason)
 {
     const char *reason = field_text(first_of(group), "reason");
-    (void)now_ms;
     return reason != NULL ? text_escape(reason, 256) : xstrdup("none");
 }
 
@@ -151,7 +98,6 @@ TEXT(summary)
     size_t index = 0;
     json_t *node = NULL;
     int64_t counts[3] = { 0 };
-    (void)now_ms;
     json_array_foreach(json_object_get(group, "nodes"), index, node)
     {
         const char *state = slurm_node_state(node);
@@ -169,7 +115,6 @@ TEXT(cpu_summary)
     int64_t used = 0, idle = 0, other = 0;
     size_t index = 0;
     json_t *node = NULL;
-    (void)now_ms;
     json_array_foreach(json_object_get(group, "nodes"), index, node)
     {
         int64_t cpus = field_integer(node, "cpus", 1), of_jobs = field_integer(node, SLURM_NODE_CPUS, 0);
@@ -179,35 +124,11 @@ TEXT(cpu_summary)
     return xasprintf("%" PRId64 "/%" PRId64 "/%" PRId64 "/%" PRId64, used, idle, other, used + idle + other);
 }
 
-TEXT(upper_no)
-{
-    (void)group, (void)now_ms;
-    return xstrdup("NO");
-}
-
-TEXT(word_no)
-{
-    (void)group, (void)now_ms;
-    return xstrdup("no");
-}
-
-TEXT(size)
-{
-    (void)group, (void)now_ms;
-    return xstrdup("1-infinite");
-}
-
-TEXT(root)
-{
-    (void)group, (void)now_ms;
-    return xstrdup("root");
-}
-
-TEXT(unknown)
-{
-    (void)group, (void)now_ms;
-    return xstrdup("Unknown");
-}
+FIELD(upper_no, xstrdup("NO"))
+FIELD(word_no, xstrdup("no"))
+FIELD(size, xstrdup("1-infinite"))
+FIELD(root, xstrdup("root"))
+FIELD(unknown, xstrdup("Unknown"))
 
 TEXT(short_summary)
 {
@@ -220,27 +141,12 @@ TEXT(short_summary)
 TEXT(gres_used)
 {
     char *used = slurm_node_gres_used(first_of(group), true);
-    (void)now_ms;
     return used != NULL ? used : xstrdup("(null)");
 }
 
-TEXT(memory_used)
-{
-    (void)now_ms;
-    return xasprintf("%" PRId64, field_integer(first_of(group), SLURM_NODE_MEMORY, 0) >> 20);
-}
-
-TEXT(name)
-{
-    (void)now_ms;
-    return xstrdup(field_text(first_of(group), "name"));
-}
-
-TEXT(sockets)
-{
-    (void)now_ms;
-    return xasprintf("1:%" PRId64 ":1", field_integer(first_of(group), "cpus", 1));
-}
+FIELD(memory_used, xasprintf("%" PRId64, field_integer(first_of(group), SLURM_NODE_MEMORY, 0) >> 20))
+FIELD(name, xstrdup(field_text(first_of(group), "name")))
+FIELD(sockets, xasprintf("1:%" PRId64 ":1", field_integer(first_of(group), "cpus", 1)))
 
 #define CONSTANT(name, value)                                                                                \
     TEXT(name)                                                                                               \

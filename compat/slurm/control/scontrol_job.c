@@ -38,23 +38,17 @@ TEXT(group)
     return xasprintf("%s(%u)", name, user != NULL ? user->pw_gid : 0);
 }
 
-TEXT(requeue)
-{
-    (void)now_ms;
-    return xstrdup(json_is_true(json_object_get(job, "requeue_on_node_lost")) ? "1" : "0");
-}
+FIELD(requeue, xstrdup(json_is_true(json_object_get(job, "requeue_on_node_lost")) ? "1" : "0"))
 
 TEXT(batch_flag)
 {
     const char *kind = slurm_job_note(job, SLURM_NOTE_KIND);
-    (void)now_ms;
     return xstrdup(kind == NULL || strcmp(kind, "sbatch") == 0 ? "1" : "0");
 }
 
 TEXT(cpus_per_task)
 {
     const char *cpus = slurm_job_note(job, SLURM_NOTE_CPUS_PER_TASK);
-    (void)now_ms;
     return xstrdup(cpus != NULL ? cpus : "1");
 }
 
@@ -90,7 +84,6 @@ static char *expected_path(const json_t *job, const char *pattern)
 TEXT(output)
 {
     const char *log = field_text(job, "log"), *output = field_text(job, "output");
-    (void)now_ms;
     return log != NULL ? xstrdup(log) : output != NULL ? expected_path(job, output) : xstrdup("/dev/null");
 }
 
@@ -103,57 +96,41 @@ TEXT(error)
 TEXT(input)
 {
     const char *input = field_text(job, "input");
-    (void)now_ms;
     return xstrdup(input != NULL ? input : "/dev/null");
 }
 
 TEXT(account)
 {
     const char *account = slurm_job_note(job, SLURM_NOTE_ACCOUNT);
-    (void)now_ms;
     return account != NULL ? text_escape(account, 256) : xstrdup("(null)");
 }
 
 TEXT(comment)
 {
     const char *comment = slurm_job_note(job, SLURM_NOTE_COMMENT);
-    (void)now_ms;
     return comment != NULL ? text_escape(comment, 1024) : NULL;
 }
 
-TEXT(nodes)
-{
-    return slurm_text_nodes(job, now_ms);
-}
+FIELD(nodes, slurm_text_nodes(job, now_ms))
 
 /* --tmp and --contiguous, which are kept and have no effect. */
 TEXT(temporary)
 {
     const char *size = slurm_job_note(job, "tmp");
     uint64_t bytes = 0;
-    (void)now_ms;
     bool is_size = size != NULL && slurm_parse_memory("tmp", size, &bytes, NULL) == 0;
     return slurm_memory_text(is_size ? (int64_t)bytes : 0);
 }
 
-TEXT(contiguous)
-{
-    (void)now_ms;
-    return xstrdup(slurm_job_note(job, "contiguous") != NULL ? "1" : "0");
-}
+FIELD(contiguous, xstrdup(slurm_job_note(job, "contiguous") != NULL ? "1" : "0"))
 
 /* Of a job that has not started there is none. */
-TEXT(batch_host)
-{
-    (void)now_ms;
-    return field_text(job, "node") != NULL ? xstrdup(field_text(job, "node")) : NULL;
-}
+FIELD(batch_host, field_text(job, "node") != NULL ? xstrdup(field_text(job, "node")) : NULL)
 
 /* Its GPUs on each node. */
 TEXT(job_gres)
 {
     int64_t gpus = field_integer(job, "gpus", 0);
-    (void)now_ms;
     if (!field_is_known(job, "granted") && !field_is_known(job, "node"))
         return NULL;
     return gpus > 0 ? xasprintf("gpu:%" PRId64, gpus) : xstrdup("(null)");
@@ -210,17 +187,8 @@ static char *shorten(const char *nodes)
     return hostlist_compress(&names);
 }
 
-TEXT(requested)
-{
-    (void)now_ms;
-    return shorten(field_text(job, "nodelist"));
-}
-
-TEXT(excluded)
-{
-    (void)now_ms;
-    return shorten(field_text(job, "exclude"));
-}
+FIELD(requested, shorten(field_text(job, "nodelist")))
+FIELD(excluded, shorten(field_text(job, "exclude")))
 
 TEXT(features)
 {
@@ -234,14 +202,12 @@ TEXT(features)
 TEXT(throttle)
 {
     const char *array = field_text(job, "array"), *percent = array != NULL ? strchr(array, '%') : NULL;
-    (void)now_ms;
     return percent != NULL ? xstrdup(percent + 1) : NULL;
 }
 
 TEXT(tasks_per_node)
 {
     const char *tasks = slurm_job_note(job, SLURM_NOTE_TASKS_PER_NODE);
-    (void)now_ms;
     return xasprintf("%s:0:*:*", tasks != NULL ? tasks : "0");
 }
 
@@ -254,21 +220,13 @@ static char *unknown_for_none(char *text)
     return xstrdup("Unknown");
 }
 
-TEXT(expected_start)
-{
-    return unknown_for_none(slurm_text_expected(job, now_ms));
-}
-
-TEXT(end)
-{
-    return unknown_for_none(slurm_text_ended(job, now_ms));
-}
+FIELD(expected_start, unknown_for_none(slurm_text_expected(job, now_ms)))
+FIELD(end, unknown_for_none(slurm_text_ended(job, now_ms)))
 
 /* As in Slurm, the last time at which it stood still or ran on. */
 TEXT(suspend_time)
 {
     int64_t at_ms, ran_ms;
-    (void)now_ms;
     slurm_last_pause(job, &at_ms, &ran_ms);
     return slurm_time_shown(at_ms, "None");
 }
@@ -276,7 +234,6 @@ TEXT(suspend_time)
 TEXT(before_pause)
 {
     int64_t at_ms, ran_ms;
-    (void)now_ms;
     slurm_last_pause(job, &at_ms, &ran_ms);
     return xasprintf("%" PRId64, ran_ms / 1000);
 }

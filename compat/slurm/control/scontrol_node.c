@@ -21,17 +21,12 @@
 
 #define NODE_PARTITIONS "slurm_partitions" // added to a node of the API
 
-TEXT(node_name)
-{
-    (void)now_ms;
-    return xstrdup(field_text(job, "name"));
-}
+FIELD(node_name, xstrdup(field_text(job, "name")))
 
 /* As scontrol writes it. */
 TEXT(node_state)
 {
     const char *state = slurm_node_state(job);
-    (void)now_ms;
     if (strcmp(state, "drained") == 0)
         return xstrdup("IDLE+DRAIN");
     if (strcmp(state, "draining") == 0)
@@ -42,81 +37,44 @@ TEXT(node_state)
     return take_ptr(upper);
 }
 
-TEXT(node_cpus)
-{
-    (void)now_ms;
-    return xasprintf("%" PRId64, field_integer(job, "cpus", 1));
-}
-
-TEXT(node_memory)
-{
-    (void)now_ms;
-    return xasprintf("%" PRId64, field_integer(job, "memory_bytes", 0) >> 20);
-}
+FIELD(node_cpus, xasprintf("%" PRId64, field_integer(job, "cpus", 1)))
+FIELD(node_memory, xasprintf("%" PRId64, field_integer(job, "memory_bytes", 0) >> 20))
 
 TEXT(node_features)
 {
     const char *features = field_text(job, SLURM_NODE_FEATURES);
-    (void)now_ms;
     return xstrdup(features != NULL ? features : "(null)");
 }
 
 TEXT(node_gres)
 {
     char *gres = slurm_node_gres(job);
-    (void)now_ms;
     return gres != NULL ? gres : xstrdup("(null)");
 }
 
 TEXT(node_gres_used)
 {
     char *used = slurm_node_gres_used(job, true);
-    (void)now_ms;
     return used != NULL ? used : xstrdup("(null)");
 }
 
-TEXT(node_cpus_used)
-{
-    (void)now_ms;
-    return xasprintf("%" PRId64, field_integer(job, SLURM_NODE_CPUS, 0));
-}
-
-TEXT(node_memory_used)
-{
-    (void)now_ms;
-    return xasprintf("%" PRId64, field_integer(job, SLURM_NODE_MEMORY, 0) >> 20);
-}
-
-TEXT(node_tres)
-{
-    (void)now_ms;
-    return slurm_node_tres(job, false);
-}
-
-TEXT(node_tres_used)
-{
-    (void)now_ms;
-    return slurm_node_tres(job, true);
-}
+FIELD(node_cpus_used, xasprintf("%" PRId64, field_integer(job, SLURM_NODE_CPUS, 0)))
+FIELD(node_memory_used, xasprintf("%" PRId64, field_integer(job, SLURM_NODE_MEMORY, 0) >> 20))
+FIELD(node_tres, slurm_node_tres(job, false))
+FIELD(node_tres_used, slurm_node_tres(job, true))
 
 /* Since when its agent, or mgpud's own worker, is there. */
 TEXT(node_since)
 {
     const char *since = field_text(job, "since");
-    (void)now_ms;
     return slurm_time_shown(since != NULL ? time_parse(since) : 0, "None");
 }
 
-TEXT(node_partitions)
-{
-    (void)now_ms;
-    return xstrdup(field_text(job, NODE_PARTITIONS));
-}
+FIELD(node_partitions, xstrdup(field_text(job, NODE_PARTITIONS)))
 
 TEXT(node_reason)
 {
     const char *reason = field_text(job, "reason");
-    (void)now_ms;
     return reason != NULL ? text_escape(reason, 256) : NULL;
 }
 
