@@ -135,52 +135,20 @@ char *gpu_past_render(const struct view *view, const json_t *gpu, enum color *co
 
 /* --- rows --- */
 
-static char *render_at(const struct view *view, const json_t *point, enum color *color)
-{
-    char text[64];
-    (void)color;
-    time_format(time_parse(field_text(point, "at")), view->now_ms, view->times, text, sizeof(text));
-    return xstrdup(text);
-}
-
-static char *percent(const json_t *point, const char *name)
+static char *percent(const struct view *view, const json_t *point, const char *name)
 {
     return field_is_known(point, name) ? xasprintf("%.0f%%", field_number(point, name, 0) * 100)
                                        : xstrdup("-");
 }
 
-static char *render_busy(const struct view *view, const json_t *point, enum color *color)
-{
-    (void)view, (void)color;
-    return percent(point, "utilization");
-}
-
-static char *render_busy_max(const struct view *view, const json_t *point, enum color *color)
-{
-    (void)view, (void)color;
-    return percent(point, "utilization_max");
-}
-
-static char *render_memory(const struct view *view, const json_t *point, enum color *color)
-{
-    (void)view, (void)color;
-    return percent(point, "memory");
-}
-
-static char *render_memory_max(const struct view *view, const json_t *point, enum color *color)
-{
-    (void)view, (void)color;
-    return percent(point, "memory_max");
-}
-
 static const struct list_column columns[] = {
-    { "at", "TIME", "start", "at", false, 0, render_at },
+    { "at", "TIME", "start", "at", false, 0, .form = list_time },
     { "node", "NODE", "node of the GPU", "node", false, 0, NULL },
     { "gpu", "GPU", "its number, in PCI order", "index", true, 0, NULL },
-    { "util", "UTIL", "mean utilization", "utilization", true, 0, render_busy },
-    { "util_max", "MAX", "maximum", "utilization_max", true, 0, render_busy_max },
-    { "mem", "MEM", "fraction of memory used", "memory", true, 0, render_memory },
-    { "mem_max", "MEM MAX", "maximum", "memory_max", true, 0, render_memory_max },
+    { "util", "UTIL", "mean utilization", "utilization", true, 0, .form = percent },
+    { "util_max", "MAX", "maximum", "utilization_max", true, 0, .form = percent },
+    { "mem", "MEM", "fraction of memory used", "memory", true, 0, .form = percent },
+    { "mem_max", "MEM MAX", "maximum", "memory_max", true, 0, .form = percent },
     { "power", "W", "power draw", "power_w", true, 0, NULL },
     { "power_max", "W MAX", "maximum", "power_w_max", true, 0, NULL },
     { "temp", "TEMP", "its temperature", "temperature_c", true, 0, NULL },

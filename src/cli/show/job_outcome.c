@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a job ended: one function for each kind of end. */
+/* How a job ended: one row for each kind of end. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -52,18 +52,6 @@ static char *outcome_setup(const json_t *job)
     return xasprintf("setup failed, exit %" PRId64, field_integer(job, "exit_code", 125));
 }
 
-static char *outcome_unknown(const json_t *job)
-{
-    (void)job;
-    return xstrdup("ended, result unknown");
-}
-
-static char *outcome_reboot(const json_t *job)
-{
-    (void)job;
-    return xstrdup("its node rebooted");
-}
-
 static char *outcome_time_limit(const json_t *job)
 {
     char limit[32];
@@ -71,18 +59,6 @@ static char *outcome_time_limit(const json_t *job)
         return xstrdup("reached its time limit");
     format_duration((int64_t)(field_number(job, "time_limit_s", 0) * 1000), limit, sizeof(limit));
     return xasprintf("reached its time limit of %s", limit);
-}
-
-static char *outcome_deadline(const json_t *job)
-{
-    (void)job;
-    return xstrdup("could not start before its deadline");
-}
-
-static char *outcome_dependency(const json_t *job)
-{
-    (void)job;
-    return xstrdup("its dependency could never be satisfied");
 }
 
 /* The message has the amount. */
@@ -97,72 +73,38 @@ static char *outcome_gpu_fault(const json_t *job)
     return field_integer(job, "signal", 0) != 0 ? outcome_signal(job) : outcome_exit(job);
 }
 
-/* The message has the GPUs and the time. */
-static char *outcome_idle(const json_t *job)
-{
-    (void)job;
-    return xstrdup("ended because it was idle");
-}
-
-static char *outcome_released(const json_t *job)
-{
-    (void)job;
-    return xstrdup("released");
-}
-
-/* The message says how much there was, and who reported it. */
-static char *outcome_gpu_oom(const json_t *job)
-{
-    (void)job;
-    return xstrdup("ran out of GPU memory");
-}
-
-/* The message has both amounts. */
-static char *outcome_gpu_mem(const json_t *job)
-{
-    (void)job;
-    return xstrdup("exceeded its share of GPU memory");
-}
-
-static char *outcome_budget(const json_t *job)
-{
-    (void)job;
-    return xstrdup("ended because the GPU-hours of its token are used up");
-}
-
-static char *outcome_node_lost(const json_t *job)
-{
-    (void)job;
-    return xstrdup("its node was lost");
-}
-
 char *job_outcome(const json_t *job)
 {
-    static char *(*const outcomes[END_KINDS])(const json_t *) = {
-        [END_EXIT] = outcome_exit,
-        [END_SIGNAL] = outcome_signal,
-        [END_CANCELLED] = outcome_cancelled,
-        [END_START_FAILED] = outcome_start,
-        [END_SETUP_FAILED] = outcome_setup,
-        [END_UNKNOWN] = outcome_unknown,
-        [END_REBOOT] = outcome_reboot,
-        [END_TIME_LIMIT] = outcome_time_limit,
-        [END_DEADLINE] = outcome_deadline,
-        [END_DEPENDENCY] = outcome_dependency,
-        [END_OOM] = outcome_oom,
-        [END_GPU_FAULT] = outcome_gpu_fault,
-        [END_IDLE_TIMEOUT] = outcome_idle,
-        [END_RELEASED] = outcome_released,
-        [END_NODE_LOST] = outcome_node_lost,
-        [END_GPU_OOM] = outcome_gpu_oom,
-        [END_GPU_MEM] = outcome_gpu_mem,
-        [END_BUDGET] = outcome_budget,
+    static const struct {
+        const char *text; // NULL: that of the function
+        char *(*tell)(const json_t *job);
+    } outcomes[END_KINDS] = {
+        [END_EXIT] = { .tell = outcome_exit },
+        [END_SIGNAL] = { .tell = outcome_signal },
+        [END_CANCELLED] = { .tell = outcome_cancelled },
+        [END_START_FAILED] = { .tell = outcome_start },
+        [END_SETUP_FAILED] = { .tell = outcome_setup },
+        [END_UNKNOWN] = { "ended, result unknown" },
+        [END_REBOOT] = { "its node rebooted" },
+        [END_TIME_LIMIT] = { .tell = outcome_time_limit },
+        [END_DEADLINE] = { "could not start before its deadline" },
+        [END_DEPENDENCY] = { "its dependency could never be satisfied" },
+        [END_OOM] = { .tell = outcome_oom },
+        [END_GPU_FAULT] = { .tell = outcome_gpu_fault },
+        [END_IDLE_TIMEOUT] = { "ended because it was idle" }, // the message has the GPUs and the time
+        [END_RELEASED] = { "released" },
+        [END_NODE_LOST] = { "its node was lost" },
+        [END_GPU_OOM] = { "ran out of GPU memory" }, // the message says how much, and who reported it
+        [END_GPU_MEM] = { "exceeded its share of GPU memory" }, // the message has both amounts
+        [END_BUDGET] = { "ended because the GPU-hours of its token are used up" },
     };
     const char *name = field_text(job, "ended_by");
     enum job_end end = name == NULL ? END_NONE : job_end_from_name(name);
     if (end == END_NONE)
         return NULL;
-    char *text = end >= END_KINDS ? text_escape(name, NAME_MAX_BYTES) : outcomes[end](job);
+    char *text = end >= END_KINDS             ? text_escape(name, NAME_MAX_BYTES)
+                 : outcomes[end].text != NULL ? xstrdup(outcomes[end].text)
+                                              : outcomes[end].tell(job);
     if (field_text(job, "message") == NULL)
         return text;
     _cleanup_free_ char *message = field_shown(job, "message"), *start = text;

@@ -39,25 +39,7 @@ static bool is_first_list(const struct top *top)
     return !top->model.is_complete;
 }
 
-static char *running_path(struct top *top)
-{
-    (void)top;
-    return xstrdup(API_PATH "/jobs?sparse=1&state=starting,running,stopping");
-}
-
 #define OPEN_PATH API_PATH "/jobs?sparse=1&state=queued,starting,running,stopping&limit=" NUMBER(OPEN_MAX)
-
-static char *quick_path(struct top *top)
-{
-    (void)top;
-    return xstrdup(OPEN_PATH "&quick=1");
-}
-
-static char *open_path(struct top *top)
-{
-    (void)top;
-    return xstrdup(OPEN_PATH);
-}
 
 static void put_jobs(struct top *top, const json_t *answer)
 {
@@ -88,12 +70,6 @@ static void take_open(struct top *top, json_t *answer)
     take_quick(top, answer);
     top_poke(top, ASK_ENDED);
     top_poke(top, ASK_CHANGED);
-}
-
-static char *ended_path(struct top *top)
-{
-    (void)top;
-    return xstrdup(API_PATH "/jobs?sparse=1&state=done,failed,cancelled&limit=" NUMBER(TOP_ENDED_MAX));
 }
 
 static void take_jobs(struct top *top, json_t *answer)
@@ -134,12 +110,6 @@ static void take_changed(struct top *top, json_t *answer)
 
 /* --- GPUs and nodes --- */
 
-static char *gpus_path(struct top *top)
-{
-    (void)top;
-    return xstrdup(API_PATH "/gpus");
-}
-
 static void take_gpus(struct top *top, json_t *answer)
 {
     top->is_urgent = top->is_urgent || top->model.gpus == NULL;
@@ -152,21 +122,9 @@ static bool is_past_wanted(const struct top *top)
            top->layout.panels[PANEL_GPUS].height > 0;
 }
 
-static char *past_path(struct top *top)
-{
-    (void)top;
-    return xstrdup(API_PATH "/gpus/history?since=10m&step=10");
-}
-
 static void take_past(struct top *top, json_t *answer)
 {
     keep(&top->model.past, answer, "gpus");
-}
-
-static char *nodes_path(struct top *top)
-{
-    (void)top;
-    return xstrdup(API_PATH "/nodes");
 }
 
 static void take_nodes(struct top *top, json_t *answer)
@@ -248,21 +206,9 @@ static bool is_users_page(const struct top *top)
     return top->view.page == PAGE_USERS;
 }
 
-static char *users_path(struct top *top)
-{
-    (void)top;
-    return xstrdup(API_PATH "/users");
-}
-
 static void take_users(struct top *top, json_t *answer)
 {
     keep(&top->model.users, answer, "users");
-}
-
-static char *sums_path(struct top *top)
-{
-    (void)top;
-    return xstrdup(API_PATH "/history?by=user&since=7d");
 }
 
 static void take_sums(struct top *top, json_t *answer)
@@ -275,12 +221,6 @@ static bool is_history_page(const struct top *top)
     return top->view.page == PAGE_HISTORY;
 }
 
-static char *history_path(struct top *top)
-{
-    (void)top;
-    return xstrdup(API_PATH "/history?since=7d&limit=500");
-}
-
 static void take_history(struct top *top, json_t *answer)
 {
     keep(&top->model.history, answer, "jobs");
@@ -288,21 +228,31 @@ static void take_history(struct top *top, json_t *answer)
 }
 
 const struct top_ask top_asks[ASKS] = {
-    [ASK_RUNNING] = { 0, is_first_list, running_path, take_running, NULL },
-    [ASK_QUICK] = { 0, is_first_list, quick_path, take_quick, NULL },
-    [ASK_OPEN] = { 0, NULL, open_path, take_open, NULL },
-    [ASK_ENDED] = { 0, is_list_there, ended_path, take_jobs, NULL },
-    [ASK_CHANGED] = { CALM_MS, is_list_there, changed_path, take_changed, NULL },
-    [ASK_GPUS] = { 1, NULL, gpus_path, take_gpus, NULL }, // at the interval of --refresh
-    [ASK_PAST] = { CALM_MS, is_past_wanted, past_path, take_past, NULL },
-    [ASK_NODES] = { CALM_MS, NULL, nodes_path, take_nodes, NULL },
-    [ASK_WHY] = { CALM_MS, is_why_wanted, why_path, take_why, NULL },
-    [ASK_DETAIL] = { 5000, is_detail_wanted, detail_path, take_detail, refuse_detail },
-    [ASK_DETAIL_PAST] = { CALM_MS, is_detail_wanted, detail_past_path, take_detail_past, NULL },
-    [ASK_USERS] = { 5000, is_users_page, users_path, take_users, NULL },
-    [ASK_SUMS] = { 60000, is_users_page, sums_path, take_sums, NULL },
-    [ASK_HISTORY] = { CALM_MS, is_history_page, history_path, take_history, NULL },
+    [ASK_RUNNING] = { 0, is_first_list, API_PATH "/jobs?sparse=1&state=starting,running,stopping", NULL,
+        take_running, NULL },
+    [ASK_QUICK] = { 0, is_first_list, OPEN_PATH "&quick=1", NULL, take_quick, NULL },
+    [ASK_OPEN] = { 0, NULL, OPEN_PATH, NULL, take_open, NULL },
+    [ASK_ENDED] = { 0, is_list_there,
+        API_PATH "/jobs?sparse=1&state=done,failed,cancelled&limit=" NUMBER(TOP_ENDED_MAX), NULL, take_jobs,
+        NULL },
+    [ASK_CHANGED] = { CALM_MS, is_list_there, NULL, changed_path, take_changed, NULL },
+    [ASK_GPUS] = { 1, NULL, API_PATH "/gpus", NULL, take_gpus, NULL }, // at the interval of --refresh
+    [ASK_PAST] = { CALM_MS, is_past_wanted, API_PATH "/gpus/history?since=10m&step=10", NULL, take_past,
+        NULL },
+    [ASK_NODES] = { CALM_MS, NULL, API_PATH "/nodes", NULL, take_nodes, NULL },
+    [ASK_WHY] = { CALM_MS, is_why_wanted, NULL, why_path, take_why, NULL },
+    [ASK_DETAIL] = { 5000, is_detail_wanted, NULL, detail_path, take_detail, refuse_detail },
+    [ASK_DETAIL_PAST] = { CALM_MS, is_detail_wanted, NULL, detail_past_path, take_detail_past, NULL },
+    [ASK_USERS] = { 5000, is_users_page, API_PATH "/users", NULL, take_users, NULL },
+    [ASK_SUMS] = { 60000, is_users_page, API_PATH "/history?by=user&since=7d", NULL, take_sums, NULL },
+    [ASK_HISTORY] = { CALM_MS, is_history_page, API_PATH "/history?since=7d&limit=500", NULL, take_history,
+        NULL },
 };
+
+char *top_ask_path(struct top *top, enum top_ask_id ask)
+{
+    return top_asks[ask].request != NULL ? xstrdup(top_asks[ask].request) : top_asks[ask].path(top);
+}
 
 void top_poke(struct top *top, enum top_ask_id ask)
 {

@@ -7,12 +7,16 @@
 struct top_ask {
     int64_t every_ms;                         // minimum interval; 0: only after top_poke()
     bool (*is_wanted)(const struct top *top); // NULL: always
-    char *(*path)(struct top *top);           // NULL if there is nothing to request; the caller frees it
+    const char *request;                      // its path, if that is always the same
+    char *(*path)(struct top *top);           // else a function of it, as top_ask_path()
     void (*take)(struct top *top, json_t *answer);
     void (*refuse)(struct top *top); // not found, or permission denied; may be NULL
 };
 
 extern const struct top_ask top_asks[ASKS];
+
+/* NULL if there is nothing to request; the caller frees it. */
+char *top_ask_path(struct top *top, enum top_ask_id ask);
 
 /* Sends the request as soon as is_wanted allows. */
 void top_poke(struct top *top, enum top_ask_id ask);

@@ -96,7 +96,7 @@ static void ask_next(struct top *top)
             continue;
         int64_t every = i == ASK_GPUS ? top->prefs.refresh_ms : top_asks[i].every_ms;
         wire->due_ms[i] = every == 0 ? INT64_MAX : now + every;
-        _cleanup_free_ char *path = top_asks[i].path(top);
+        _cleanup_free_ char *path = top_ask_path(top, i);
         if (path == NULL)
             continue;
         wire->last_ms[i] = now;

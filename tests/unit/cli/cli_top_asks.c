@@ -49,7 +49,7 @@ static void the_bare_list_comes_first_and_is_asked_for_once(void **state)
     top_asks_begin(top);
     assert_true(is_due(top, ASK_QUICK));
     assert_true(ASK_QUICK < ASK_OPEN); // rows are asked in their order
-    _cleanup_free_ char *path = top_asks[ASK_QUICK].path(top);
+    _cleanup_free_ char *path = top_ask_path(top, ASK_QUICK);
     assert_non_null(strstr(path, "quick=1"));
     take(top, ASK_QUICK, "{\"jobs\": [{\"id\": 7, \"state\": \"queued\", \"position\": 1}]}");
     assert_true(top->model.is_complete && top->is_urgent);
@@ -71,7 +71,7 @@ static void a_burst_of_changes_is_asked_for_until_nothing_is_left(void **state)
     top_poke(top, ASK_CHANGED);
     while (is_due(top, ASK_CHANGED)) {
         top->wire.due_ms[ASK_CHANGED] = INT64_MAX;
-        _cleanup_free_ char *path = top_asks[ASK_CHANGED].path(top);
+        _cleanup_free_ char *path = top_ask_path(top, ASK_CHANGED);
         assert_non_null(path);
         take(top, ASK_CHANGED, "{\"jobs\": []}");
         requests++;
