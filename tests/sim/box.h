@@ -4,8 +4,8 @@
  * agent and the connections between the two. sim_box.c has the controller's life, box_clients.c and
  * box_admin.c who asks it for something, box_config.c its configuration, box_backup.c a store that is put
  * back, box_places.c what happens to nodes and connections. box_fold.c has the jobs as the events tell of
- * them, box_starts.c and box_devices.c what must be true of these events, box_judge.c what must be true when
- * all is at rest.
+ * them, box_starts.c, box_park.c and box_devices.c what must be true of these events, box_judge.c what must
+ * be true when all is at rest.
  */
 #pragma once
 
@@ -60,12 +60,19 @@ struct box_command {
     bool has_failed; // without its GPUs, when it was started so without having asked
 };
 
+/* In this time something kept nodes or the controller from parking jobs, or from returning them, in time. */
+struct box_disturbance {
+    int64_t from_ms, until_ms;
+    const struct place *place; // NULL: all
+};
+
 #define BOX_PARTITIONS 2U
 #define BOX_ACCOUNTS   6U
 
 struct box_config { // what is in the configuration file
     struct sched_settings settings;
     struct early_settings early;
+    uint64_t park_max;
     struct core_account accounts[BOX_ACCOUNTS];
     size_t n_accounts;
     struct core_partition partitions[BOX_PARTITIONS];
@@ -86,7 +93,8 @@ struct box {
     uint64_t last_timer; // the one that counts
     uint64_t epoch;
     bool is_storm;
-    bool are_plain;  // most jobs are such as the scheduler parks by its own rule, and it does
+    bool are_plain;  // most jobs are such as the scheduler parks by its own rule, and it does; the storm is
+                     // mild
     int64_t late_ms; // the last node is back by then
     struct change *events;
     size_t n_events;
@@ -108,11 +116,13 @@ struct box {
     size_t n_asks;
     bool has_copies; // frames may come twice, which no stream allows
     struct box_config config;
-    struct box_command commands[32]; // by the events that were judged so far
+    struct box_command commands[1024]; // by the events that were judged so far
     size_t n_commands;
-    bool was_auto;        // jobs may have started early without having asked
-    const char *settings; // as the events have told them so far; borrowed from these
-    bool has_half_open;   // nodes give connections up whose other end notices late
+    bool was_auto;                        // jobs may have started early without having asked
+    const char *settings;                 // as the events have told them so far; borrowed from these
+    bool has_half_open;                   // nodes give connections up whose other end notices late
+    struct box_disturbance *disturbances; // where jobs are parked by the rule, in order
+    size_t n_disturbances;
     struct tally tally;
     const char *broken;
     char detail[256];
@@ -182,6 +192,12 @@ struct core_fact box_fact(const struct box *box, uint64_t id); // of one job
 void box_judge_early(struct box *box, struct job *const *jobs, size_t highest, const struct job *job,
     const struct job_event *event);
 void box_note_early(struct box *box, const struct job *job, const struct job_event *event);
+
+/* --- box_park.c --- */
+/* Whose times of return are not judged: `place` from now on for `for_ms`; NULL: all places. */
+void box_disturb(struct box *box, const struct place *place, int64_t for_ms);
+/* An event is judged with its job as it was before. */
+void box_judge_park(struct box *box, const struct job *job, const struct job_event *event);
 
 /* --- box_judge.c, box_starts.c, box_devices.c --- */
 /* What the controller says to an agent. */

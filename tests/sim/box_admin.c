@@ -10,6 +10,9 @@
 #include "box.h"
 #include "controller/core/state.h"
 
+#define MILD        40   // one in so many, where jobs are to be parked by the rule
+#define RESERVED_MS 5000 // at most, from now on
+
 static const struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
 
 static bool has_marks(const struct core *core)
@@ -35,15 +38,24 @@ static void on_pause(void *arg, uint64_t number, void *object)
     for (uint32_t i = 0; box->core != NULL && i < box->n_places * NODE_GPUS; i++) {
         (void)snprintf(name, sizeof(name), "n%u:%u", i / NODE_GPUS, i % NODE_GPUS);
         int64_t now = box->world.now_ms;
-        if (!box->is_storm || world_one_in(&box->world, 4))
+        bool acts = !box->is_storm || world_one_in(&box->world, box->are_plain ? MILD : 4);
+        if (acts)
             core_pause(box->core, now, world_wall_ms(&box->world), &admin, &gpus, "for a while", 0,
                 !box->is_storm || world_one_in(&box->world, 2) ? GPU_WISH_RESUME : GPU_WISH_PAUSE, NULL);
+        if (acts)
+            box_disturb(box, &box->places[i / NODE_GPUS], 0);
     }
     box_turn(box);
     /* What a node tells that comes back late can drain a GPU once more. */
     bool may_change = box->world.now_ms < box->late_ms;
     if (may_change || box->core == NULL || has_marks(box->core))
         world_later(&box->world, world_between(&box->world, 100, 3000), on_pause, box, 0, NULL, NULL);
+}
+
+static void ail(struct place *place)
+{
+    node_ail(&place->node);
+    box_disturb(place->box, place, 0);
 }
 
 /* GPUs fail, vanish and come back while the storm is on; afterwards they are well. */
@@ -54,8 +66,8 @@ static void on_sample(void *arg, uint64_t number, void *object)
         struct node *node = &box->places[i].node;
         if (!box->is_storm)
             node_heal(node);
-        else if (world_one_in(&box->world, 3))
-            node_ail(node);
+        else if (world_one_in(&box->world, box->are_plain ? 3 * MILD : 3))
+            ail(&box->places[i]);
         node_sample(node);
     }
     world_later(&box->world, box->is_storm ? 200 : 2000, on_sample, box, 0, NULL, NULL);
@@ -70,8 +82,11 @@ static void on_drain(void *arg, uint64_t number, void *object)
         const struct core_node *node = core_node_named(box->core, name);
         const struct cluster_change *mark = node != NULL ? node->mark : NULL;
         bool is_drained = mark != NULL && mark->kind == CHANGE_NODE_DRAIN;
-        bool is_wanted = box->is_storm && (is_drained ? world_one_in(&box->world, 2)
-                                                      : mark == NULL && world_one_in(&box->world, 4));
+        bool is_wanted = box->is_storm &&
+                         (is_drained ? world_one_in(&box->world, 2)
+                                     : mark == NULL && world_one_in(&box->world, box->are_plain ? MILD : 4));
+        if (is_wanted != is_drained)
+            box_disturb(box, &box->places[i], 0);
         if (is_wanted != is_drained)
             core_drain(box->core, box->world.now_ms, world_wall_ms(&box->world), &admin, name, "a new kernel",
                 0, !is_wanted, NULL);
@@ -95,6 +110,7 @@ static void reserve(struct box *box)
     wish.gpu_ids = world_one_in(&box->world, 3) ? gpus : NULL;
     if (wish.gpu_ids != NULL)
         wish.gpus = 0;
+    box_disturb(box, NULL, RESERVED_MS);
     core_reserve(box->core, box->world.now_ms, wall_ms, &admin, &wish, NULL);
 }
 
@@ -105,7 +121,7 @@ static void on_reserve(void *arg, uint64_t number, void *object)
     const struct sched_reservation *first = box->core != NULL ? core_reservations(box->core, &count) : NULL;
     if (count > 0 && (!box->is_storm || world_one_in(&box->world, 4)))
         core_unreserve(box->core, box->world.now_ms, world_wall_ms(&box->world), &admin, first->id, NULL);
-    else if (box->core != NULL && box->is_storm)
+    else if (box->core != NULL && box->is_storm && (!box->are_plain || world_one_in(&box->world, MILD / 2)))
         reserve(box);
     box_turn(box);
     if (count > 0 || box->world.now_ms < box->late_ms || box->core == NULL)

@@ -13,7 +13,10 @@
 #include "box.h"
 #include "controller/core/state.h"
 
-#define CLIENTS 8U
+#define CLIENTS        8U
+#define PLAIN_COMMANDS 211U
+#define SHORT_LIMIT_MS 300 // in mild histories
+#define LONG_LIMIT_MS  9000
 
 static const struct identity users[] = {
     { .is_known = true, .uid = 1000, .gid = 1000, .may_raise = true },
@@ -78,11 +81,15 @@ static char *make_after(const struct ask *ask, uint64_t kind)
 static void make_plain(struct job_ask *ask, uint32_t uid, uint64_t kind)
 {
     bool is_any = ask->nodes != 0 || ask->gpu_mem != 0 || ask->gpu_ids != NULL;
-    ask->time_limit_ms = uid == NODE_LONG_UID ? 6000 : 500; // for one without, nobody is parked
-    if (is_any)
-        return;
-    ask->gpus = kind % 7 == 0 ? 2 : 1;
+    ask->time_limit_ms =
+        uid == NODE_LONG_UID ? LONG_LIMIT_MS : SHORT_LIMIT_MS; // for one without, nobody is parked
     ask->priority = 0;
+    if (is_any && kind % 4 == 0)
+        return;
+    ask->nodes = 0;
+    ask->gpu_mem = 0;
+    free(take_ptr(ask->gpu_ids));
+    ask->gpus = kind % 7 == 0 ? 2 : 1;
     ask->preemptible = ask->park_on_preempt = false;
 }
 
@@ -91,7 +98,12 @@ static struct job_spec *make_spec(const struct ask *ask)
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
     job_spec_init(spec);
     uint64_t kind = store_key_hash(0, ask->key);
-    strings_add(&spec->command, kind % 31 < 15 ? "true" : "train");
+    if (ask->box->are_plain) { // one that refuses to be parked keeps others of its kind from it
+        _cleanup_free_ char *command = xasprintf("train%" PRIu64, kind % PLAIN_COMMANDS);
+        strings_add(&spec->command, command);
+    } else {
+        strings_add(&spec->command, kind % 31 < 15 ? "true" : "train");
+    }
     spec->cwd = xstrdup("/");
     spec->submit_key = xstrdup(ask->key);
     spec->ask.gpus = (uint32_t)(kind % 4);
@@ -197,7 +209,7 @@ static void edit(void *arg, uint64_t number, void *object)
     job_ask_copy(&changed, job->ask);
     switch (world_random(&box->world) % 7) {
     case 0: changed.gpus = (uint32_t)(world_random(&box->world) % 4); break;
-    case 1: changed.priority = (int32_t)(world_random(&box->world) % 3); break;
+    case 1: changed.priority = (int32_t)(world_random(&box->world) % (box->are_plain ? 1 : 3)); break;
     case 2: changed.begin_ms = world_true_ms(&box->world) + world_between(&box->world, 0, 2000); break;
     case 3: changed.time_limit_ms = world_between(&box->world, 50, 2000); break;
     case 4: changed.preemptible = !changed.preemptible; break;

@@ -9,8 +9,11 @@
 #include "base/memory.h"
 #include "box.h"
 #include "controller/core/park_proof.h"
+#include "controller/core/state.h"
 
-#define GRACE_MS 10
+#define PROVE_MS     100
+#define GRACE_MS     10
+#define PARK_COST_MS 40 // to park a job and to return it, in mild histories, at least
 
 static char first[] = BOX_PARTITION, all[] = "all", n0[] = "n0", n1[] = "n1";
 static char *nodes_of_first[] = { n0, n1 };
@@ -22,6 +25,8 @@ static uint32_t limit_of(struct box *box, int64_t least, int64_t most)
 
 static struct account_limits limits_of(struct box *box)
 {
+    if (box->are_plain && !world_one_in(&box->world, 8))
+        return (struct account_limits){ 0 };
     bool is_rationed = world_one_in(&box->world, 6);
     return (struct account_limits){ .jobs = limit_of(box, 2, 8),
         .gpu_milli = 1000 * limit_of(box, 4, 8),
@@ -35,7 +40,8 @@ static void vary_parking(struct box *box)
     settings->policy = &policy_default; // others preempt, or let nobody past
     settings->parking = world_one_in(&box->world, 8) ? PARKING_ASKED : PARKING_AUTO;
     settings->quantum_ms = world_between(&box->world, 10, 200);
-    settings->park_cost_ms = world_between(&box->world, 1, 20);
+    settings->park_cost_ms = world_between(&box->world, PARK_COST_MS, 2 * PARK_COST_MS);
+    box->config.park_max = (uint64_t)world_between(&box->world, 1, 12) << 30;
     settings->preempt_grace_ms = GRACE_MS;
 }
 
@@ -102,7 +108,7 @@ static void vary_partitions(struct box *box)
 {
     struct cluster_partition *set = &box->config.partitions[0].set;
     set->nodes.count = box->n_places == 1 ? 1 : (size_t)world_between(&box->world, 1, 2);
-    set->priority = (int32_t)world_between(&box->world, 0, 2);
+    set->priority = box->are_plain ? 0 : (int32_t)world_between(&box->world, 0, 2);
 }
 
 void box_vary_config(struct box *box)
@@ -114,6 +120,7 @@ void box_vary_config(struct box *box)
     config->partitions[1].set = (struct cluster_partition){ .name = all };
     config->partitions[1].is_default = true;
     config->n_accounts = 0;
+    config->park_max = 64ULL << 30;
     config->early = (struct early_settings){ .mode = EARLY_ASKED, .within_ms = 1000 };
     if (!box->is_storm)
         return;
@@ -146,19 +153,29 @@ struct core_options box_options(const struct box *box)
         .external_load = 5,
         .share_memory = 80,
         .share_load = 80 };
+    options.park.bytes_max = config->park_max;
     options.health = (struct health_settings){ .recover_ms = 1500, .unclean_ms = 1000 };
     options.loss = (struct loss_settings){ .timeout_ms = 1500, .lease_ms = 2000 };
     options.idle = (struct idle_policy){ .told_ms = 50, .yields_ms = 150 };
     return options;
 }
 
-/* An operator has tested all nodes. */
-static void prove_parking(struct box *box)
+/* An operator tests all nodes that are not proven, as soon as they are up. Those that are not cannot park
+ * jobs. */
+static void on_prove(void *arg, uint64_t number, void *object)
 {
+    struct box *box = arg;
     static const struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
     static char driver[] = NODE_DRIVER, model[] = NODE_MODEL, elsewhere[] = "passed";
     static char *models[] = { model };
-    for (size_t i = 0; i < box->n_places; i++) {
+    for (size_t i = 0; box->core != NULL && i < box->n_places; i++) {
+        const struct place *place = &box->places[i];
+        const struct core_node *known = core_node_named(box->core, place->node.name);
+        bool is_there = known != NULL && known->is_up && !node_is_frozen(&place->node);
+        if (!is_there)
+            box_disturb(box, place, PROVE_MS);
+        if (!is_there || core_parking_is_proven(box->core, place->node.name))
+            continue;
         struct park_proof proof = { .driver = driver,
             .models = { .items = models, .count = 1 },
             .passed = true,
@@ -169,10 +186,12 @@ static void prove_parking(struct box *box)
             .least_load_ms = 1,
             .most_save_ms = 1,
             .most_load_ms = 1 };
-        core_set_park_proof(box->core, box->world.now_ms, world_wall_ms(&box->world), &admin,
-            box->places[i].node.name, &proof, NULL);
+        core_set_park_proof(
+            box->core, box->world.now_ms, world_wall_ms(&box->world), &admin, place->node.name, &proof, NULL);
         box_turn(box);
     }
+    if (box->is_storm)
+        world_later(&box->world, PROVE_MS, on_prove, box, 0, NULL, NULL);
 }
 
 /* The file has changed, and the controller, if it is up, is told to read it. */
@@ -180,19 +199,21 @@ static void on_configure(void *arg, uint64_t number, void *object)
 {
     struct box *box = arg;
     box_vary_config(box);
+    box_disturb(box, NULL, 0);
     if (box->core != NULL) {
         struct core_options options = box_options(box);
         core_configure(box->core, box->world.now_ms, world_wall_ms(&box->world), &options);
         box->tally.counts[TALLY_SETTINGS]++;
         box_turn(box);
-        if (box->are_plain)
-            prove_parking(box);
     }
     if (box->is_storm || box->core == NULL)
-        world_later(&box->world, world_between(&box->world, 500, 4000), on_configure, box, 0, NULL, NULL);
+        world_later(&box->world, world_between(&box->world, 500, box->are_plain ? 12000 : 4000), on_configure,
+            box, 0, NULL, NULL);
 }
 
 void box_open_config(struct box *box)
 {
     world_later(&box->world, 2500, on_configure, box, 0, NULL, NULL);
+    if (box->are_plain)
+        world_later(&box->world, PROVE_MS, on_prove, box, 0, NULL, NULL);
 }

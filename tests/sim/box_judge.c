@@ -235,6 +235,7 @@ void box_judge(struct box *box)
     _cleanup_free_ char *difference = box_replay(box->events, box->n_events, jobs, &box->tally);
     count_events(box);
     count_parks(box);
+    box->tally.counts[TALLY_RULE_HISTORIES] += box->are_plain;
     count_early(box, jobs, count);
     if (difference != NULL) {
         box_break(box, "its journal does not replay to the same decisions", 0);

@@ -9,7 +9,12 @@
 #include "box_lines.h"
 #include "controller/core/state.h"
 
-#define CUT_MAX_MS 9000 // of a connection: a lease ends after 4000
+#define CUT_MAX_MS     9000 // of a connection: a lease ends after 4000
+#define HELPER_MAX_MS  80   // to park a job
+#define CPUS           2U
+#define CPUS_PLAIN     8U // those of a parked job stay booked
+#define HELPER_MILD_MS 15
+#define AFTERMATH_MS   500 // of whatever happens to a node or its connection
 
 static void on_agent_start(void *arg, uint64_t number, void *object)
 {
@@ -128,6 +133,7 @@ static void on_wrong_fence(void *arg, uint64_t number, void *object)
         box->tally.counts[TALLY_DISOWNED] += !entry->is_removed && entry->is_running;
     box->tally.counts[TALLY_FENCES_ALIVE]++;
     node_disown(&place->node, box->core->last_order);
+    box_disturb(box, place, AFTERMATH_MS);
     core_fence(
         box->core, now, world_wall_ms(&box->world), &admin, place->node.name, "it seems to be off", NULL);
     box_turn(box);
@@ -232,7 +238,9 @@ void box_storm_place(struct box *box)
         wipe_spool, wipe_spool
     };
     struct place *place = &box->places[world_random(&box->world) % box->n_places];
-    storms[world_random(&box->world) % (sizeof(storms) / sizeof(storms[0]))](place);
+    size_t kind = world_random(&box->world) % (sizeof(storms) / sizeof(storms[0]));
+    box_disturb(box, place, storms[kind] == line_silence ? SILENCE_MAX_MS : AFTERMATH_MS);
+    storms[kind](place);
 }
 
 static const struct state_change *find_size(const struct box *box, const char *name)
@@ -259,6 +267,12 @@ static void on_execution(void *arg, const struct spooled *entry)
 static void on_part_gone(void *arg, const struct spooled *entry)
 {
     box_miss_rank(((struct place *)arg)->box, entry);
+}
+
+static void on_disturbed(void *arg, int64_t for_ms)
+{
+    struct place *place = arg;
+    box_disturb(place->box, place, for_ms);
 }
 
 /* A script resumes the nodes right after the restore, before all of them have connected. */
@@ -305,6 +319,9 @@ void box_open_places(struct box *box)
         place->node.hang_up = line_hang_up;
         place->node.executed = on_execution;
         place->node.gone = on_part_gone;
+        place->node.disturbed = on_disturbed;
+        place->node.cpus = box->are_plain ? CPUS_PLAIN : CPUS;
+        place->node.helper_max_ms = box->are_plain ? HELPER_MILD_MS : HELPER_MAX_MS;
         place->node.arg = place;
         node_start_agent(&place->node);
         line_dial(place);

@@ -271,6 +271,7 @@ void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, c
     const struct job_node *nodes = event->nodes.items;
     bool is_start = event->type == EVENT_ALLOCATED;
     judge_parked(box, job, event);
+    box_judge_park(box, job, event);
     judge_deadline(box, job, event);
     judge_dependency(box, jobs, job, event);
     judge_pair(box, jobs, highest, job, event);

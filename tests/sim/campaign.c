@@ -19,6 +19,7 @@
 
 #define SEEDS       20U  // without arguments
 #define SEEDS_ALL   200U // so many must show every kind of happening
+#define RULE_PARKS  5U   // by the rule that short jobs go first, in each history for that
 #define WORKERS_MAX 64U
 
 struct worker { // shared with its process
@@ -91,10 +92,16 @@ static int report(const struct campaign *campaign)
     (void)printf(
         "%" PRIu64 " seeds from %" PRIu64 " on, %" PRIu64 " bad: ", campaign->count, campaign->first, bad);
     tally_print(&sum);
+    uint64_t n_parks = sum.counts[TALLY_PARKS_RULE], n_rule = sum.counts[TALLY_RULE_HISTORIES];
+    (void)printf(
+        "parks by the rule per history for them: %.1f\n", n_rule > 0 ? (double)n_parks / (double)n_rule : 0);
+    bool is_thin = campaign->count >= SEEDS_ALL && n_parks < RULE_PARKS * n_rule;
+    if (is_thin)
+        (void)printf("there should be %u at least\n", RULE_PARKS);
     const char *missing = campaign->count >= SEEDS_ALL ? tally_missing(&sum) : NULL;
     if (missing != NULL)
         (void)printf("in so many seeds this should have happened: %s\n", missing);
-    return bad > 0 || missing != NULL;
+    return bad > 0 || missing != NULL || is_thin;
 }
 
 /* In order of their places: first seed, count. */

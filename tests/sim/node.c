@@ -15,6 +15,8 @@
 
 #define USAGES_MAX    64U
 #define IDLE_MS       3000
+#define LONG_MS       8000 // of jobs, where some are long
+#define SHORT_MS      250
 #define FIRST_USE_MS  8000 // of a GPU, at most so long after a start
 #define LEASE_LATE_MS 1500
 #define LOOKUP_MAX_MS 5000 // of a user
@@ -259,7 +261,10 @@ static void execute(struct node *node, struct spooled *entry)
     if (entry->executions > 1)
         break_rule(node, "an attempt executed its command twice", entry->id.job);
     node->executed(node->arg, entry);
-    int64_t most_ms = entry->lease_ms > 0 ? 8000 : entry->is_long ? 4000 : 400;
+    int64_t most_ms = entry->lease_ms > 0   ? 8000
+                      : entry->is_long      ? LONG_MS
+                      : node->has_long_jobs ? SHORT_MS
+                                            : 400;
     world_later(node->world, world_between(node->world, 1, most_ms), on_command_end, node, 0, entry, NULL);
     on_lease(node, entry->shepherd, entry);
 }
@@ -443,6 +448,7 @@ static int meet_trouble(struct node *node, const struct message_launch *launch, 
         node->trouble = causes[world_between(node->world, 0, 3)];
         node->trouble_uid = launch->uid;
         node->trouble_until_ms = now_ms + world_between(node->world, 100, 6000);
+        node->disturbed(node->arg, node->trouble_until_ms - now_ms);
     }
     bool is_of_user = start_row(node->trouble)->scope == START_OF_USER;
     if (now_ms >= node->trouble_until_ms || (is_of_user && launch->uid != node->trouble_uid))
@@ -896,7 +902,7 @@ void node_hello(struct node *node)
     struct message_hello hello = { .protocol = LINK_PROTOCOL,
         .node = node->name,
         .boot_id = boot,
-        .cpus = 2,
+        .cpus = node->cpus,
         .features = { features, 2 },
         .driver = driver,
         .parks_ranks = 1 };

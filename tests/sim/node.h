@@ -15,6 +15,7 @@
 struct node_parking {
     uint32_t number; // 0: there was none
     bool is_return;
+    uint64_t bytes_max;        // that it may have in its GPUs, to be saved
     enum park_outcome outcome; // 0: not yet
     uint32_t gpus[NODE_GPUS];  // to return on, if any are named
     size_t n_gpus;
@@ -111,6 +112,9 @@ struct node {
     void (*executed)(void *arg, const struct spooled *entry);                     // its command
     void (*gone)(void *arg, const struct spooled *entry); // a part that ran was ended, or its node went off
     void (*hang_up)(void *arg);                           // the agent wants to
+    void (*disturbed)(void *arg, int64_t for_ms); // so long it may be late with what it is told, or refuse it
+    uint32_t cpus;
+    int64_t helper_max_ms; // that a helper needs to park a job
     void *arg;
 };
 

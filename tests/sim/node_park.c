@@ -13,9 +13,9 @@
 
 #include "base/memory.h"
 
-#define HELPER_MAX_MS 80
-#define AGAIN_MS      100 // until another helper is looked for
-#define SAVED_BYTES   (1ULL << 30)
+#define AGAIN_MS    100 // until another helper is looked for
+#define SAVED_BYTES (1ULL << 30)
+#define LATE_MS     1000 // after a return that was refused
 
 struct report {
     struct node *node;
@@ -71,7 +71,8 @@ static void on_helped(void *arg, uint64_t number, void *object);
 static void start_helper(struct node *node, struct spooled *entry)
 {
     entry->park.is_helped = true;
-    world_later(node->world, world_between(node->world, 1, HELPER_MAX_MS), on_helped, node, 0, entry, NULL);
+    world_later(
+        node->world, world_between(node->world, 1, node->helper_max_ms), on_helped, node, 0, entry, NULL);
 }
 
 /* The agent that lives now waits for the result. */
@@ -102,7 +103,7 @@ static enum park_outcome save(struct node *node, struct spooled *entry)
         node_restore(node, entry);
         return park->is_given_up ? PARK_DONE : PARK_REFUSED;
     }
-    if (world_one_in(node->world, 6))
+    if (world_one_in(node->world, 6) || park->bytes_max < SAVED_BYTES)
         return PARK_REFUSED;
     if (world_one_in(node->world, 40))
         return PARK_LOST;
@@ -118,8 +119,10 @@ static enum park_outcome bring_back(struct node *node, struct spooled *entry)
         node_grant(node, entry);
         return PARK_DONE;
     }
-    if (entry->is_saved && world_one_in(node->world, 3))
+    if (entry->is_saved && world_one_in(node->world, node->has_long_jobs ? 8 : 3)) {
+        node->disturbed(node->arg, LATE_MS);
         return PARK_REFUSED;
+    }
     if (entry->is_saved && world_one_in(node->world, 40))
         return PARK_LOST;
     for (size_t i = 0; i < entry->park.n_gpus; i++)
@@ -150,6 +153,7 @@ static void on_helped(void *arg, uint64_t number, void *object)
         if (!park->is_return && !park->is_begun && !park->was_away && !park->is_lost)
             entry->is_saved = entry->is_running && world_one_in(node->world, 2);
         node->helper_deaths++;
+        node->disturbed(node->arg, LATE_MS);
         park->is_begun = true;
         if (is_asked)
             world_later(node->world, AGAIN_MS, on_again, node, node->life, entry, NULL);
@@ -174,6 +178,7 @@ static void take_order(struct node *node, struct spooled *entry, const struct me
     park->was_away = order->action == PARK_SAVE && is_away(entry);
     park->number = order->number;
     park->is_return = order->action == PARK_RETURN;
+    park->bytes_max = order->bytes_max;
     park->outcome = (enum park_outcome)0;
     park->is_given_up = park->is_begun = false;
     park->n_gpus = order->gpus.count < NODE_GPUS ? order->gpus.count : NODE_GPUS;

@@ -33,6 +33,9 @@
 #define PACE_SLACK_MS 20 // of an event that is as old as its turn
 #define CLOCK_OFF_MS  (2 * 3600 * 1000LL)
 #define REST_MS       400000
+#define DOWN_MAX_MS   300   // of the controller
+#define STORM_PACE_MS 500   // between two happenings at most
+#define MILD_PACE_MS  6000  // where jobs are to be parked by the rule
 #define LATE_MS       30000 // so long after the storm a node may still come back
 
 /* --- the store --- */
@@ -267,13 +270,15 @@ void box_kill_controller(struct box *box)
     box->tally.counts[TALLY_COMMITS_KEPT] += is_kept;
     box->tally.counts[TALLY_COMMITS_LOST] += box->committing != NULL && !is_kept;
     box->tally.counts[TALLY_CONTROLLER_DEATHS]++;
+    box_disturb(box, NULL, DOWN_MAX_MS);
     if (is_kept)
         make_durable(box);
     store_batch_free(take_ptr(box->committing));
     for (size_t i = 0; i < box->n_asks; i++)
         box->asks[i].is_waiting = false;
     box_lose_controller(box);
-    world_later(&box->world, world_between(&box->world, 1, 300), on_controller_start, box, 0, NULL, NULL);
+    world_later(
+        &box->world, world_between(&box->world, 1, DOWN_MAX_MS), on_controller_start, box, 0, NULL, NULL);
 }
 
 static void on_storm(void *arg, uint64_t number, void *object)
@@ -285,7 +290,8 @@ static void on_storm(void *arg, uint64_t number, void *object)
         box_kill_controller(box);
     else
         box_storm_place(box);
-    world_later(&box->world, world_between(&box->world, 1, 500), on_storm, box, 0, NULL, NULL);
+    int64_t pace_ms = box->are_plain ? MILD_PACE_MS : STORM_PACE_MS;
+    world_later(&box->world, world_between(&box->world, 1, pace_ms), on_storm, box, 0, NULL, NULL);
 }
 
 /* Some of what runs is idle, and the agent says so. */
@@ -306,14 +312,18 @@ static void on_clock(void *arg, uint64_t number, void *object)
     struct box *box = arg;
     int64_t off_ms = box->is_storm ? world_between(&box->world, -CLOCK_OFF_MS, CLOCK_OFF_MS) : 0;
     world_set_clock(&box->world, off_ms);
+    box_disturb(box, NULL, 0);
     box->tally.counts[TALLY_CLOCK_STEPS]++;
     if (box->is_storm)
-        world_later(&box->world, world_between(&box->world, 200, 8000), on_clock, box, 0, NULL, NULL);
+        world_later(&box->world, world_between(&box->world, 200, box->are_plain ? STORM_MS : 8000), on_clock,
+            box, 0, NULL, NULL);
 }
 
 static void on_calm(void *arg, uint64_t number, void *object)
 {
-    ((struct box *)arg)->is_storm = false;
+    struct box *box = arg;
+    box->is_storm = false;
+    box_disturb(box, NULL, 0);
 }
 
 bool box_run_seed(uint64_t seed, struct tally *tally)
@@ -359,6 +369,7 @@ bool box_run_seed(uint64_t seed, struct tally *tally)
     state_changes_free(box->rows, box->n_rows);
     free(box->was_open);
     free(box->undone);
+    free(box->disturbances);
     free(box);
     return is_good;
 }
