@@ -527,6 +527,9 @@ void sched_park_refused(struct sched *sched, int64_t now_ms, uint64_t id)
     if (job == NULL || job->run == NULL)
         return;
     sched_rules(job)->refuses_park = true;
+    const struct sched_job *guest = job->run->is_being_parked ? sched_find(sched, job->run->guest) : NULL;
+    if (guest != NULL && guest->entry.class != NULL)
+        guest->entry.class->asked_ms = 0; // it may have another host
     job->run->is_giving_way &= !job->run->is_being_parked;
     job->run->is_being_parked = false;
     sched->is_dirty = true;

@@ -632,6 +632,23 @@ static void several_jobs_are_parked_for_a_wider_one_that_is_shorter_by_their_num
     }
 }
 
+/* At once, not only when it has waited for as long as a park could take. */
+static void a_guest_whose_host_refuses_has_another_one(void **state)
+{
+    (void)state;
+    struct scene *scene = open_auto(1, 2);
+    uint64_t short_one = add_running(scene, 1, 9000), long_one = add_running(scene, 1, 10000);
+    scene_wait(scene, 500);
+    uint64_t guest = scene_add(scene, 1, 100);
+    assert_int_equal(scene->parks[0], long_one);
+    refuse(scene);
+    assert_int_equal(scene->n_parks, 1);
+    assert_int_equal(scene->parks[0], short_one);
+    let_park(scene);
+    assert_true(scene_runs(scene, guest));
+    scene_free(scene);
+}
+
 /* Two hosts; the first is parked before the second, or the second refuses. */
 static void what_the_first_host_left_is_kept_until_the_last_is_parked(void **state)
 {
@@ -759,6 +776,7 @@ int main(void)
         cmocka_unit_test(guests_that_use_its_gpus_or_cannot_be_parked_are_not_sent_away),
         cmocka_unit_test(a_wide_job_is_parked_for_narrow_ones_if_they_fill_its_gpus),
         cmocka_unit_test(several_jobs_are_parked_for_a_wider_one_that_is_shorter_by_their_number),
+        cmocka_unit_test(a_guest_whose_host_refuses_has_another_one),
         cmocka_unit_test(what_the_first_host_left_is_kept_until_the_last_is_parked),
         cmocka_unit_test(a_parked_job_continues_beside_the_reservations_of_others),
         cmocka_unit_test(parked_jobs_count_against_the_limits_of_their_users),
