@@ -526,7 +526,9 @@ void sched_park_refused(struct sched *sched, int64_t now_ms, uint64_t id)
     struct sched_job *job = sched_find(sched, id);
     if (job == NULL || job->run == NULL)
         return;
-    sched_rules(job)->refuses_park = true;
+    /* Its caller knows for how long it refuses, or it refuses for good. */
+    sched_rules(job)->refuses_park =
+        sched->callbacks.may_park == NULL || sched->callbacks.may_park(sched->callbacks.arg, id);
     const struct sched_job *guest = job->run->is_being_parked ? sched_find(sched, job->run->guest) : NULL;
     if (guest != NULL && guest->entry.class != NULL)
         guest->entry.class->asked_ms = 0; // it may have another host

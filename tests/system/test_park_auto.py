@@ -179,7 +179,10 @@ def test_a_command_that_refused_is_not_tried_again_until_a_park_of_it_succeeds(m
     before = cuda.steps()
     harness.until(lambda: cuda.steps() > before + LONG_ENOUGH, 'the job has worked for long')
     assert instance.job(third)['state'] == 'queued'
-    assert 'a job with this command could not be parked' in instance.job(second)['park_bar']
+    bar = instance.job(second)['park_bar']
+    assert re.fullmatch(r'a job with this command could not be parked: .*; it is tried again from 20.*Z on', bar), bar
+    minutes = (seconds(bar.split()[-2]) - seconds(instance.job(first)['events'][-1]['at'])) / 60
+    assert minutes < 11, 'the first pause is ten minutes'
     assert 'not for shorter jobs: a job with this command' in instance.mgpu('show', second, check=True).out
     instance.mgpu('park', second, check=True)
     await_phase(instance, second, 'parked')
@@ -307,4 +310,7 @@ def test_a_return_that_fails_for_good_ends_the_job_with_a_sentence_and_its_comma
     waits = instance.submit(*SHORT, '--', 'true')
     harness.until(lambda: instance.job(again)['run_seconds'] > 4, 'it would have been parked')
     assert phase(instance, again) is None and instance.job(waits)['state'] == 'queued'
-    assert instance.job(again)['park_bar'].startswith('a job with this command could not be parked: '), instance.job(again)['park_bar']
+    bar = instance.job(again)['park_bar']
+    assert bar.startswith('a job with this command was parked and could not return: '), bar
+    assert prove(instance).status == 200
+    assert instance.wait(waits)['state'] == 'done', 'a test that passes lets it be parked again'

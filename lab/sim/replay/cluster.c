@@ -161,6 +161,15 @@ static int on_remark(struct replay *replay, const struct cluster_change *change,
     return 0;
 }
 
+/* Once a test has passed, commands that refused are asked again. */
+static int on_node_parking(struct replay *replay, const struct cluster_change *change, struct error *err)
+{
+    (void)err;
+    if (change->parks)
+        park_refusals_clear(&replay->refusals);
+    return 0;
+}
+
 /* Starts fail there, or no longer. */
 static int on_node_bar(struct replay *replay, const struct cluster_change *change, struct error *err)
 {
@@ -194,7 +203,7 @@ int replay_change(struct replay *replay, const struct cluster_change *change, st
         [CHANGE_NODE_FORGET] = on_node_forget,
         [CHANGE_NODE_BAR] = on_node_bar,
         [CHANGE_JOB_REFUSED] = replay_refused,
-        [CHANGE_NODE_PARKING] = on_remark,
+        [CHANGE_NODE_PARKING] = on_node_parking,
         [CHANGE_PARK_BAR] = replay_park_bar,
     };
     replay_note_change(replay, change);

@@ -436,40 +436,25 @@ int replay_park_bar(struct replay *replay, const struct cluster_change *change, 
     return 0;
 }
 
-static uint64_t *find_refusing(const struct replay *replay, uint64_t stem)
-{
-    for (size_t i = 0; i < replay->n_refusing; i++)
-        if (replay->refusing[i] == stem)
-            return &replay->refusing[i];
-    return NULL;
-}
-
 bool replay_may_park(const struct replay *replay, uint64_t id)
 {
     const struct replay_job *entry = replay_entry(replay, id);
     return entry != NULL && entry->job != NULL && !entry->is_park_barred &&
            park_is_permitted(sched_cluster(replay->sched), entry->job) &&
-           find_refusing(replay, entry->stem) == NULL;
+           !park_refusals_bar(&replay->refusals, entry->stem, replay->at_ms);
 }
 
-static void set_refusing(struct replay *replay, uint64_t stem, bool is_refusing)
+static void note_park(struct replay *replay, const struct replay_job *entry, const struct job_event *event)
 {
-    uint64_t *known = find_refusing(replay, stem);
-    if (known != NULL && !is_refusing)
-        *known = replay->refusing[--replay->n_refusing];
-    if (known != NULL || !is_refusing)
-        return;
-    replay->refusing = xreallocarray(replay->refusing, replay->n_refusing + 1, sizeof(*replay->refusing));
-    replay->refusing[replay->n_refusing++] = stem;
-}
-
-static void note_park(struct replay *replay, struct replay_job *entry, const struct job_event *event)
-{
-    if ((job_park_was_refused(entry->job, event) && park_cause_is_rule(job_park(entry->job)->cause)) ||
-        job_park_was_lost(entry->job, event))
-        set_refusing(replay, entry->stem, true);
-    else if (job_park_is_over(entry->job, event))
-        set_refusing(replay, entry->stem, false);
+    const struct job *job = entry->job;
+    bool is_lost = job_park_was_lost(job, event);
+    if (is_lost || (job_park_was_refused(job, event) && park_cause_is_rule(job_park(job)->cause))) {
+        struct park_refusal refusal =
+            park_refusals_next(&replay->refusals, entry->stem, NULL, is_lost, replay->at_ms);
+        (void)park_refusals_put(&replay->refusals, &refusal);
+    } else if (job_park_is_over(job, event)) {
+        (void)park_refusals_drop(&replay->refusals, entry->stem);
+    }
 }
 
 static void set_hold(struct replay *replay, const struct job *job)
@@ -569,12 +554,14 @@ int replay_tell(struct replay *replay, const struct turn_event *turn, struct err
     const struct job_event *event = &turn->event;
     int r = replay_apply(replay, turn, &before, err);
     struct job *job = replay_find(replay, event->job);
+    if (r == 0)
+        note_park(
+            replay, replay_entry(replay, job->id), event); // before the scheduler asks who may be parked
     if (r == 0 && notifiers[event->type] != NULL)
         r = notifiers[event->type](replay, job, event, err);
     if (r < 0)
         return r;
     struct replay_job *entry = replay_entry(replay, job->id);
-    note_park(replay, entry, event);
     if (job_state_is_active(before) && !job_state_is_active(job->state))
         entry->is_park_barred = false;
     if (job_state_is_active(before) && !job_state_is_active(job->state))

@@ -4,6 +4,7 @@
 
 #include "job/cluster_change.h"
 #include "job/job.h"
+#include "job/park_refusals.h"
 #include "lab/sim/replay/replay.h"
 #include "sched/sched.h"
 
@@ -48,9 +49,8 @@ struct replay {
     struct cluster_change *marks, *reservations;
     struct cluster_change *sizes; // of all nodes, as each was last: mgpud knows them when it is started
     size_t n_marks, n_reservations, n_sizes;
-    uint64_t *refusing; // stems of commands that could not be parked
-    size_t n_refusing;
-    struct replay_row *rows; // in order of kind and key
+    struct park_refusals refusals; // commands that could not be parked
+    struct replay_row *rows;       // in order of kind and key
     size_t n_rows;
     /* The current turn. */
     struct turn_event *turn;

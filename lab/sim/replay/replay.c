@@ -450,7 +450,7 @@ static void replay_free(struct replay *replay)
     free(replay->sizes);
     free(replay->reservations);
     free(replay->rows);
-    free(replay->refusing);
+    park_refusals_clear(&replay->refusals);
     free(replay->turn);
     free(replay->decisions);
     free(replay);

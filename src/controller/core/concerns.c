@@ -26,7 +26,8 @@ const struct core_concern *const core_concerns[] = {
     &core_concern_notifications,
     &core_concern_delays,
     &core_concern_quotas,
-    &core_concern_pairs, // its turn precedes that of the schedule
+    &core_concern_pairs,     // its turn precedes that of the schedule
+    &core_concern_park_rule, // and it knows of a refusal before
     &core_concern_schedule,
     &core_concern_accounts,
     &core_concern_forecasts,
@@ -48,7 +49,6 @@ const struct core_concern *const core_concerns[] = {
     &core_concern_reservations,
     &core_concern_park,
     &core_concern_park_proof,
-    &core_concern_park_rule,
     &core_concern_prepare,
     &core_concern_early,
     &core_concern_adoptions,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/utc.h"
 #include "controller/core/batch.h"
 #include "controller/core/change.h"
 #include "controller/core/entry.h"
@@ -289,24 +290,30 @@ void core_free_park_proofs(struct core *core)
 
 /* --- by the scheduler's own rule --- */
 
-struct park_refusal *core_find_park_refusal(const struct core *core, uint64_t stem)
+static bool is_refusing(const struct core *core, const struct job *job)
 {
-    struct core_park_rule *rule = core->park_rule;
-    for (size_t i = 0; i < rule->count; i++)
-        if (rule->refusals[i].stem == stem)
-            return &rule->refusals[i];
-    return NULL;
+    const struct park_refusals *refusals = &core->park_rule->refusals;
+    return refusals->count > 0 && park_refusals_bar(refusals, core_stem(job), core->now_ms);
 }
 
-static const struct park_refusal *refusal_of(const struct core *core, const struct job *job)
+static char *describe_refusal(const struct park_refusal *refusal)
 {
-    return core->park_rule->count > 0 ? core_find_park_refusal(core, core_stem(job)) : NULL;
+    char until[32];
+    int64_t until_ms = park_refusal_until_ms(refusal);
+    if (refusal->is_lost)
+        return xasprintf("a job with this command was parked and could not return: %.700s; it is parked for "
+                         "others again when mgpu park has parked one and it has returned, or when "
+                         "mgpu gpu test --park has passed",
+            refusal->text);
+    utc_format(until_ms, until, sizeof(until));
+    return xasprintf("a job with this command could not be parked: %.800s; it is tried again from %s on",
+        refusal->text, until);
 }
 
 bool core_may_park(const struct core *core, const struct core_entry *entry)
 {
     return core_extra(entry)->park_bar == NULL && park_is_permitted(sched_cluster(core->sched), entry->job) &&
-           refusal_of(core, entry->job) == NULL;
+           !is_refusing(core, entry->job);
 }
 
 char *core_why_not_parked(const struct core *core, const struct core_entry *entry)
@@ -317,9 +324,8 @@ char *core_why_not_parked(const struct core *core, const struct core_entry *entr
         return NULL;
     if (core_extra(entry)->park_bar != NULL)
         return xstrdup(core_extra(entry)->park_bar);
-    const struct park_refusal *refusal = refusal_of(core, job);
-    if (refusal != NULL)
-        return xasprintf("a job with this command could not be parked: %.800s", refusal->text);
+    if (is_refusing(core, job))
+        return describe_refusal(park_refusals_find(&core->park_rule->refusals, core_stem(job)));
     const char *why = park_why_not(sched_cluster(core->sched), job);
     return why != NULL ? xstrdup(why) : NULL;
 }

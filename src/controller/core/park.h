@@ -4,6 +4,7 @@
 
 #include "controller/core/core.h"
 #include "job/park.h"
+#include "job/park_refusals.h"
 
 struct core_entry;
 
@@ -33,24 +34,15 @@ uint64_t core_park_room(const struct core *core, const char *name, uint64_t job)
 
 /* --- by the scheduler's own rule (sched/sched_guest.c) --- */
 
-/* A command that was asked and refused. */
-struct park_refusal {
-    uint64_t stem; // core_stem()
-    char *text;    // the reason
-};
-
-extern const struct record_type park_refusal_record; // as a row of the store
-
 struct core_park_rule {
-    struct park_refusal *refusals; // in the order in which they came
-    size_t count;
+    struct park_refusals refusals; // stems are those of core_stem()
 };
-
-/* NULL: no job with this command was asked and refused. */
-struct park_refusal *core_find_park_refusal(const struct core *core, uint64_t stem);
 
 /* True if the scheduler may park this job, which waits or runs, by its own rule, as far as is known. */
 bool core_may_park(const struct core *core, const struct core_entry *entry);
+
+/* A test of parking has passed: commands that refused are asked again. */
+void core_forget_park_refusals(struct core *core);
 
 /* Why the scheduler does not park this running job by its own rule; NULL: it may, or is not told to. The
  * caller frees it. */

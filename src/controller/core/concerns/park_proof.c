@@ -17,6 +17,7 @@
 #include "controller/core/concern.h"
 #include "controller/core/node_table.h"
 #include "controller/core/node_view.h"
+#include "controller/core/park.h"
 #include "controller/core/settings.h"
 #include "controller/core/state.h"
 
@@ -81,6 +82,7 @@ static void announce(struct core *core, const char *node, const struct park_proo
         .uid = proof->uid,
         .node = xstrdup(node),
         .text = describe(proof),
+        .parks = proof->passed,
     };
     core_change_cluster(core, &change);
     cluster_change_clear(&change);
@@ -104,6 +106,8 @@ void core_set_park_proof(struct core *core, int64_t boot_ms, int64_t wall_ms, co
         const struct park_proof *kept = core_keep_park_proof(core, place->name, &copy);
         keep(core, place->name, kept);
         announce(core, place->name, kept);
+        if (kept->passed)
+            core_forget_park_refusals(core);
         core_node_changed(core, place);
         if (core_configure_park_cost(core, before_ms))
             core_note_settings(core, true);

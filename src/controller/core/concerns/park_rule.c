@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What keeps the scheduler from parking a job by its own rule, beyond what the job's record says
- * (sched/from_record.h): that a job with the same command was asked and refused, or could not return from
- * whomever's park, which is a row of the store until one with this command is parked and returns; that it
- * runs on a terminal; and that its contents
- * would not fit what its node may keep for parked jobs. The first follows from events. The others follow
- * from what its node reports, and each change of them is a change of the cluster, so that a replay of the
- * journal decides the same.
+ * (sched/from_record.h): that a job with the same command was asked and refused some time ago, or could not
+ * return from whomever's park (job/park_refusals.h, a row of the store for each command); that it runs on a
+ * terminal; and that its contents would not fit what its node may keep for parked jobs. The first follows
+ * from events. The others follow from what its node reports, and each change of them is a change of the
+ * cluster, so that a replay of the journal decides the same.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,16 +22,7 @@
 #include "controller/core/tables.h"
 #include "job/usage.h"
 
-#define ROW_KIND     "park_refusal"
-#define REFUSALS_MAX 4096U // the earliest ones are forgotten
-
-static const struct record_field refusal_fields[] = {
-    RECORD_FIELD(1, RECORD_U64, struct park_refusal, stem, 0),
-    RECORD_FIELD(2, RECORD_STRING, struct park_refusal, text, EVENT_TEXT_MAX),
-};
-
-const struct record_type park_refusal_record =
-    RECORD_TYPE(496, "refusal to be parked", struct park_refusal, refusal_fields);
+#define ROW_KIND "park_refusal"
 
 /* --- commands that refuse --- */
 
@@ -42,40 +32,37 @@ static const char *row_key(uint64_t stem, char *key, size_t size)
     return key;
 }
 
-static void drop(struct core_park_rule *rule, struct park_refusal *refusal)
+static void remove_row(struct core *core, uint64_t stem)
 {
-    free(refusal->text);
-    for (struct park_refusal *next = refusal + 1; next < rule->refusals + rule->count; next++)
-        next[-1] = *next;
-    rule->count--;
-}
-
-static void add(struct core_park_rule *rule, uint64_t stem, const char *text)
-{
-    rule->refusals = xreallocarray(rule->refusals, rule->count + 1, sizeof(*rule->refusals));
-    rule->refusals[rule->count++] = (struct park_refusal){ .stem = stem, .text = xstrdup(text) };
+    char key[24];
+    store_batch_remove(core_batch(core)->changes, ROW_KIND, row_key(stem, key, sizeof(key)));
 }
 
 static void forget(struct core *core, uint64_t stem)
 {
-    char key[24];
-    struct park_refusal *refusal = core_find_park_refusal(core, stem);
-    if (refusal == NULL)
-        return;
-    drop(core->park_rule, refusal);
-    store_batch_remove(core_batch(core)->changes, ROW_KIND, row_key(stem, key, sizeof(key)));
+    if (park_refusals_drop(&core->park_rule->refusals, stem))
+        remove_row(core, stem);
 }
 
-static void remember(struct core *core, uint64_t stem, const char *text)
+static void remember(struct core *core, uint64_t stem, const char *text, bool is_lost)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     char key[24];
-    forget(core, stem);
-    if (core->park_rule->count == REFUSALS_MAX)
-        forget(core, core->park_rule->refusals[0].stem);
-    add(core->park_rule, stem, text);
-    record_encode(&park_refusal_record, &core->park_rule->refusals[core->park_rule->count - 1], &bytes);
+    struct park_refusals *refusals = &core->park_rule->refusals;
+    struct park_refusal refusal = park_refusals_next(refusals, stem, text, is_lost, core->now_ms);
+    record_encode(&park_refusal_record, &refusal, &bytes);
+    uint64_t gone = park_refusals_put(refusals, &refusal);
+    if (gone != 0)
+        remove_row(core, gone);
     store_batch_put(core_batch(core)->changes, ROW_KIND, row_key(stem, key, sizeof(key)), &bytes);
+}
+
+void core_forget_park_refusals(struct core *core)
+{
+    struct park_refusals *refusals = &core->park_rule->refusals;
+    for (size_t i = 0; i < refusals->count; i++)
+        remove_row(core, refusals->items[i].stem);
+    park_refusals_clear(refusals);
 }
 
 static int load(struct core *core, const char *key, const uint8_t *bytes, size_t length, struct error *err)
@@ -83,8 +70,8 @@ static int load(struct core *core, const char *key, const uint8_t *bytes, size_t
     struct park_refusal refusal = { 0 };
     int r = record_decode(&park_refusal_record, bytes, length, &refusal, err);
     (void)key;
-    if (r == 0 && core_find_park_refusal(core, refusal.stem) == NULL)
-        add(core->park_rule, refusal.stem, refusal.text);
+    if (r == 0)
+        (void)park_refusals_put(&core->park_rule->refusals, &refusal);
     record_clear(&park_refusal_record, &refusal);
     return r;
 }
@@ -144,9 +131,10 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
 {
     const struct job *job = entry->job;
     bool is_over = job_state_is_active(news->before) && !job_state_is_active(job->state);
-    if ((job_park_was_refused(job, news->event) && park_cause_is_rule(job_park(job)->cause)) ||
-        job_park_was_lost(job, news->event))
-        remember(core, core_stem(job), job_park(job)->text != NULL ? job_park(job)->text : "no reason");
+    bool is_lost = job_park_was_lost(job, news->event);
+    if (is_lost || (job_park_was_refused(job, news->event) && park_cause_is_rule(job_park(job)->cause)))
+        remember(
+            core, core_stem(job), job_park(job)->text != NULL ? job_park(job)->text : "no reason", is_lost);
     else if (job_park_is_over(job, news->event))
         forget(core, core_stem(job));
     if (is_over && core_extra(entry)->park_bar != NULL)
@@ -166,9 +154,7 @@ static void init(struct core *core)
 
 static void clear(struct core *core)
 {
-    for (size_t i = 0; i < core->park_rule->count; i++)
-        free(core->park_rule->refusals[i].text);
-    free(core->park_rule->refusals);
+    park_refusals_clear(&core->park_rule->refusals);
     free(core->park_rule);
 }
 
