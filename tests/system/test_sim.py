@@ -290,6 +290,19 @@ def test_tuning_takes_cluster_and_settings_from_the_journal_and_finds_what_is_be
     assert variants['reservations=0']['avg_queue_delay']['verdict'] == 'unclear'
 
 
+def test_tuning_tries_parking_for_shorter_jobs_on_a_single_node_and_says_what_it_assumes(tmp_path):
+    path = tmp_path / 'trace.csv'
+    lines = ['submit,duration,gpus,user,command,walltime_req']
+    for day in range(20):
+        lines.append(f'{day * 86400},36000,1,ada,train,40000')
+        lines += [f'{day * 86400 + 7200 + 600 * i},60,1,bo,evaluate,120' for i in range(10)]
+    path.write_text('\n'.join(lines) + '\n')
+    out, _ = sim('tune', path, '--cluster', '1x1')
+    assert re.search(r'^park=auto +0\.[0-4]\d \(0\.\d+-0\.\d+\)\+', out, re.M), out
+    assert 'park=auto: the replay assumes that every job can be parked' in out and 'takes 5 s, and 12 s for each of its GPUs.' in out, out
+    assert 'park=auto' not in sim('tune', path, '--cluster', '2x1')[0], 'the rule is for single nodes'
+
+
 def test_tuning_says_the_same_each_time_and_draws_it(tmp_path):
     path, plot = busy_month(tmp_path), tmp_path / 'tune.svg'
     words = ('tune', path, '--try', 'policy=learnt', '--try', 'policy=fifo-skip,age-cap=3d', '--plot', plot)
@@ -311,6 +324,7 @@ def test_tuning_compares_with_settings_that_are_named(tmp_path):
     (('--try', 'policy'), 'is not NAME=VALUE'),
     (('--try', 'policy=srtf'), 'needs the real durations'),
     (('--try', 'reservations=many'), 'reservations'),
+    (('--try', 'park=aut'), "did you mean 'auto'?"),
     (('--jobs', '0'), 'outside 1 to 64'),
 ])
 def test_a_variant_that_cannot_be_is_refused(tmp_path, words, sentence):

@@ -73,8 +73,10 @@ static int find_machine(const struct tune_call *call, const char *path, bool is_
     return r;
 }
 
-/* variants[0] is there; returns how many there are, without those that change nothing. */
-static size_t make_variants(const struct tune_call *call, struct tune_variant *variants)
+/* variants[0] is there; returns how many there are, without those that change nothing or are not for such a
+ * cluster. */
+static size_t make_variants(
+    const struct tune_call *call, const struct sim_nodes *nodes, struct tune_variant *variants)
 {
     _cleanup_buffer_ struct buffer now = { 0 };
     size_t count = 1;
@@ -90,7 +92,8 @@ static size_t make_variants(const struct tune_call *call, struct tune_variant *v
         *variant = (struct tune_variant){ text, variants[0].settings };
         (void)tune_apply(text, &variant->settings, &ignored); // it was checked, or is one of ours
         tune_describe(&variant->settings, &changed);
-        if (!is_usual || !text_equal(buffer_text(&changed), buffer_text(&now)))
+        bool is_usable = !tune_parks(&variant->settings) || nodes->count == 1; // it is for single nodes
+        if (!is_usual || (is_usable && !text_equal(buffer_text(&changed), buffer_text(&now))))
             count++;
     }
     return count;
@@ -104,7 +107,7 @@ static int compare(const struct tune_call *call, const char *path, const struct 
     _cleanup_buffer_ struct buffer now = { 0 };
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     unsigned parallel = call->parallel > 0 ? (unsigned)call->parallel : cpus > 0 ? (unsigned)cpus : 1;
-    size_t count = make_variants(call, variants);
+    size_t count = make_variants(call, nodes, variants);
     tune_describe(&variants[0].settings, &now);
     variants[0].text = buffer_text(&now);
     int r = tune_run(workload, nodes, variants, count, parallel, outcomes, err);

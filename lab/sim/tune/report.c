@@ -79,6 +79,22 @@ static void print_preempting(const struct tune_report *report)
                 report->variants[v].text);
 }
 
+static void print_parking(const struct tune_report *report)
+{
+    for (size_t v = 0; v < report->comparison->n_variants; v++) {
+        const struct sched_settings *settings = &report->variants[v].settings;
+        if (!tune_parks(settings))
+            continue;
+        (void)printf("%s: the replay assumes that every job can be parked, and that host memory suffices. ",
+            v == 0 ? "now" : report->variants[v].text);
+        if (settings->park_cost_ms > 0)
+            (void)printf("To park and to return one takes %.1f s (park-cost).\n",
+                (double)settings->park_cost_ms / 1000);
+        else
+            (void)printf("To park and to return one takes 5 s, and 12 s for each of its GPUs.\n");
+    }
+}
+
 void tune_print(const struct tune_report *report)
 {
     const struct tune_comparison *comparison = report->comparison;
@@ -98,6 +114,7 @@ void tune_print(const struct tune_report *report)
         "Idle GPUs: on average, while jobs waited. Nothing was changed.\n",
         comparison->n_blocks, comparison->n_wide, comparison->wide_gpus);
     print_preempting(report);
+    print_parking(report);
 }
 
 /* --- JSON --- */

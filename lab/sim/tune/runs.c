@@ -41,12 +41,36 @@ static void write_outcome(const struct engine *engine, struct tune_outcome *outc
         outcome->idle_gpus = engine->free_while_waiting / engine->waiting_ms;
 }
 
+bool tune_parks(const struct sched_settings *settings)
+{
+    return settings->parking == PARKING_AUTO && settings->policy->preempting == PREEMPT_NONE &&
+           settings->policy->backfill != BACKFILL_NONE;
+}
+
+/* What parking costs is what the site has measured, or what the model assumes. */
+static void assume_parking(struct sched_settings *settings, struct parking_options *ret)
+{
+    struct error ignored;
+    if (!tune_parks(settings) || parking_options_read(ret, "", &ignored) < 0)
+        return;
+    ret->is_auto = true;
+    if (settings->park_cost_ms > 0) {
+        ret->save_ms = settings->park_cost_ms / 2;
+        ret->load_ms = settings->park_cost_ms - ret->save_ms;
+        ret->save_gpu_ms = ret->load_gpu_ms = 0;
+    }
+    parking_set_cost(ret, settings);
+    settings->preempt_grace_ms = 0; // who is preempted stops at once
+}
+
 static _Noreturn void replay(const struct workload *workload, const struct sim_nodes *nodes,
     const struct sched_settings *settings, struct tune_outcome *outcome)
 {
     struct engine engine = { 0 };
     struct error err = { 0 };
-    struct engine_options options = { .settings = settings, .has_limits = true };
+    struct sched_settings assumed = *settings;
+    struct engine_options options = { .settings = &assumed, .has_limits = true };
+    assume_parking(&assumed, &options.parking);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     int r = engine_run(&engine, workload, nodes, &options, &err);
     if (r == 0)

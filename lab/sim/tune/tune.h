@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,9 @@ extern const char *const tune_usual[];
 
 /* Changes the settings by "name=value,...", with the names and values of mgpud's options. -EINVAL. */
 int tune_apply(const char *text, struct sched_settings *settings, struct error *err);
+
+/* True if a scheduler with these settings parks jobs for shorter ones. */
+bool tune_parks(const struct sched_settings *settings);
 
 /* The settings that tune_apply() knows, as such a text, appended. */
 void tune_describe(const struct sched_settings *settings, struct buffer *out);

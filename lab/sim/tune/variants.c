@@ -28,6 +28,7 @@ const char *const tune_usual[] = {
     "reservations=4",
     "placement=best-fit",
     "placement=consolidate",
+    "park=auto",
     NULL,
 };
 
@@ -62,6 +63,23 @@ static int set_age_cap(struct sched_settings *settings, const char *value, struc
     return parse_duration(value, "age-cap", &settings->age_cap_ms, err);
 }
 
+static const char *const park_modes[] = {
+    [PARKING_NEVER] = "never",
+    [PARKING_ASKED] = "asked",
+    [PARKING_AUTO] = "auto",
+    NULL,
+};
+
+static int set_park(struct sched_settings *settings, const char *value, struct error *err)
+{
+    for (size_t i = 0; park_modes[i] != NULL; i++)
+        if (strcmp(value, park_modes[i]) == 0) {
+            settings->parking = (enum parking_mode)i;
+            return 0;
+        }
+    return talk_unknown("value of park", value, park_modes, err);
+}
+
 static const struct {
     const char *name;
     int (*set)(struct sched_settings *settings, const char *value, struct error *err);
@@ -71,6 +89,7 @@ static const struct {
     { "reservations", set_reservations },
     { "half-life", set_half_life },
     { "age-cap", set_age_cap },
+    { "park", set_park },
 };
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
@@ -115,6 +134,7 @@ void tune_describe(const struct sched_settings *settings, struct buffer *out)
     char half_life[32], age_cap[32];
     span_text(settings->half_life_ms, half_life, sizeof(half_life));
     span_text(settings->age_cap_ms, age_cap, sizeof(age_cap));
-    buffer_printf(out, "policy=%s,placement=%s,reservations=%u,half-life=%s,age-cap=%s",
-        settings->policy->name, settings->placement->name, settings->reservations, half_life, age_cap);
+    buffer_printf(out, "policy=%s,placement=%s,reservations=%u,half-life=%s,age-cap=%s,park=%s",
+        settings->policy->name, settings->placement->name, settings->reservations, half_life, age_cap,
+        park_modes[settings->parking]);
 }
