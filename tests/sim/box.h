@@ -123,6 +123,11 @@ struct box {
     bool has_half_open;                   // nodes give connections up whose other end notices late
     struct box_disturbance *disturbances; // where jobs are parked by the rule, in order
     size_t n_disturbances;
+    struct {
+        uint64_t stem;
+        int64_t until_ms; // wall clock
+    } refusing[256];      // commands that were asked to be parked, and refused or were lost
+    size_t n_refusing;
     struct tally tally;
     const char *broken;
     char detail[256];
@@ -196,8 +201,8 @@ void box_note_early(struct box *box, const struct job *job, const struct job_eve
 /* --- box_park.c --- */
 /* Whose times of return are not judged: `place` from now on for `for_ms`; NULL: all places. */
 void box_disturb(struct box *box, const struct place *place, int64_t for_ms);
-/* An event is judged with its job as it was before. */
-void box_judge_park(struct box *box, const struct job *job, const struct job_event *event);
+/* An event, of a job or of the cluster, is judged with the jobs as they were before. */
+void box_judge_park(struct box *box, struct job *const *jobs, size_t highest, const struct job_event *event);
 
 /* --- box_judge.c, box_starts.c, box_devices.c --- */
 /* What the controller says to an agent. */

@@ -12,6 +12,7 @@
 #include "controller/core/state.h"
 
 #define PROVE_MS     100
+#define AGAIN_IN     100 // looks, on average: a test that has passed before
 #define GRACE_MS     10
 #define PARK_COST_MS 40 // to park a job and to return it, in mild histories, at least
 
@@ -174,7 +175,8 @@ static void on_prove(void *arg, uint64_t number, void *object)
         bool is_there = known != NULL && known->is_up && !node_is_frozen(&place->node);
         if (!is_there)
             box_disturb(box, place, PROVE_MS);
-        if (!is_there || core_parking_is_proven(box->core, place->node.name))
+        bool is_proven = core_parking_is_proven(box->core, place->node.name);
+        if (!is_there || (is_proven && !world_one_in(&box->world, AGAIN_IN)))
             continue;
         struct park_proof proof = { .driver = driver,
             .models = { .items = models, .count = 1 },

@@ -151,6 +151,7 @@ static void count_parks(struct box *box)
         counts[TALLY_PARKS_PREEMPTED] += event->type == EVENT_PARK && event->park_cause == PARK_PREEMPTED;
         counts[TALLY_PARKS_TIME_LIMIT] += event->type == EVENT_PARK && event->park_cause == PARK_TIME_LIMIT;
         counts[TALLY_PARKS_RULE] += event->type == EVENT_PARK && park_cause_is_rule(event->park_cause);
+        counts[TALLY_PARKS_DUE] += event->type == EVENT_PARK && event->park_cause == PARK_DUE;
         counts[TALLY_PARKS] += event->type == EVENT_PARKED && !is_refused;
         counts[TALLY_PARKS_WIDE] += event->type == EVENT_PARKED && event->park_bytes > event->park_rank_bytes;
         counts[TALLY_PARK_RETURNS_REFUSED] += event->type == EVENT_PARKED && is_refused;

@@ -3,7 +3,9 @@
  * What must be true of jobs that the scheduler parks by its own rule, from the events alone: each has its
  * GPUs again before it has been parked for PARK_BOUND times as long as it has run, unless something kept its
  * node or the controller from it; none that is parked is taken from its GPUs for others, or ends by anything
- * that it could only do while it runs; and one that the driver cannot continue ends with a sentence.
+ * that it could only do while it runs; and one that the driver cannot continue ends with a sentence. None is
+ * asked soon after one with its command refused, where the setting forbids it, or from whose GPU enough are
+ * parked.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,10 @@
 #include "job/park.h"
 
 #define PARK_BOUND 4
-#define BEFORE_MS  1000 // what disturbed those that were parked before it
+#define LAYERS     2      // parked from a GPU for others
+#define PAUSE_MS   600000 // the first one, after a refusal
+#define AUTO       "2"    // enum parking_mode
+#define BEFORE_MS  1000   // what disturbed those that were parked before it
 
 void box_disturb(struct box *box, const struct place *place, int64_t for_ms)
 {
@@ -86,10 +91,88 @@ static void judge_sentence(struct box *box, const struct job *job, const struct 
     box->tally.counts[TALLY_RULE_LOST] += is_lost;
 }
 
-void box_judge_park(struct box *box, const struct job *job, const struct job_event *event)
+/* --- commands that refuse --- */
+
+static void forget_refusal(struct box *box, uint64_t stem)
 {
+    for (size_t i = 0; i < box->n_refusing; i++)
+        if (box->refusing[i].stem == stem)
+            box->refusing[i--] = box->refusing[--box->n_refusing];
+}
+
+static void note_refusal(struct box *box, const struct job *job, int64_t until_ms)
+{
+    if (box->n_refusing == sizeof(box->refusing) / sizeof(box->refusing[0])) {
+        box_break(box, "there are more commands that refuse than the judge remembers", job->id);
+        return;
+    }
+    box->refusing[box->n_refusing].stem = core_stem(job);
+    box->refusing[box->n_refusing++].until_ms = until_ms;
+}
+
+static void note_unparked(struct box *box, const struct job *job, const struct job_event *event)
+{
+    const struct job_park *park = job_park(job);
+    if (job_is_early(job))
+        return;
+    if (event->text == NULL && park->phase == PARK_RESTORING)
+        forget_refusal(box, core_stem(job));
+    else if (event->text != NULL && park->phase == PARK_RESTORING)
+        note_refusal(box, job, INT64_MAX); // it cannot return
+    else if (event->text != NULL && park_cause_is_rule(park->cause))
+        note_refusal(box, job, event->wall_ms + PAUSE_MS);
+}
+
+static void judge_refusal(struct box *box, const struct job *job, const struct job_event *event)
+{
+    for (size_t i = 0; i < box->n_refusing; i++)
+        if (box->refusing[i].stem == core_stem(job) && event->wall_ms < box->refusing[i].until_ms)
+            box_break(box, "it is to be parked, soon after one with its command refused", job->id);
+}
+
+/* --- which jobs --- */
+
+static bool has_left(const struct job *job, const char *uuid)
+{
+    const struct gpu_grant *grants = job->grants.items;
+    bool is_away = job_is_parked(job) && job_is_owed(job) && !job_is_early(job);
+    for (size_t i = 0; is_away && i < job->grants.count; i++)
+        if (text_equal(grants[i].uuid, uuid))
+            return true;
+    return false;
+}
+
+static void judge_park(struct box *box, struct job *const *jobs, size_t highest, const struct job *job,
+    const struct job_event *event)
+{
+    const struct gpu_grant *grants = job->grants.items;
+    if (box->settings == NULL || strstr(box->settings, "\nparking=" AUTO) == NULL)
+        box_break(box, "the scheduler parks it, and may not", job->id);
+    judge_refusal(box, job, event);
+    for (size_t k = 0; event->park_cause == PARK_SHORTER && k < job->grants.count; k++) {
+        size_t layers = 0;
+        for (size_t i = 1; i <= highest; i++)
+            layers += jobs[i] != NULL && jobs[i] != job && has_left(jobs[i], grants[k].uuid);
+        if (layers >= LAYERS)
+            box_break(box, "it is to be parked for another, from a GPU from which enough are", job->id);
+    }
+}
+
+void box_judge_park(struct box *box, struct job *const *jobs, size_t highest, const struct job_event *event)
+{
+    if (event->type == EVENT_CLUSTER) {
+        const struct cluster_change *change = event->change.items;
+        if (change->kind == CHANGE_NODE_PARKING && change->parks)
+            box->n_refusing = 0;
+        return;
+    }
+    const struct job *job = jobs[box_index(event->job)];
+    if (event->type == EVENT_PARK && park_cause_is_rule(event->park_cause))
+        judge_park(box, jobs, highest, job, event);
     if (event->type == EVENT_RESTORING)
         judge_return(box, job, event);
+    if (event->type == EVENT_UNPARKED)
+        note_unparked(box, job, event);
     judge_end(box, job, event);
     judge_sentence(box, job, event);
 }

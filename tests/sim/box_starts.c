@@ -262,6 +262,7 @@ static void judge_place(
 
 void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, const struct job_event *event)
 {
+    box_judge_park(box, jobs, highest, event);
     if (event->type == EVENT_CLUSTER) {
         note_settings(box, event->change.items);
         return;
@@ -271,7 +272,6 @@ void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, c
     const struct job_node *nodes = event->nodes.items;
     bool is_start = event->type == EVENT_ALLOCATED;
     judge_parked(box, job, event);
-    box_judge_park(box, job, event);
     judge_deadline(box, job, event);
     judge_dependency(box, jobs, job, event);
     judge_pair(box, jobs, highest, job, event);

@@ -19,7 +19,7 @@
 
 #define SEEDS       20U  // without arguments
 #define SEEDS_ALL   200U // so many must show every kind of happening
-#define RULE_PARKS  5U   // by the rule that short jobs go first, in each history for that
+#define RULE_PARKS  4U   // by the rule that short jobs go first, on average of the histories for that
 #define WORKERS_MAX 64U
 
 struct worker { // shared with its process

@@ -13,14 +13,15 @@
 #include "job/state.h"
 #include "node_park.h"
 
-#define USAGES_MAX    64U
-#define IDLE_MS       3000
-#define LONG_MS       8000 // of jobs, where some are long
-#define SHORT_MS      250
-#define FIRST_USE_MS  8000 // of a GPU, at most so long after a start
-#define LEASE_LATE_MS 1500
-#define LOOKUP_MAX_MS 5000 // of a user
-#define CLOCK_OFF_MS  (3600 * 1000LL)
+#define USAGES_MAX       64U
+#define IDLE_MS          3000
+#define LONG_MS          8000 // of jobs, where some are long
+#define LONGER_THAN_MOST 12
+#define SHORT_MS         250
+#define FIRST_USE_MS     8000 // of a GPU, at most so long after a start
+#define LEASE_LATE_MS    1500
+#define LOOKUP_MAX_MS    5000 // of a user
+#define CLOCK_OFF_MS     (3600 * 1000LL)
 
 /* Nobody has set it, or somebody has, by up to an hour in either direction. */
 static void node_set_clock(struct node *node)
@@ -261,10 +262,8 @@ static void execute(struct node *node, struct spooled *entry)
     if (entry->executions > 1)
         break_rule(node, "an attempt executed its command twice", entry->id.job);
     node->executed(node->arg, entry);
-    int64_t most_ms = entry->lease_ms > 0   ? 8000
-                      : entry->is_long      ? LONG_MS
-                      : node->has_long_jobs ? SHORT_MS
-                                            : 400;
+    bool is_long = entry->is_long || (node->has_long_jobs && world_one_in(node->world, LONGER_THAN_MOST));
+    int64_t most_ms = entry->lease_ms > 0 ? 8000 : is_long ? LONG_MS : node->has_long_jobs ? SHORT_MS : 400;
     world_later(node->world, world_between(node->world, 1, most_ms), on_command_end, node, 0, entry, NULL);
     on_lease(node, entry->shepherd, entry);
 }

@@ -53,6 +53,7 @@ static const char *const words[TALLY_KINDS] = {
     [TALLY_PARKS_PREEMPTED] = "of these to give way",
     [TALLY_PARKS_TIME_LIMIT] = "at their time limit",
     [TALLY_PARKS_RULE] = "by the rule that short jobs go first",
+    [TALLY_PARKS_DUE] = "of these because their GPUs were due",
     [TALLY_RULE_HISTORIES] = "histories for that",
     [TALLY_RULE_IN_TIME] = "of these undisturbed and back within the bound",
     [TALLY_RULE_LOST] = "parked jobs that the driver could not continue",
