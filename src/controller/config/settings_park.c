@@ -60,7 +60,8 @@ static int set_mode(void *target, const char *value, struct error *err)
 
 const struct option_row park_rows[] = {
     { 0, "park", "never|asked|auto",
-        "who parks jobs: nobody, who asks for it, or also mgpud: one or several, for one that is probably over much sooner",
+        "who parks jobs: nobody, who asks for it, or also mgpud: one or several, for one that is probably "
+        "over much sooner",
         set_mode, "asked" },
     { 0, "park-after", "TIME",
         "a job has its GPUs for this time before the scheduler takes them for another one",
