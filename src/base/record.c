@@ -9,6 +9,7 @@
 
 #include "base/crc32c.h"
 #include "base/memory.h"
+#include "base/record_equal.h"
 
 #define FIELD_HEADER_SIZE 8U
 
@@ -465,4 +466,54 @@ void record_copy(const struct record_type *type, void *to, const void *from)
             *(struct record_bytes *)member = (struct record_bytes){ copy.bytes, copy.length };
         }
     }
+}
+
+static bool equal_strings(const struct strings *a, const struct strings *b)
+{
+    bool is_equal = a->count == b->count;
+    for (size_t i = 0; is_equal && i < a->count; i++)
+        is_equal = strcmp(a->items[i], b->items[i]) == 0;
+    return is_equal;
+}
+
+static bool equal_lists(
+    const struct record_type *type, const struct record_list *a, const struct record_list *b)
+{
+    bool is_equal = a->count == b->count;
+    for (size_t i = 0; is_equal && i < a->count; i++)
+        is_equal = record_equal(
+            type, (const char *)a->items + i * type->size, (const char *)b->items + i * type->size);
+    return is_equal;
+}
+
+static bool equal_packed(const struct record_bytes *a, const struct record_bytes *b)
+{
+    return a->length == b->length && (a->length == 0 || memcmp(a->bytes, b->bytes, a->length) == 0);
+}
+
+static bool equal_texts(const char *a, const char *b)
+{
+    return a == b || text_equal(a, b);
+}
+
+static bool equal_fields(const struct record_field *field, const void *a, const void *b)
+{
+    switch (field->kind) {
+    case RECORD_STRING: return equal_texts(*(char *const *)a, *(char *const *)b);
+    case RECORD_STRINGS:
+    case RECORD_ENV: return equal_strings(a, b);
+    case RECORD_LIST: return equal_lists(field->sub, a, b);
+    case RECORD_PACKED: return equal_packed(a, b);
+    default: return load_number(field->kind, a) == load_number(field->kind, b);
+    }
+}
+
+bool record_equal(const struct record_type *type, const void *a, const void *b)
+{
+    for (size_t i = 0; i < type->n_fields; i++) {
+        size_t at = type->fields[i].offset;
+        if (!equal_fields(&type->fields[i], (const char *)a + at, (const char *)b + at))
+            return false;
+    }
+    return true;
 }

@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "base/record_equal.h"
 #include "base/strings.h"
 #include "job/array.h"
 #include "job/ask_tries.h"
@@ -41,10 +42,7 @@ void job_ask_copy(struct job_ask *to, const struct job_ask *from)
 
 bool job_ask_equal(const struct job_ask *a, const struct job_ask *b)
 {
-    _cleanup_buffer_ struct buffer left = { 0 }, right = { 0 };
-    record_encode(&job_ask_record, a, &left);
-    record_encode(&job_ask_record, b, &right);
-    return left.length == right.length && memcmp(left.bytes, right.bytes, left.length) == 0;
+    return record_equal(&job_ask_record, a, b);
 }
 
 static int check_text(const char *what, const char *text, size_t limit, struct error *err)

@@ -15,6 +15,7 @@
 
 #include "base/memory.h"
 #include "base/record.h"
+#include "base/record_equal.h"
 #include "base/strings.h"
 #include "job/idle.h"
 #include "store/store_sql.h"
@@ -383,25 +384,9 @@ struct job *store_row_copy(const struct job *job)
     return copy;
 }
 
-static bool is_same_grants(const struct record_list *a, const struct record_list *b)
-{
-    const struct gpu_grant *left = a->items, *right = b->items;
-    bool is_same = a->count == b->count;
-    for (size_t i = 0; is_same && i < a->count; i++)
-        is_same = left[i].index == right[i].index && left[i].slot == right[i].slot &&
-                  left[i].memory == right[i].memory && left[i].share == right[i].share &&
-                  text_equal(left[i].uuid, right[i].uuid) && text_equal(left[i].node, right[i].node);
-    return is_same;
-}
-
 static bool is_same_record(const struct record_type *type, const void *a, const void *b)
 {
-    _cleanup_buffer_ struct buffer left = { 0 }, right = { 0 };
-    if (a == NULL || b == NULL)
-        return a == b;
-    record_encode(type, a, &left);
-    record_encode(type, b, &right);
-    return left.length == right.length && memcmp(left.bytes, right.bytes, left.length) == 0;
+    return a == b || (a != NULL && b != NULL && record_equal(type, a, b));
 }
 
 static bool is_same_column(const struct column *column, const void *a, const void *b)
@@ -418,7 +403,7 @@ static bool is_same_column(const struct column *column, const void *a, const voi
     case COLUMN_NODES:
         return job_nodes_equal(*(const struct job_nodes *const *)a, *(const struct job_nodes *const *)b);
     case COLUMN_TEXT: return text_equal(*(const char *const *)a, *(const char *const *)b);
-    default: return is_same_grants(a, b);
+    default: return record_equal(&store_row_grants_record, a, b);
     }
 }
 

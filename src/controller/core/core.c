@@ -11,6 +11,7 @@
 #include "controller/core/concerns.h"
 #include "controller/core/entry.h"
 #include "controller/core/marks.h"
+#include "controller/core/node_view.h"
 #include "controller/core/outlook.h"
 #include "controller/core/owners.h"
 #include "controller/core/refusal.h"
@@ -44,7 +45,8 @@ void core_free(struct core *core)
         free(core->nodes[i].address);
         free(core->nodes[i].here);
         free(core->nodes[i].boot_before);
-        buffer_clear(&core->nodes[i].told);
+        core_forget_description(&core->nodes[i]);
+        strings_clear(&core->nodes[i].models);
         record_clear(&message_hello_record, &core->nodes[i].hello);
         core_clear_gpus(&core->nodes[i]);
     }

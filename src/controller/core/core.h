@@ -458,8 +458,10 @@ struct core_node {
     struct message_hello hello; // its last HELLO, with gpus updated by GPUS
     char *boot_before;          // boot id before the machine's last restart; NULL: unknown
     int64_t restarted_ms;       // boot clock: when that restart was noticed
-    struct buffer told;         // its last description for the scheduler, encoded; empty while it is down
-    struct core_gpu *gpus;      // in the order in which they were first seen
+    struct cluster_change
+        *told;             // its last description for the scheduler, which borrows; NULL while it is down
+    struct strings models; // of its GPUs, each once
+    struct core_gpu *gpus; // in the order in which they were first seen
     size_t n_gpus;
     uint32_t *reported; // for each GPU of the last report its position in `gpus`; see gpu.c
     size_t n_reported;

@@ -3,6 +3,7 @@
 #include "controller/core/gpu.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "controller/core/node_table.h"
@@ -50,6 +51,17 @@ void core_clear_gpus(struct core_node *node)
 
 /* --- as their node reports them --- */
 
+/* The model's name as it stays until mgpud ends; NULL for none. */
+static char *keep_model(struct core_node *node, const char *model)
+{
+    for (size_t i = 0; model != NULL && i < node->models.count; i++)
+        if (strcmp(node->models.items[i], model) == 0)
+            return node->models.items[i];
+    if (model != NULL)
+        strings_add(&node->models, model);
+    return model != NULL ? node->models.items[node->models.count - 1] : NULL;
+}
+
 /* Reports have the same GPUs in the same order, nearly always: one comparison finds each. */
 static uint32_t position_of(struct core_node *node, const struct gpu_state *state, size_t i)
 {
@@ -58,11 +70,15 @@ static uint32_t position_of(struct core_node *node, const struct gpu_state *stat
         return NOWHERE;
     if (last != NOWHERE && text_equal(node->gpus[last].uuid, state->uuid))
         return last;
-    return (uint32_t)(core_take_gpu(node, state->uuid) - node->gpus);
+    struct core_gpu *gpu = core_take_gpu(node, state->uuid);
+    gpu->model = keep_model(node, state->model);
+    return (uint32_t)(gpu - node->gpus);
 }
 
-void core_link_reports(struct core_node *node)
+void core_link_reports(struct core_node *node, bool is_new)
 {
+    if (is_new)
+        node->n_reported = 0;
     const struct gpu_state *states = node->hello.gpus.items;
     size_t count = node->hello.gpus.count;
     uint32_t *reported = xcalloc(count + 1, sizeof(*reported));

@@ -54,6 +54,7 @@ struct gpu_watch {
 
 struct core_gpu {
     char *uuid;
+    char *model;                   // as of its node's models; NULL: not reported
     const struct gpu_state *state; // in its node's last report; NULL: not in it
     uint32_t place;                // its position in the node of the cluster; UINT32_MAX: not looked up yet
     struct gpu_watch watch;
@@ -84,8 +85,8 @@ bool core_gpu_is_used_externally(const struct core_gpu *gpu);
 /* --- within the core --- */
 
 struct core_gpu *core_take_gpu(struct core_node *node, const char *uuid); // created if new
-/* Its node has reported: finds the GPU of each position, and what is said of it. */
-void core_link_reports(struct core_node *node);
+/* Its node has reported, `is_new` after a HELLO: finds the GPU of each position, and what is said of it. */
+void core_link_reports(struct core_node *node, bool is_new);
 void core_clear_gpus(struct core_node *node);
 
 /* What the cluster has booked on it; NULL: its node is not there (`ledger` NULL), or does not have it. */

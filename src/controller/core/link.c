@@ -78,7 +78,7 @@ static void take_hello(const struct core *core, struct core_node *node, const st
     }
     record_clear(&message_hello_record, &node->hello);
     record_copy(&message_hello_record, &node->hello, hello);
-    core_link_reports(node);
+    core_link_reports(node, true);
     core_sort_known(node);
 }
 
@@ -187,7 +187,7 @@ static void on_gpus(struct core *core, struct core_node *node, const struct mess
     core_take_usages(core, &gpus->usages);
     struct message_gpus old = { .gpus = node->hello.gpus };
     node->hello.gpus = copy.gpus;
-    core_link_reports(node);
+    core_link_reports(node, false);
     record_clear(&message_gpus_record, &old);
     take_features(&node->hello, gpus);
     core_sampled(core, node);

@@ -6,9 +6,9 @@
 #include "controller/core/node_view.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
+#include "base/record_equal.h"
 #include "controller/core/batch.h"
 #include "controller/core/change.h"
 #include "controller/core/concern.h"
@@ -19,60 +19,54 @@
 #include "controller/core/state.h"
 #include "sched/from_record.h"
 
-/* Parked jobs, and those that were, keep their host memory outside the ledger. */
-static uint64_t parked_memory(const struct core *core, const char *node)
+/* Parked jobs, and those that were, keep their host memory outside the ledger; so do those that have started
+ * early, and were not parked since, with their CPUs. */
+static void subtract_kept(const struct core *core, const char *node, struct cluster_change *ret)
 {
-    uint64_t sum = 0;
-    size_t count = 0;
-    _cleanup_free_ struct core_entry **entries = core_jobs_on(core, node, &count);
-    for (size_t i = 0; i < count; i++)
-        sum += job_park(entries[i]->job)->memory;
-    return sum;
-}
-
-/* So do those that have started early, and were not parked since, with their CPUs. */
-static void add_kept(const struct core *core, const char *node, struct cluster_change *ret)
-{
+    uint64_t parked = 0;
     size_t count = 0;
     _cleanup_free_ struct core_entry **entries = core_jobs_on(core, node, &count);
     for (size_t i = 0; i < count; i++) {
+        parked += job_park(entries[i]->job)->memory;
         ret->kept_cpu_milli += job_park(entries[i]->job)->kept_cpu_milli;
         ret->kept_memory += job_park(entries[i]->job)->kept_memory;
     }
+    ret->memory = ret->memory > parked ? ret->memory - parked : 0;
 }
 
+/* Borrows its texts: they stay until mgpud ends. */
 static void describe_node(const struct core *core, const struct core_node *node, struct cluster_change *ret)
 {
     const struct gpu_state *gpus = node->hello.gpus.items;
     struct cluster_device *devices = xcalloc(node->hello.gpus.count + 1, sizeof(*devices));
     size_t count = 0;
     for (size_t i = 0; i < node->hello.gpus.count; i++) {
-        if (gpus[i].uuid == NULL || gpus[i].is_gone != 0)
+        const struct core_gpu *gpu = core_gpu_at(node, i);
+        if (gpu == NULL || gpus[i].is_gone != 0)
             continue;
         devices[count] = (struct cluster_device){
             .index = gpus[i].index,
-            .uuid = xstrdup(gpus[i].uuid),
-            .model = xstrdup(gpus[i].model),
+            .uuid = gpu->uuid,
+            .model = gpu->model,
             .memory_bytes = gpus[i].memory_bytes,
             .numa = gpus[i].numa,
             .pcie_switch = gpus[i].pcie_switch,
             .links = gpus[i].links,
             .is_lost = gpus[i].is_lost != 0,
         };
-        core_close_device(core, node, core_gpu_at(node, i), &devices[count++]);
+        core_close_device(core, node, gpu, &devices[count++]);
     }
-    uint64_t parked = parked_memory(core, node->name);
     *ret = (struct cluster_change){
         .kind = CHANGE_NODE_UP,
-        .node = xstrdup(node->name),
+        .node = node->name,
         .cpu_milli = node->hello.cpus * 1000,
-        .memory = node->hello.memory_bytes > parked ? node->hello.memory_bytes - parked : 0,
+        .memory = node->hello.memory_bytes,
         .devices = { .items = devices, .count = count },
         .shares = node->hello.shares,
         .parks = node->hello.parks_ranks != 0 && core_parking_is_proven(core, node->name),
         .returns_home = !core_return_elsewhere_is_proven(core, node->name),
     };
-    add_kept(core, node->name, ret);
+    subtract_kept(core, node->name, ret);
 }
 
 static void apply_node(struct core *core, const struct core_node *node, const struct cluster_change *change)
@@ -98,22 +92,28 @@ void core_keep_size(struct core *core, const struct cluster_change *change)
 void core_node_changed(struct core *core, struct core_node *node)
 {
     struct cluster_change change;
-    struct buffer bytes = { 0 };
     if (node->n_orphaned > 0 || node->is_behind_gap)
         return; // it is updated when these have ended, and when it has accepted the epoch
     describe_node(core, node, &change);
-    record_encode(&cluster_change_record, &change, &bytes);
-    if (bytes.length == node->told.length && memcmp(bytes.bytes, node->told.bytes, bytes.length) == 0) {
-        buffer_clear(&bytes);
-    } else {
-        change.has_come = node->told.length == 0;
-        buffer_clear(&node->told);
-        node->told = bytes;
-        apply_node(core, node, &change);
-        core_change_cluster(core, &change);
-        core_put_change(core, CORE_NODE_SIZE, change.node, &change);
+    if (node->told != NULL && record_equal(&cluster_change_record, &change, node->told)) {
+        free(change.devices.items);
+        return;
     }
-    cluster_change_clear(&change);
+    bool has_come = node->told == NULL;
+    core_forget_description(node);
+    node->told = xcalloc(1, sizeof(*node->told));
+    *node->told = change;
+    change.has_come = has_come;
+    apply_node(core, node, &change);
+    core_change_cluster(core, &change);
+    core_put_change(core, CORE_NODE_SIZE, change.node, &change);
+}
+
+void core_forget_description(struct core_node *node)
+{
+    if (node->told != NULL)
+        free(node->told->devices.items);
+    free(take_ptr(node->told));
 }
 
 void core_node_down(struct core *core, struct core_node *node)
@@ -121,7 +121,7 @@ void core_node_down(struct core *core, struct core_node *node)
     struct cluster *cluster = sched_cluster(core->sched);
     struct cluster_node *ledger = cluster_find(cluster, node->name);
     struct cluster_change change = { .kind = CHANGE_NODE_DOWN, .node = node->name };
-    buffer_clear(&node->told);
+    core_forget_description(node);
     if (ledger != NULL) {
         ledger->is_up = false;
         cluster_touch(cluster, ledger);

@@ -229,7 +229,7 @@ enum park_proof_state core_park_proof_state(const struct core *core, const char 
 
 bool core_parking_is_proven(const struct core *core, const char *node)
 {
-    return core_park_proof_state(core, node) == PARK_PROOF_PASSED;
+    return core_park_proof(core, node) != NULL && core_park_proof_state(core, node) == PARK_PROOF_PASSED;
 }
 
 bool core_return_elsewhere_is_proven(const struct core *core, const char *node)

@@ -13,6 +13,7 @@
 #include "base/crc32c.h"
 #include "base/memory.h"
 #include "base/record.h"
+#include "base/record_equal.h"
 
 struct part {
     uint32_t index;
@@ -319,6 +320,35 @@ static void a_copy_shares_nothing(void **state)
     record_clear(&whole_record, &copy);
 }
 
+/* Walks the fields: each of them makes a difference. */
+static void records_are_equal_when_all_of_their_fields_are(void **state)
+{
+    struct whole one, other;
+    fill(&one, 2);
+    record_copy(&whole_record, &other, &one);
+    assert_true(record_equal(&whole_record, &one, &other));
+    for (size_t i = 0; i < whole_record.n_fields; i++) {
+        const struct record_field *field = &whole_fields[i];
+        struct whole changed = other; // borrowed
+        void *member = (char *)&changed + field->offset;
+        struct part part = { .index = 1, .label = NULL }; // as the first, but for its label
+        char first[] = "", second[] = "three words", *words[] = { first, second, NULL };
+        if (field->kind == RECORD_STRING)
+            *(char **)member = NULL;
+        else if (field->kind == RECORD_STRINGS)
+            ((struct strings *)member)->items = words;
+        else if (field->kind == RECORD_ENV)
+            ((struct strings *)member)->count = 0;
+        else if (field->kind == RECORD_LIST)
+            *(struct record_list *)member = (struct record_list){ (struct part[]){ part, part }, 2 };
+        else
+            *(unsigned char *)member ^= 1;
+        assert_false(record_equal(&whole_record, &one, &changed));
+    }
+    record_clear(&whole_record, &one);
+    record_clear(&whole_record, &other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +367,7 @@ int main(void)
         cmocka_unit_test(bytes_after_the_record_are_refused),
         cmocka_unit_test(peeking_tells_length_and_type_once_the_header_is_there),
         cmocka_unit_test(a_copy_shares_nothing),
+        cmocka_unit_test(records_are_equal_when_all_of_their_fields_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
