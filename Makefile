@@ -105,7 +105,7 @@ release:
 	tools/install-packages release
 	tools/release $(DIST)
 
-# dist/gpu-kit: checks for a machine with an NVIDIA GPU and nothing else (docs/hardware.md).
+# dist/gpu-kit: checks for a machine with a GPU and nothing else (docs/hardware.md).
 gpu-kit:
 	tools/install-packages run
 	tools/gpu-kit $(DIST)
