@@ -30,7 +30,6 @@ struct feed_output {
 
 static int put(void *arg, const void *bytes, size_t length)
 {
-    (void)arg;
     (void)write_all(STDOUT_FILENO, bytes, length);
     return 0;
 }

@@ -36,14 +36,12 @@ static struct add_options *options_of(void *call)
 
 static int set_conda(void *call, const char *value, struct error *err)
 {
-    (void)err;
     options_of(call)->conda = value;
     return 0;
 }
 
 static int set_arguments(void *call, const char *value, struct error *err)
 {
-    (void)err;
     options_of(call)->arguments = value;
     return 0;
 }
@@ -56,7 +54,6 @@ static int set_priority(void *call, const char *value, struct error *err)
 
 static int set_gpus(void *call, const char *value, struct error *err)
 {
-    (void)err;
     options_of(call)->gpus = value;
     return 0;
 }
@@ -233,7 +230,6 @@ static int screens(struct call *call, int argc, char **argv, struct error *err)
     _cleanup_json_ json_t *answer = NULL;
     json_t *job = NULL;
     size_t index = 0, count = 0;
-    (void)argc, (void)argv;
     int r = client_get(&call->client, API_PATH "/jobs?state=running", &answer, err);
     if (r < 0)
         return r;

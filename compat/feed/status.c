@@ -17,13 +17,11 @@
 
 static char *render_id(const struct view *view, const json_t *gpu, enum color *color)
 {
-    (void)view, (void)color;
     return field_is_known(gpu, "label") ? field_shown(gpu, "label") : field_shown(gpu, "index");
 }
 
 static char *render_state(const struct view *view, const json_t *gpu, enum color *color)
 {
-    (void)view, (void)color;
     double part = field_number(gpu, "allocation", 0);
     if (field_is(gpu, "state", "used") || field_is(gpu, "state", "shared"))
         return xasprintf("BUSY (%.0f%%)", part * PERCENT);
@@ -39,20 +37,17 @@ static char *render_state(const struct view *view, const json_t *gpu, enum color
 
 static char *render_allocation(const struct view *view, const json_t *gpu, enum color *color)
 {
-    (void)view, (void)color;
     return xasprintf("%.2f", field_number(gpu, "allocation", 0));
 }
 
 static char *render_memory(const struct view *view, const json_t *gpu, enum color *color)
 {
-    (void)view, (void)color;
     double used = field_number(gpu, "memory_used_bytes", -1), all = field_number(gpu, "memory_bytes", 0);
     return used >= 0 && all > 0 ? xasprintf("%.0f%%", used / all * PERCENT) : xstrdup("-");
 }
 
 static char *render_load(const struct view *view, const json_t *gpu, enum color *color)
 {
-    (void)view, (void)color;
     double load = field_number(gpu, "utilization", -1);
     return load >= 0 ? xasprintf("%.0f%%", load * PERCENT) : xstrdup("-");
 }
@@ -75,20 +70,17 @@ static const struct list_kind gpu_kind = {
 
 static char *render_priority(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)view, (void)color;
     return xasprintf("%lld", -(long long)field_integer(job, "priority", 0));
 }
 
 static char *render_need(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)view, (void)color;
     double share = field_number(job, "gpu_share", 0);
     return xasprintf("%g", share > 0 ? share / 1000 : field_number(job, "gpus", 0));
 }
 
 static char *render_why(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)view, (void)color;
     return field_shown(job, field_is_known(job, "reason_text") ? "reason_text" : "message");
 }
 
@@ -184,7 +176,6 @@ static int print_all(
 static int status(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *gpus = NULL, *jobs = NULL, *config = NULL, *holders = NULL;
-    (void)argc, (void)argv;
     int r = client_get(&call->client, API_PATH "/gpus", &gpus, err);
     if (r == 0)
         r = client_get(&call->client, API_PATH "/jobs", &jobs, err);

@@ -138,7 +138,6 @@ static const struct list_kind queue_kind = {
 
 static int queue(struct call *call, int argc, char **argv, struct error *err)
 {
-    (void)argc, (void)argv;
     struct screen screen;
     _cleanup_json_ json_t *answer = NULL;
     screen_open(&screen, STDOUT_FILENO, call->color);

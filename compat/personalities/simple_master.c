@@ -36,14 +36,12 @@ struct master_options {
 
 static int set_host(void *call, const char *value, struct error *err)
 {
-    (void)call;
     return simple_place_set_host("--host", value, err);
 }
 
 static int set_port(void *call, const char *value, struct error *err)
 {
     int64_t port;
-    (void)call;
     int r = parse_integer(value, "--port", 1, PORT_MAX, &port, err);
     return r < 0 ? r : simple_place_set_port("--port", value, err);
 }

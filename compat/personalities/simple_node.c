@@ -54,13 +54,11 @@ static int set_node(void *call, const char *value, struct error *err)
 
 static int set_host(void *call, const char *value, struct error *err)
 {
-    (void)call;
     return simple_place_set_host("--master-host", value, err);
 }
 
 static int set_port(void *call, const char *value, struct error *err)
 {
-    (void)call;
     return simple_place_set_port("--master-port", value, err);
 }
 

@@ -34,13 +34,11 @@ int simple_place_set_port(const char *what, const char *value, struct error *err
 
 static int set_host(void *call, const char *value, struct error *err)
 {
-    (void)call;
     return simple_place_set_host("--host", value, err);
 }
 
 static int set_port(void *call, const char *value, struct error *err)
 {
-    (void)call;
     return simple_place_set_port("--port", value, err);
 }
 

@@ -146,7 +146,6 @@ static void print_jobs(const json_t *jobs, const json_t *nodes)
 int simple_queue_run(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *jobs = NULL, *nodes = NULL, *gpus = NULL;
-    (void)argc, (void)argv;
     int r = client_get(&call->client, API_PATH "/jobs", &jobs, err);
     if (r == 0)
         r = client_get(&call->client, API_PATH "/nodes", &nodes, err);

@@ -108,7 +108,6 @@ static const char *state_word(const json_t *job)
 
 static char *render_state(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)view, (void)color;
     return xstrdup(state_word(job));
 }
 
@@ -118,7 +117,6 @@ static char *render_state(const struct view *view, const json_t *job, enum color
  * quotes, each quote in it written as '\\''. A line that was cut off has no end. */
 static char *render_command(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)view, (void)color;
     char *shown = field_shown(job, "command"), *out = shown;
     size_t length = strlen(shown), prefix = strlen(SHELL);
     if (strncmp(shown, SHELL, prefix) != 0)
@@ -154,7 +152,6 @@ static const struct list_kind list_kind = {
 
 static int list(struct call *call, int argc, char **argv, struct error *err)
 {
-    (void)argc, (void)argv;
     return list_run(call, &list_kind, API_PATH "/jobs?all=1", err);
 }
 

@@ -42,7 +42,6 @@ struct others {
 static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct others *others = target;
-    (void)err;
     const struct {
         const char *name;
         const char **text;
@@ -58,7 +57,6 @@ static int set_text(void *target, const struct slurm_option *option, const char 
 static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct others *others = target;
-    (void)value, (void)err;
     const struct {
         const char *name;
         bool *flag;
@@ -207,7 +205,6 @@ static int run_sshare(
     size_t index = 0;
     json_t *user = NULL;
     double all = 0;
-    (void)argc, (void)argv;
     if (others->is_help_format) {
         report_print_names(share_fields);
         return 0;
@@ -232,7 +229,6 @@ static int run_sshare(
 
 static char *text_position(const json_t *job, int64_t now_ms)
 {
-    (void)now_ms;
     return xasprintf("%" PRId64, field_integer(job, "position", 0));
 }
 
@@ -263,7 +259,6 @@ static int run_sprio(
     size_t index = 0;
     json_t *job = NULL;
     const struct slurm_query query = { .ids = &ids, .users = others->users, .has_open_alone = true };
-    (void)argc, (void)argv;
     int r = others->jobs != NULL ? slurm_ids_parse(others->jobs, &ids, err) : 0;
     if (r == 0)
         r = slurm_users_check(others->users, "Invalid user", err);
@@ -293,7 +288,6 @@ static int run_sdiag(
     size_t index = 0;
     json_t *job = NULL;
     int64_t pending = 0, running = 0;
-    (void)others, (void)argc, (void)argv;
     int r = slurm_jobs_get(client, &query, &jobs, err);
     if (r < 0)
         return r;
@@ -400,7 +394,6 @@ static int run_sattach(
     _cleanup_strings_ struct strings words = { 0 };
     _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
     _cleanup_json_ json_t *job = NULL;
-    (void)others;
     int r = argc == 1 ? slurm_ids_parse(argv[0], &ids, NULL) : -E2BIG;
     if (r < 0 || ids.items[0].step == NULL) {
         (void)puts("Usage: sattach [options] <jobid.stepid>");
@@ -436,7 +429,6 @@ static int run_sbcast(
     _cleanup_strings_ struct strings words = { 0 };
     const char *nodes = getenv("SLURM_NNODES"), *job = others->jobs;
     struct stat source;
-    (void)client;
     if (argc != 2) {
         (void)fprintf(stderr, "Need two file names, have %d names\n", argc);
         return error_mark(

@@ -76,7 +76,6 @@ static int ping(struct client *client, const char *name, json_t **ret)
     char host[256] = "";
     struct error err = { 0 };
     _cleanup_json_ json_t *version = NULL;
-    (void)name;
     bool is_up = client_get(client, API_PATH "/version", &version, &err) == 0;
     (void)gethostname(host, sizeof(host) - 1);
     *ret = page();
@@ -190,7 +189,6 @@ static int diag(struct client *client, const char *name, json_t **ret)
     struct error err = { 0 };
     json_t *job = NULL, *counts = json_object();
     size_t index = 0;
-    (void)name;
     int r = slurm_jobs_get(client, &query, &found, &err);
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
         json_int_t count = 0;
@@ -209,7 +207,6 @@ static int diag(struct client *client, const char *name, json_t **ret)
 /* There are none with a name: mgpu's reservations are for users. */
 static int reservations(struct client *client, const char *name, json_t **ret)
 {
-    (void)client, (void)name;
     *ret = page();
     (void)json_object_set_new(*ret, "reservations", json_array());
     return OK;
@@ -217,7 +214,6 @@ static int reservations(struct client *client, const char *name, json_t **ret)
 
 static int licenses(struct client *client, const char *name, json_t **ret)
 {
-    (void)client, (void)name;
     *ret = page();
     (void)json_object_set_new(*ret, "licenses", json_array());
     return OK;

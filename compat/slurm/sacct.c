@@ -58,7 +58,6 @@ struct sacct {
 static int set_ids(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct slurm_ids *ids = &((struct sacct *)target)->ids;
-    (void)option;
     ids->refusal = "Bad job/step specified: ";
     ids->words = SLURM_FATAL;
     return slurm_ids_parse(value, ids, err);
@@ -67,7 +66,6 @@ static int set_ids(void *target, const struct slurm_option *option, const char *
 static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct sacct *sacct = target;
-    (void)err;
     const struct {
         const char *name;
         const char **text;
@@ -91,7 +89,6 @@ static int set_text(void *target, const struct slurm_option *option, const char 
 static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct sacct *sacct = target;
-    (void)value, (void)err;
     const struct {
         const char *name;
         bool *flag;
@@ -110,7 +107,6 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
 
 static int set_unit(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
-    (void)option;
     if (value[0] == '\0' || strchr("KMGTP", toupper((unsigned char)value[0])) == NULL) {
         _cleanup_free_ char *first = xstrndup(value, 1), *shown = text_escape(first, 1);
         (void)fprintf(stderr, "sacct: error: Invalid unit type '%s'. Possible options are 'KMGTP'\n", shown);

@@ -19,7 +19,6 @@ static char *text_planned(const json_t *job, int64_t now_ms)
 
 static char *text_suspended(const json_t *job, int64_t now_ms)
 {
-    (void)now_ms;
     if (!field_is_known(job, SLURM_SUSPENDED))
         return xstrdup("");
     return slurm_duration_text(field_integer(job, SLURM_SUSPENDED, 0), true);
@@ -28,7 +27,6 @@ static char *text_suspended(const json_t *job, int64_t now_ms)
 char *slurm_text_constraints(const json_t *job, int64_t now_ms)
 {
     const char *model = field_text(job, "gpu_model");
-    (void)now_ms;
     return model != NULL ? text_escape(model, MODEL_MAX) : xstrdup("");
 }
 

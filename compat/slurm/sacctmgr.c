@@ -30,7 +30,6 @@ struct sacctmgr {
 static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct sacctmgr *sacctmgr = target;
-    (void)value, (void)err;
     sacctmgr->is_headless |= option->letter == 'n';
     sacctmgr->is_parsable |= option->letter == 'p' || option->letter == 'P';
     sacctmgr->has_last_delimiter |= option->letter == 'p';

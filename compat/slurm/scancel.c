@@ -24,7 +24,6 @@ struct scancel {
 static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct scancel *scancel = target;
-    (void)err;
     const struct {
         const char *name;
         const char **text;
@@ -47,7 +46,6 @@ static int set_text(void *target, const struct slurm_option *option, const char 
 static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct scancel *scancel = target;
-    (void)value, (void)err;
     scancel->is_batch |= option->letter == 'b';
     scancel->is_full |= option->letter == 'f';
     scancel->is_asking |= option->letter == 'i';

@@ -59,7 +59,6 @@ static bool has_node(const json_t *nodes, const char *name)
 static bool names_no_node(const struct slurm_job *job, const json_t *request, const struct capacity *capacity)
 {
     _cleanup_strings_ struct strings listed = { 0 }, excluded = { 0 };
-    (void)request;
     if (job->nodelist != NULL)
         (void)hostlist_expand(job->nodelist, &listed, NULL);
     if (job->exclude != NULL)
@@ -81,19 +80,16 @@ static bool lacks_cpus(const struct slurm_job *job, const json_t *request, const
 {
     int64_t each = job->cpus_per_task > 0 ? job->cpus_per_task : 1;
     int64_t least = job->tasks > job->nodes ? job->tasks : job->nodes;
-    (void)request;
     return least * each > capacity->cpus;
 }
 
 static bool lacks_nodes(const struct slurm_job *job, const json_t *request, const struct capacity *capacity)
 {
-    (void)request;
     return job->nodes > capacity->count;
 }
 
 static bool lacks_memory(const struct slurm_job *job, const json_t *request, const struct capacity *capacity)
 {
-    (void)job;
     return capacity->memory > 0 && field_integer(request, "memory", 0) > capacity->memory;
 }
 
@@ -102,7 +98,6 @@ static bool lacks_feature(const struct slurm_job *job, const json_t *request, co
 {
     size_t index = 0;
     json_t *node = NULL;
-    (void)request;
     if (job->constraint == NULL || job->gpu_model != NULL)
         return false;
     json_array_foreach(capacity->nodes, index, node)
@@ -116,7 +111,6 @@ static bool lacks_feature(const struct slurm_job *job, const json_t *request, co
 
 static bool lacks_all(const struct slurm_job *job, const json_t *request, const struct capacity *capacity)
 {
-    (void)job, (void)request, (void)capacity;
     return true;
 }
 

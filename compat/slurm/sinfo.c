@@ -43,7 +43,6 @@ struct sinfo {
 static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct sinfo *sinfo = target;
-    (void)err;
     const struct {
         const char *name;
         const char **text;
@@ -58,7 +57,6 @@ static int set_text(void *target, const struct slurm_option *option, const char 
 static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct sinfo *sinfo = target;
-    (void)value, (void)err;
     const struct {
         const char *name;
         bool *flag;
@@ -74,7 +72,6 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
 
 static int set_repeat(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
-    (void)option;
     return parse_integer(value, "--iterate", 1, INT32_MAX, &((struct sinfo *)target)->repeat_s, NULL) < 0
                ? error_set(err, -EINVAL, "Error: invalid entry for --iterate=%.60s", value)
                : 0;

@@ -38,7 +38,6 @@ enum { BAD_REQUEST = 400, LENGTH_REQUIRED = 411, TOO_LARGE = 413 };
 
 static int set_nothing(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
-    (void)target, (void)option, (void)value, (void)err;
     return 0;
 }
 

@@ -48,13 +48,11 @@ static char *text_comment(const json_t *job, int64_t now_ms)
 
 static char *text_sockets(const json_t *job, int64_t now_ms)
 {
-    (void)job, (void)now_ms;
     return xstrdup("*:*:*");
 }
 
 static char *text_input(const json_t *job, int64_t now_ms)
 {
-    (void)job, (void)now_ms;
     return xstrdup("/dev/null");
 }
 
@@ -203,7 +201,6 @@ struct squeue {
 static int set_ids(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct squeue *squeue = target;
-    (void)option;
     squeue->ids.refusal = "Invalid job id: ";
     return slurm_ids_parse(value, &squeue->ids, err);
 }
@@ -212,7 +209,6 @@ static int set_states(void *target, const struct slurm_option *option, const cha
 {
     _cleanup_free_ char *copy = xstrdup(value);
     char *rest = copy;
-    (void)option;
     ((struct squeue *)target)->states = value;
     for (char *word = NULL; strcasecmp(value, "all") != 0 && (word = strsep(&rest, ", ")) != NULL;)
         if (word[0] != '\0' && slurm_state_find(word) == NULL)
@@ -223,7 +219,6 @@ static int set_states(void *target, const struct slurm_option *option, const cha
 static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct squeue *squeue = target;
-    (void)err;
     const struct {
         const char *key;
         const char **text;
@@ -241,7 +236,6 @@ static int set_text(void *target, const struct slurm_option *option, const char 
 static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct squeue *squeue = target;
-    (void)value, (void)err;
     squeue->is_headless |= option->letter == 'h';
     squeue->is_mine |= strcmp(option->name, "me") == 0;
     squeue->is_start |= strcmp(option->name, "start") == 0;
@@ -254,7 +248,6 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
 /* A filter by something that no job has. */
 static int set_absent(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
-    (void)option, (void)value, (void)err;
     ((struct squeue *)target)->is_empty = true;
     return 0;
 }
@@ -262,7 +255,6 @@ static int set_absent(void *target, const struct slurm_option *option, const cha
 static int set_steps(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct squeue *squeue = target;
-    (void)option;
     squeue->is_steps = true;
     squeue->ids.refusal = "Invalid job_step id: ";
     return value != NULL ? slurm_ids_parse(value, &squeue->ids, err) : 0;
@@ -270,7 +262,6 @@ static int set_steps(void *target, const struct slurm_option *option, const char
 
 static int set_repeat(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
-    (void)option;
     return parse_integer(value, "--iterate", 1, INT32_MAX, &((struct squeue *)target)->repeat_s, NULL) < 0
                ? error_set(err, -EINVAL, "--iterate=%.60s", value)
                : 0;

@@ -46,7 +46,6 @@ struct share {
 static int set_text(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct sreport *sreport = target;
-    (void)err;
     *(option->letter == 't' ? &sreport->unit : &sreport->tres) = value;
     return 0;
 }
@@ -54,7 +53,6 @@ static int set_text(void *target, const struct slurm_option *option, const char 
 static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct report *report = &((struct sreport *)target)->report;
-    (void)value, (void)err;
     report->is_headless |= option->letter == 'n';
     report->is_parsable |= option->letter != 'n';
     report->has_last_delimiter |= option->letter == 'p';
@@ -277,7 +275,6 @@ static int print_sizes(struct sreport *sreport, struct client *client, const jso
     size_t index = 0;
     const json_t *job = NULL;
     char *sizes[SIZES];
-    (void)client, (void)err;
     json_array_foreach(jobs, index, job)
     {
         int64_t cpus = slurm_job_cpus(job), used = seconds_of(sreport, job);
@@ -305,7 +302,6 @@ static int print_sizes(struct sreport *sreport, struct client *client, const jso
 static int print_reservations(
     struct sreport *sreport, struct client *client, const json_t *jobs, struct error *err)
 {
-    (void)client, (void)jobs, (void)err;
     print_title(sreport, "Reservation Utilization");
     return 0;
 }

@@ -91,7 +91,6 @@ static int pick_mask(const char *value, uint32_t local, size_t all, struct picks
 
 static int pick_all(const char *value, uint32_t local, size_t all, struct picks *ret)
 {
-    (void)local;
     pick_range(ret, 0, all, all);
     return value[0] == '\0' ? 0 : -EINVAL;
 }

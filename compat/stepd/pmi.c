@@ -50,7 +50,6 @@ struct pmi {
 
 static int check(struct error *err)
 {
-    (void)err;
     return 0;
 }
 
@@ -152,7 +151,6 @@ static void enter_barrier(struct pmi *pmi, struct member *member, const struct s
 static void gathered(void *state, const void *key, size_t key_length, const void *data, size_t length)
 {
     struct pmi *pmi = state;
-    (void)key, (void)key_length;
     if (!pmi_store_read(&pmi->all, data, length)) {
         pmi->acts.abort(pmi->acts.arg, 1, "PMI: the keys of other nodes are malformed or too many");
         return;
@@ -462,7 +460,6 @@ static void readable(void *state, uint32_t task)
 static int open_pmi(const struct mpi_setup *setup, const struct mpi_acts *acts, void **ret, struct error *err)
 {
     struct pmi *pmi = xcalloc(1, sizeof(*pmi));
-    (void)err;
     *pmi = (struct pmi){ .setup = setup,
         .acts = *acts,
         .first = setup->first[setup->here],
@@ -506,7 +503,6 @@ static bool is_member(const void *state, uint32_t task)
 static void asked(void *state, uint32_t task, uint64_t request)
 {
     struct pmi *pmi = state;
-    (void)task;
     pmi->acts.answer(pmi->acts.arg, request, -EOPNOTSUPP, NULL, 0);
 }
 

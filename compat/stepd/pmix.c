@@ -109,7 +109,6 @@ static void answer(struct pending *pending, int status, const void *data, size_t
 
 static int on_connected(const struct pmix_proc *proc, void *object, pmix_op_fn *done, void *arg)
 {
-    (void)proc, (void)done, (void)arg;
     if (object != NULL)
         *(bool *)object = true;
     return PMIX_DONE_AT_ONCE;
@@ -117,7 +116,6 @@ static int on_connected(const struct pmix_proc *proc, void *object, pmix_op_fn *
 
 static int on_finalized(const struct pmix_proc *proc, void *object, pmix_op_fn *done, void *arg)
 {
-    (void)proc, (void)done, (void)arg;
     if (object != NULL)
         *(bool *)object = false;
     return PMIX_DONE_AT_ONCE;
@@ -126,7 +124,6 @@ static int on_finalized(const struct pmix_proc *proc, void *object, pmix_op_fn *
 static int on_abort(const struct pmix_proc *proc, void *object, int status, const char *message,
     struct pmix_proc *procs, size_t n_procs, pmix_op_fn *done, void *arg)
 {
-    (void)proc, (void)object, (void)procs, (void)n_procs, (void)done, (void)arg;
     self->acts.abort(self->acts.arg, status != 0 ? status : 1, message != NULL ? message : "MPI_Abort");
     return PMIX_DONE_AT_ONCE;
 }
@@ -153,7 +150,6 @@ static int on_fence(const struct pmix_proc *procs, size_t n_procs, const struct 
     struct pending *pending = xcalloc(1, sizeof(*pending));
     _cleanup_free_ uint32_t *nodes = xcalloc(self->setup->nodes.count, sizeof(*nodes));
     _cleanup_buffer_ struct buffer key = { 0 };
-    (void)info, (void)n_info;
     size_t n_nodes = nodes_of(procs, n_procs, nodes);
     for (size_t i = 0; i < n_procs; i++)
         frame_add_number(&key, 4, procs[i].rank);
@@ -170,7 +166,6 @@ static int on_fence(const struct pmix_proc *procs, size_t n_procs, const struct 
 static int on_modex(
     const struct pmix_proc *proc, const struct pmix_info *info, size_t n_info, pmix_modex_fn *done, void *arg)
 {
-    (void)info, (void)n_info;
     if (strcmp(proc->nspace, self->nspace) != 0 || proc->rank >= self->setup->first[self->setup->nodes.count])
         return PMIX_NOT_FOUND;
     struct pending *pending = xcalloc(1, sizeof(*pending));
@@ -357,7 +352,6 @@ static int make_directory(struct pmix *pmix, struct error *err)
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
 {
-    (void)st, (void)kind, (void)where;
     (void)remove(path);
     return 0;
 }
@@ -410,18 +404,15 @@ static int prepare(void *state, uint32_t task, struct strings *env, int *ret_fd,
 
 static int fd_of(const void *state, uint32_t task)
 {
-    (void)state, (void)task;
     return -1; // libpmix reads what tasks send
 }
 
 static void readable(void *state, uint32_t task)
 {
-    (void)state, (void)task;
 }
 
 static void gathered(void *state, const void *key, size_t key_length, const void *data, size_t length)
 {
-    (void)state;
     answer(take_fence(key, key_length), PMIX_OK, data, length);
 }
 
@@ -446,7 +437,6 @@ static void asked(void *state, uint32_t task, uint64_t request)
 
 static void fetched(void *state, uint64_t request, int status, const void *data, size_t length)
 {
-    (void)state;
     answer(take_fetch(request), status, data, length);
 }
 

@@ -38,7 +38,6 @@ static void lines_have_five_fields(void **state)
         { "1,/p/train.py,myenv,--epochs 10,0,1", 1, "/p/train.py", "myenv", "--epochs 10", "0,1" },
         { "0,a.py,,--name \"b c\",", 0, "a.py", NULL, "--name \"b c\"", NULL },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         _cleanup_feed_line_ struct feed_line line = { 0 };
         struct error err = { 0 };
@@ -55,7 +54,6 @@ static void lines_have_five_fields(void **state)
 static void comments_and_blank_lines_are_no_jobs(void **state)
 {
     static const char *const texts[] = { "", "  \t\r", "# 0,a.py", "   # 0,a.py" };
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct feed_line line = { 0 };
         assert_int_equal(feed_line_parse(texts[i], &line, NULL), 0);
@@ -82,7 +80,6 @@ static void wrong_lines_are_refused_with_the_field(void **state)
         { "0,a.py,,--x 'y", "arguments: a quote is not closed" },
         { "0,\"a\".py", "script_path: something follows" },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct feed_line line = { 0 };
         struct error err = { 0 };
@@ -100,7 +97,6 @@ static void what_is_written_is_read_the_same(void **state)
         const char *script, *conda, *arguments, *gpus;
     } rows[] = { { "a.py", NULL, NULL, NULL }, { "a, \"b\".py", "x,y", " --a \"1, 2\" # 3", "0-3,5" },
         { "#a.py", "#", "#", NULL } };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         _cleanup_feed_line_ struct feed_line line = { .priority = -7,
             .script = xstrdup(rows[i].script),
@@ -130,7 +126,6 @@ static void hashes_tell_fields_apart(void **state)
 {
     static const char *const lines[] = { "0,a.py,,b", "0,a.py,b,", "0,a.pyb", "0,a.py" };
     char hashes[4][FEED_HASH_SIZE], same[FEED_HASH_SIZE];
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         _cleanup_feed_line_ struct feed_line line = { 0 };
         assert_int_equal(feed_line_parse(lines[i], &line, NULL), 1);
@@ -165,7 +160,6 @@ static void models_have_requirements(void **state)
     struct feed_llm llm = { 0 };
     struct error err = { 0 };
     int reports = 0;
-    (void)state;
     assert_int_equal(feed_llm_parse(text, strlen(text), "f", count_report, &reports, &llm, &err), 0);
     assert_int_equal(reports, 3);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -184,7 +178,6 @@ static void a_broken_configuration_names_file_and_line(void **state)
 {
     static const char *const texts[] = { "", "{\n\"models\": {\n}", "[]", "{\"models\": []}",
         "{\"a\":1,\"a\":2}" };
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct feed_llm llm = { 0 };
         struct error err = { 0 };
@@ -229,7 +222,6 @@ static void numbers_of_gpus_take_the_place_of_cuda(void **state)
         { "--cuda 9 '$HOME' \"it's\" `x` a\\;b '' '*'", FEED_INJECT_NEVER,
             "<-u><a b.py><--cuda><9><$HOME><it's><`x`><a;b><><*>" },
     };
-    (void)state;
     assert_int_equal(setenv("MGPU_GPUS", "2,5", 1), 0);
     assert_int_equal(setenv("MGPU_NUM_GPUS", "2", 1), 0);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -244,7 +236,6 @@ static void a_mode_is_safe_in_a_name(void **state)
         const char *arguments, *mode;
     } rows[] = { { "--mode train", "train" }, { "--mode=a/b", "a-b" }, { "", "run" }, { "--mode ''", "run" },
         { "--mode '$(x) \"'", "--x---" } };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         _cleanup_strings_ struct strings words = { 0 };
         assert_int_equal(words_split_all(rows[i].arguments, &words, NULL), 0);
@@ -258,7 +249,6 @@ static void wrong_states_are_refused(void **state)
     static const char *const texts[] = { "", "[]", "{\n\"jobs\": }", "{\"paused_gpus\": 1}",
         "{\"paused_gpus\": [-1]}", "{\"paused_gpus\": [1.5]}", "{\"jobs\": []}", "{\"jobs\": {\"x\": 1}}",
         "{\"jobs\": {\"x\": {\"id\": 1}}}", "{} {}" };
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         json_t *root = NULL;
         struct error err = { 0 };
@@ -277,7 +267,6 @@ static void a_state_tells_who_else_wrote_it(void **state)
     enum feed_state_look what = FEED_STATE_SAME;
     _cleanup_free_ char *text = NULL;
     bool is_new = false;
-    (void)state;
     assert_non_null(mkdtemp(folder));
     _cleanup_free_ char *path = xasprintf("%s/state", folder);
     assert_int_equal(feed_state_open(&feed, path, &is_new, &err), 0);
@@ -313,7 +302,6 @@ static void a_mgpud_that_stands_still_is_not_waited_for(void **state)
     struct server server;
     struct client client;
     struct feed_events events = { 0 };
-    (void)state;
     server_open(&server); // the kernel takes the connection, and nobody reads
     client_init(&client, server.path, NULL);
     client.answer_ms = 10;

@@ -23,7 +23,6 @@ static void a_line_of_pmi_1_is_words_and_a_value_with_blanks(void **state)
 {
     _cleanup_buffer_ struct buffer in = { 0 };
     _cleanup_strings_ struct strings words = { 0 };
-    (void)state;
     buffer_append_text(&in, "cmd=put kvsname=a  key=k value=one two\ncmd=get");
     assert_int_equal(pmi_words_take(&in, PMI_ONE, &words), 1);
     assert_string_equal(strings_get_env(&words, "kvsname"), "a");
@@ -37,7 +36,6 @@ static void a_message_of_pmi_2_is_counted_and_its_semicolons_are_doubled(void **
 {
     _cleanup_buffer_ struct buffer message = { 0 };
     _cleanup_strings_ struct strings words = { 0 };
-    (void)state;
     pmi_words_put(&message, PMI_TWO, "kvs-put", "key", "k", "value", "a;b", NULL);
     assert_string_equal(buffer_text(&message), "    29cmd=kvs-put;key=k;value=a;;b;");
     for (size_t i = 0; i + 1 < message.length; i++) {
@@ -54,7 +52,6 @@ static void a_message_of_pmi_2_is_counted_and_its_semicolons_are_doubled(void **
 static void what_is_no_message_is_refused(void **state)
 {
     static const char *const texts[] = { "abcdefcmd=x;", "999999x", "-00005abcde", "cmd=full" };
-    (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         _cleanup_buffer_ struct buffer in = { 0 };
         _cleanup_strings_ struct strings words = { 0 };
@@ -74,7 +71,6 @@ static void keys_reach_another_node_as_they_are(void **state)
     struct pmi_store here = { 0 }, there = { 0 };
     _cleanup_buffer_ struct buffer bytes = { 0 };
     char key[32], value[32];
-    (void)state;
     for (int i = 0; i < 2000; i++) {
         (void)snprintf(key, sizeof(key), "key-%d", i);
         (void)snprintf(value, sizeof(value), "%d", i * i);
@@ -118,7 +114,6 @@ static void an_attribute_that_is_not_kept_is_refused(void **state)
     void *pmi = NULL;
     char answer[256];
     int fd = -1;
-    (void)state;
     strings_add(&setup.nodes, "a");
     assert_int_equal(mpi_pmi2.open(&setup, &acts, &pmi, NULL), 0);
     assert_int_equal(mpi_pmi2.prepare(pmi, 0, &env, &fd, NULL), 0);
@@ -143,7 +138,6 @@ static void a_frame_is_taken_when_it_is_whole(void **state)
     _cleanup_strings_ struct strings words = { 0 }, taken = { 0 };
     struct frame frame;
     size_t position = 0;
-    (void)state;
     strings_add(&words, "one");
     strings_add(&words, "");
     strings_add(&words, "three");
@@ -169,7 +163,6 @@ static void words_without_an_end_are_refused(void **state)
     _cleanup_strings_ struct strings words = { 0 };
     uint64_t number = 0;
     size_t position = 0;
-    (void)state;
     assert_false(frame_words(&frame, &words));
     assert_false(frame_number(&frame, &position, 4, &number));
 }
@@ -178,7 +171,6 @@ static void the_mapping_of_tasks_joins_nodes_with_as_many(void **state)
 {
     uint32_t first[] = { 0, 2, 4, 5 };
     struct mpi_setup setup = { .name = "1.0", .first = first };
-    (void)state;
     strings_add(&setup.nodes, "a");
     strings_add(&setup.nodes, "b");
     strings_add(&setup.nodes, "c");
@@ -191,7 +183,6 @@ static void the_mapping_of_tasks_joins_nodes_with_as_many(void **state)
 
 static void samples_become_rare(void **state)
 {
-    (void)state;
     assert_int_equal(usage_next_ms(0), 500);
     for (uint32_t i = 0; i < 100; i++)
         assert_in_range(usage_next_ms(i + 1) - usage_next_ms(i), 500, 10000);

@@ -18,7 +18,6 @@
 static int set_version(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
-    (void)value, (void)err;
     call->command = &command_version;
     return 0;
 }

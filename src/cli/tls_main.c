@@ -46,7 +46,6 @@
 
 static void on_end(void *arg, const char *label, const struct error *err)
 {
-    (void)label, (void)err;
     (void)event_base_loopbreak(arg);
 }
 

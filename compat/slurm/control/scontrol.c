@@ -28,7 +28,6 @@ struct scontrol {
 static int set_flag(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     struct scontrol *scontrol = target;
-    (void)value, (void)err;
     scontrol->form.is_one_line |= option->letter == 'o';
     scontrol->form.has_details |= option->letter == 'd';
     scontrol->form.is_quiet |= option->letter == 'Q';
@@ -135,13 +134,11 @@ static int run_wait(struct scontrol *scontrol, int argc, char **argv, struct err
 
 static int run_completing(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
-    (void)argc, (void)argv;
     return scontrol_completing(&scontrol->client, err);
 }
 
 static int run_listpids(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
-    (void)scontrol;
     return scontrol_list_pids(argc, argv, err);
 }
 
@@ -159,13 +156,11 @@ static int run_write(struct scontrol *scontrol, int argc, char **argv, struct er
 
 static int run_ping(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
-    (void)argv;
     return argc > 0 ? scontrol_misuse(err, "too many arguments for keyword:ping") : ping(&scontrol->client);
 }
 
 static int run_version(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
-    (void)scontrol, (void)argv;
     (void)puts("slurm " SLURM_VERSION);
     return argc > 0 ? scontrol_misuse(err, "too many arguments for version keyword") : 0;
 }
@@ -203,7 +198,6 @@ static int run_errnumstr(struct scontrol *scontrol, int argc, char **argv, struc
         { 5004, "Socket timed out on send/recv operation" },
     };
     int64_t number = 0;
-    (void)scontrol;
     if (argc != 1)
         return scontrol_misuse(err, "one arguments required for keyword:errnumstr");
     if (parse_integer(argv[0], "number", 0, INT32_MAX, &number, NULL) < 0)
@@ -216,7 +210,6 @@ static int run_errnumstr(struct scontrol *scontrol, int argc, char **argv, struc
 
 static int run_help(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
-    (void)scontrol, (void)argc, (void)argv, (void)err;
     (void)puts(
         "scontrol [<OPTION>] [<COMMAND>]\nValid <COMMAND> values are: (they may be abbreviated; without one "
         "they are read from standard input)");
@@ -233,35 +226,30 @@ static int run_help(struct scontrol *scontrol, int argc, char **argv, struct err
 /* What -o, -d and -Q are as commands, for those that follow. */
 static int run_oneliner(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
-    (void)argc, (void)argv, (void)err;
     scontrol->form.is_one_line = true;
     return 0;
 }
 
 static int run_details(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
-    (void)argc, (void)argv, (void)err;
     scontrol->form.has_details = true;
     return 0;
 }
 
 static int run_quiet(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
-    (void)argc, (void)argv, (void)err;
     scontrol->form.is_quiet = true;
     return 0;
 }
 
 static int run_verbose(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
-    (void)argc, (void)argv, (void)err;
     scontrol->form.is_verbose = true;
     return 0;
 }
 
 static int run_nothing(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
-    (void)scontrol, (void)argc, (void)argv, (void)err;
     return 0;
 }
 

@@ -124,7 +124,6 @@ static int set_limit(struct change *change, const struct key *key, struct error 
     json_t *body = change->body;
     const char *value = change->value;
     int64_t number = 0;
-    (void)key;
     if (value[0] == '+' || value[0] == '-') {
         int r = slurm_parse_time("TimeLimit", value + 1, &number, err);
         (void)json_object_set_new(body, ADDED_LIMIT, json_integer(value[0] == '-' ? -number : number));
@@ -156,7 +155,6 @@ static int set_text(struct change *change, const struct key *key, struct error *
 
 static int set_note(struct change *change, const struct key *key, struct error *err)
 {
-    (void)err;
     strings_set_env(&change->notes, key->to, change->value);
     return 0;
 }
@@ -183,7 +181,6 @@ static int set_dependency(struct change *change, const struct key *key, struct e
 {
     _cleanup_free_ char *after = NULL;
     int r = slurm_parse_dependency(change->value, &after, err);
-    (void)key;
     if (r == 0)
         (void)json_object_set_new(change->body, "after", after != NULL ? json_string(after) : json_null());
     return r;
@@ -208,7 +205,6 @@ static int set_nodes(struct change *change, const struct key *key, struct error 
 
 static int set_requeue(struct change *change, const struct key *key, struct error *err)
 {
-    (void)key, (void)err;
     (void)json_object_set_new(
         change->body, "requeue_on_node_lost", json_boolean(strcmp(change->value, "0") != 0));
     return 0;
@@ -232,7 +228,6 @@ static int set_gres(struct change *change, const struct key *key, struct error *
     const char *value = change->value + (strncmp(change->value, "gres/", 5) == 0 ? 5 : 0);
     int64_t number = 0;
     int r = slurm_parse_gres(value, &number, &model, err);
-    (void)key;
     (void)json_object_set_new(change->body, GRES, json_integer(number));
     _cleanup_free_ char *each =
         xasprintf("%s%s%" PRId64, model != NULL ? model : "", model != NULL ? ":" : "", number);
@@ -248,7 +243,6 @@ static int set_gres(struct change *change, const struct key *key, struct error *
 /* "UserID=1001" or "UserID=ana". */
 static int set_user(struct change *change, const struct key *key, struct error *err)
 {
-    (void)key;
     if (slurm_users_check(change->value, "Invalid UserID", err) == 0) {
         change->user = change->value;
         return 0;

@@ -58,26 +58,22 @@ static int signal_status(const json_t *job)
 
 static int cancelled_status(const json_t *job)
 {
-    (void)job;
     return EXIT_SIGNAL_BASE + SIGTERM;
 }
 
 static int unknown_status(const json_t *job)
 {
-    (void)job;
     return EXIT_SELF;
 }
 
 /* How its process ended is unknown; that it has ended is what was waited for. */
 static int released_status(const json_t *job)
 {
-    (void)job;
     return EXIT_OK;
 }
 
 static int time_limit_status(const json_t *job)
 {
-    (void)job;
     return EXIT_TIMEOUT;
 }
 

@@ -60,7 +60,6 @@ static void print_etcd(const json_t *answer)
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *answer = NULL;
-    (void)argc, (void)argv;
     int r = client_get(&call->client, API_PATH "/cluster", &answer, err);
     if (r < 0)
         return r;

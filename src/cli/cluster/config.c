@@ -55,7 +55,6 @@ static int run_list(struct call *call, int argc, char **argv, struct error *err)
     const struct list_kind *kind = options->has_origin ? &with_origin : &plain;
     struct screen screen;
     _cleanup_json_ json_t *answer = NULL;
-    (void)argc, (void)argv;
     if (list_print_help(&call->list, kind, stdout))
         return EXIT_OK;
     int r = list_check(&call->list, kind, err);

@@ -152,7 +152,6 @@ static int run_lock(struct call *call, int argc, char **argv, struct error *err)
     struct gpu_lock_places places = { 0 };
     struct gpu_lock_result result = { 0 };
     _cleanup_free_ char *state = find_places(call, &places, err);
-    (void)argc, (void)argv;
     _cleanup_free_ char *shown = state != NULL ? read_shown(call) : NULL;
     int r = state == NULL ? err->code : gpu_lock_lock(&places, options->gid, &result, err);
     return finish(call, r, &result, true, shown);
@@ -163,7 +162,6 @@ static int run_unlock(struct call *call, int argc, char **argv, struct error *er
     struct gpu_lock_places places = { 0 };
     struct gpu_lock_result result = { 0 };
     _cleanup_free_ char *state = find_places(call, &places, err);
-    (void)argc, (void)argv;
     _cleanup_free_ char *shown = state != NULL ? read_shown(call) : NULL;
     int r = state == NULL ? err->code : gpu_lock_unlock(&places, &result, err);
     return finish(call, r, &result, false, shown);

@@ -88,7 +88,6 @@ static const struct {
 
 static char *figure_text(const struct view *view, const json_t *row, const char *member)
 {
-    (void)view;
     return field_is_known(row, member) ? xasprintf("%.1f", field_number(row, member, 0)) : xstrdup("-");
 }
 

@@ -10,14 +10,12 @@
 static char *render_size(const struct view *view, const json_t *row, enum color *color)
 {
     char text[32];
-    (void)view, (void)color;
     format_size((uint64_t)field_number(row, "memory_bytes", 0), text, sizeof(text));
     return xstrdup(text);
 }
 
 static char *rate_text(const struct view *view, const json_t *row, const char *member)
 {
-    (void)view;
     double rate = 0;
     return field_measured(row, member, &rate) ? xasprintf("%.1f", rate / GIGABYTES) : xstrdup("-");
 }

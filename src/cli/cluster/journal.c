@@ -94,7 +94,6 @@ static int copy_to_file(struct call *call, const char *path, struct error *err)
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct export_options *options = call->options;
-    (void)argc, (void)argv;
     int r = options->path == NULL ? copy(call, STDOUT_FILENO, err) : copy_to_file(call, options->path, err);
     return r < 0 ? r : EXIT_OK;
 }

@@ -55,7 +55,6 @@ static int run_token(struct call *call, int argc, char **argv, struct error *err
     const char *node = options->replace != NULL ? options->replace : options->node;
     if (options->replace != NULL && options->node != NULL)
         return error_set(err, -EINVAL, "--replace already names the node: omit --node");
-    (void)argc, (void)argv;
     (void)json_object_set_new(body, "expires_s", json_integer((json_int_t)(expires_ms / 1000)));
     if (options->host != NULL)
         (void)json_object_set_new(body, "host", json_string(options->host));

@@ -51,7 +51,6 @@ static char *render_state(const struct view *view, const json_t *node, enum colo
 static char *render_parking(const struct view *view, const json_t *node, enum color *color)
 {
     const char *state = field_text(json_object_get(node, "parking"), "state");
-    (void)view;
     *color = text_equal(state, "failed") ? COLOR_RED : *color;
     return xstrdup(state != NULL && !text_equal(state, "none") ? state : "-");
 }

@@ -14,7 +14,6 @@
 static char *render_name(const struct view *view, const json_t *partition, enum color *color)
 {
     _cleanup_free_ char *name = field_shown(partition, "name");
-    (void)view, (void)color;
     return xasprintf("%s%s", name, json_is_true(json_object_get(partition, "default")) ? "*" : "");
 }
 
@@ -23,7 +22,6 @@ static char *render_nodes(const struct view *view, const json_t *partition, enum
     _cleanup_strings_ struct strings names = { 0 };
     size_t index = 0;
     const json_t *name = NULL;
-    (void)view, (void)color;
     json_array_foreach(json_object_get(partition, "nodes"), index, name)
         strings_add(&names, json_string_value(name));
     _cleanup_free_ char *list = hostlist_compress(&names);
@@ -32,13 +30,11 @@ static char *render_nodes(const struct view *view, const json_t *partition, enum
 
 static char *render_users(const struct view *view, const json_t *partition, enum color *color)
 {
-    (void)view, (void)color;
     return field_is_known(partition, "users") ? field_shown(partition, "users") : xstrdup("all");
 }
 
 static char *render_may_use(const struct view *view, const json_t *partition, enum color *color)
 {
-    (void)view, (void)color;
     return xstrdup(json_is_true(json_object_get(partition, "may_use")) ? "yes" : "no");
 }
 
@@ -66,7 +62,6 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *answer = NULL;
     struct screen screen;
-    (void)argc, (void)argv;
     int r = list_begin(call, &kind, err);
     if (r != 0)
         return r > 0 ? EXIT_OK : r;

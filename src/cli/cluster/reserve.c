@@ -123,7 +123,6 @@ static int run_add(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *answer = NULL;
     const json_t *body = body_of(call);
-    (void)argc, (void)argv;
     int r = check_add(body, err);
     if (r == 0)
         r = client_call(&call->client, "POST", API_PATH "/reservations", body, &answer, err);
@@ -147,7 +146,6 @@ static char *render_users(const struct view *view, const json_t *row, enum color
     struct buffer out = { 0 };
     size_t index = 0;
     json_t *user = NULL;
-    (void)view, (void)color;
     json_array_foreach(json_object_get(row, "users"), index, user)
     {
         const char *name = json_string_value(user);
@@ -189,7 +187,6 @@ static const struct list_kind kind = {
 
 static int run_list(struct call *call, int argc, char **argv, struct error *err)
 {
-    (void)argc, (void)argv;
     if (call->list.sort == NULL && !list_is_machine(call))
         call->list.sort = "from";
     return list_run(call, &kind, API_PATH "/reservations", err);

@@ -104,7 +104,6 @@ static int run_create(struct call *call, int argc, char **argv, struct error *er
 {
     const struct token_options *options = call->options;
     _cleanup_json_ json_t *body = json_object(), *answer = NULL;
-    (void)argc, (void)argv;
     (void)json_object_set_new(body, "name", json_string(options->name != NULL ? options->name : "cli"));
     if (options->expires_ms > 0)
         (void)json_object_set_new(body, "expires_s", json_integer((json_int_t)(options->expires_ms / 1000)));
@@ -157,7 +156,6 @@ static char *render_scopes(const struct view *view, const json_t *row, enum colo
     _cleanup_buffer_ struct buffer text = { 0 };
     const json_t *scopes = json_object_get(row, "scopes"), *scope = NULL;
     size_t i = 0;
-    (void)view, (void)color;
     json_array_foreach(scopes, i, scope)
         buffer_printf(&text, "%s%s", i > 0 ? "," : "", json_string_value(scope));
     return xstrdup(json_array_size(scopes) == SCOPES ? "all" : buffer_text(&text));
@@ -167,7 +165,6 @@ static char *render_scopes(const struct view *view, const json_t *row, enum colo
 static char *render_hours(const struct view *view, const json_t *row, enum color *color)
 {
     double used = field_number(row, "used_gpu_hours", 0), most = field_number(row, "max_gpu_hours", 0);
-    (void)view;
     *color = most > 0 && used >= most ? COLOR_RED : *color;
     return most > 0 ? xasprintf("%.4g of %.6g", used, most) : xstrdup("-");
 }
@@ -193,7 +190,6 @@ static const struct list_kind kind = {
 static int run_list(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct list_options *options = call->options;
-    (void)argc, (void)argv;
     return list_run(call, &kind, options->is_all ? API_PATH "/tokens?all=1" : API_PATH "/tokens", err);
 }
 

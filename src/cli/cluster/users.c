@@ -18,13 +18,11 @@
 
 static char *ratio_text(const struct view *view, const json_t *user, const char *name)
 {
-    (void)view;
     return field_is_known(user, name) ? xasprintf("%.2f", field_number(user, name, 0)) : xstrdup("-");
 }
 
 static char *render_gpus(const struct view *view, const json_t *user, enum color *color)
 {
-    (void)view, (void)color;
     if (!field_is_known(user, "gpus"))
         return xstrdup("-");
     return xasprintf("%g", (double)(int64_t)(field_number(user, "gpus", 0) * HUNDREDTHS + 0.5) / HUNDREDTHS);
@@ -59,7 +57,6 @@ static char *render_limits(const struct view *view, const json_t *user, enum col
     struct buffer out = { 0 };
     const char *name = NULL;
     json_t *value = NULL, *limits = json_object_get(user, "limits");
-    (void)view, (void)color;
     json_object_foreach(limits, name, value)
     {
         if (!json_is_null(value))
@@ -197,7 +194,6 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *answer = NULL;
     struct screen screen;
-    (void)argc, (void)argv;
     int r = list_begin(call, &kind, err);
     if (r != 0)
         return r > 0 ? EXIT_OK : r;

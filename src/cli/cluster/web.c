@@ -80,7 +80,6 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct web_options *options = call->options;
     _cleanup_json_ json_t *body = json_object(), *answer = NULL;
-    (void)argc, (void)argv;
     if (options->host != NULL)
         (void)json_object_set_new(body, "host", json_string(options->host));
     _cleanup_free_ char *other = user_before_root();

@@ -363,7 +363,6 @@ static int on_news(struct follow *follow, struct error *err)
     json_t *job = answer->status == 200
                       ? json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL)
                       : NULL;
-    (void)err;
     if (job != NULL && follow->phase == FOLLOW_QUEUED)
         set_job(follow, job);
     else

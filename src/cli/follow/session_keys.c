@@ -83,7 +83,6 @@ static void on_answer(struct session *session, uint8_t key)
 
 static void show_help(struct session *session)
 {
-    (void)session;
     session_say(
         "[mgpu: Ctrl-] and then  d detach · k cancel the job · l its output in a pager · s its state ·\r\n"
         "       ? this help · Ctrl-] sends Ctrl-]]");

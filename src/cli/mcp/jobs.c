@@ -85,7 +85,6 @@ static int find_own_job(const struct mcp *mcp, const json_t *arguments, char **r
 
 int mcp_list_gpus(const struct mcp *mcp, const json_t *arguments, json_t **ret, struct error *err)
 {
-    (void)arguments;
     return client_get(&mcp->call->client, API_PATH "/gpus", ret, err);
 }
 

@@ -33,7 +33,6 @@ static int use_token(struct call *call, struct error *err)
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *self = NULL;
-    (void)argc, (void)argv;
     int r = use_token(call, err);
     if (r == 0)
         r = client_get(&call->client, API_PATH "/whoami", &self, err);

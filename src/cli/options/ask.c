@@ -114,7 +114,6 @@ static int read_gpus(
     text = turned != NULL ? turned : text;
     const char *end = text;
     int64_t thousandths = read_thousandths(text, &end);
-    (void)client;
     if (thousandths < 0 || (*end != '\0' && *end != ':'))
         return refuse_gpus(what, text, err);
     bool is_whole = thousandths % THOUSANDTHS == 0;
@@ -133,7 +132,6 @@ static int read_gpus(
 static int read_text(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
-    (void)client;
     if (text[0] == '\0')
         return error_set(err, -EINVAL, "%s: the value is empty", what);
     *ret = json_string(text);
@@ -178,7 +176,6 @@ static int read_size(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
     uint64_t bytes = 0;
-    (void)client;
     int r = parse_size(text, what, &bytes, err);
     if (r == 0)
         *ret = json_integer((json_int_t)bytes);
@@ -198,42 +195,36 @@ static int read_integer(
 static int read_count(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
-    (void)client;
     return read_integer(what, text, 0, UINT32_MAX, ret, err);
 }
 
 static int read_priority(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
-    (void)client;
     return read_integer(what, text, -ASK_PRIORITY_MAX, ASK_PRIORITY_MAX, ret, err);
 }
 
 static int read_nodes(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
-    (void)client;
     return read_integer(what, text, 1, ASK_NODES_MAX, ret, err);
 }
 
 static int read_gpus_per_node(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
-    (void)client;
     return read_integer(what, text, 1, ASK_GPUS_MAX, ret, err);
 }
 
 static int read_requeues(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
-    (void)client;
     return read_integer(what, text, 1, ASK_REQUEUES_MAX, ret, err);
 }
 
 static int read_retry(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
-    (void)client;
     return read_integer(what, text, 0, ASK_RETRY_MAX, ret, err);
 }
 
@@ -299,7 +290,6 @@ static int read_notify(
     _cleanup_free_ char *copy = xstrdup(text);
     char *rest = copy;
     bool is_list = true;
-    (void)client;
     for (char *part = NULL; (part = strsep(&rest, ",")) != NULL;) {
         is_list = is_list && !is_command(part);
         strings_add(&parts, part);
@@ -334,7 +324,6 @@ static int read_cpus(
 {
     const char *end = text;
     int64_t thousandths = read_thousandths(text, &end);
-    (void)client;
     if (thousandths < 0 || *end != '\0')
         return error_set(err, -EINVAL, "%s: '%.60s' is not a number of CPUs, such as 4 or 2.5", what, text);
     if (thousandths == 0 || thousandths > (int64_t)ASK_CPUS_MAX * THOUSANDTHS)
@@ -348,7 +337,6 @@ static int read_duration(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
     int64_t ms = 0;
-    (void)client;
     int r = parse_duration(text, what, &ms, err);
     if (r < 0)
         return r;
@@ -378,7 +366,6 @@ static int read_when(
 {
     char utc[64];
     int64_t ms = 0;
-    (void)client;
     int r = when_parse(text, what, clock_wall_ms(), &when_local, &ms, err);
     if (r < 0)
         return r;
@@ -391,7 +378,6 @@ static int read_flag(
     struct client *client, const char *what, const char *text, json_t **ret, struct error *err)
 {
     static const char *const words[2][3] = { { "no", "false", "0" }, { "yes", "true", "1" } };
-    (void)client;
     for (int value = 0; value < 2; value++)
         for (size_t i = 0; i < 3; i++)
             if (strcmp(text, words[value][i]) == 0) {

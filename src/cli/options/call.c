@@ -37,7 +37,6 @@ static int set_server(void *target, const char *value, struct error *err)
 static int set_json(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
-    (void)value, (void)err;
     call->is_json = true;
     return 0;
 }
@@ -60,7 +59,6 @@ static int set_color(void *target, const char *value, struct error *err)
 static int set_quiet(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
-    (void)value, (void)err;
     call->is_quiet = true;
     return 0;
 }
@@ -68,7 +66,6 @@ static int set_quiet(void *target, const char *value, struct error *err)
 static int set_help(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
-    (void)value, (void)err;
     call->is_help = true;
     return 0;
 }
@@ -76,7 +73,6 @@ static int set_help(void *target, const char *value, struct error *err)
 static int set_utc(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
-    (void)value, (void)err;
     call->times = TIME_ZULU;
     return 0;
 }
@@ -84,7 +80,6 @@ static int set_utc(void *target, const char *value, struct error *err)
 static int set_iso(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
-    (void)value, (void)err;
     call->times = TIME_ISO;
     return 0;
 }
@@ -106,7 +101,6 @@ const struct option_row call_global_rows[] = {
 static int set_output(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
-    (void)err;
     call->list.output = value;
     return 0;
 }
@@ -114,7 +108,6 @@ static int set_output(void *target, const char *value, struct error *err)
 static int set_headless(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
-    (void)value, (void)err;
     call->list.is_headless = true;
     return 0;
 }
@@ -122,7 +115,6 @@ static int set_headless(void *target, const char *value, struct error *err)
 static int set_sort(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
-    (void)err;
     call->list.sort = value;
     return 0;
 }
@@ -139,7 +131,6 @@ static int report(const struct call *call, const struct command *command, const 
 {
     (void)fflush(stdout);
     talk_error(command->name[0] == '\0' ? NULL : command->name, err);
-    (void)call;
     if (err->code == -EINTR)
         return EXIT_SIGNAL_BASE + SIGINT;
     return command->is_job_status ? EXIT_SELF : exit_code_of_error(err->code);

@@ -19,7 +19,6 @@ char *list_seconds(const struct view *view, const json_t *row, const char *name)
 {
     char text[TEXT_SIZE];
     double seconds;
-    (void)view;
     if (!field_measured(row, name, &seconds))
         return xstrdup("-");
     format_duration((int64_t)(seconds * 1000), text, sizeof(text));
@@ -30,7 +29,6 @@ char *list_size(const struct view *view, const json_t *row, const char *name)
 {
     char text[TEXT_SIZE];
     double bytes;
-    (void)view;
     if (!field_measured(row, name, &bytes))
         return xstrdup("-");
     format_size((uint64_t)bytes, text, sizeof(text));
@@ -40,7 +38,6 @@ char *list_size(const struct view *view, const json_t *row, const char *name)
 char *list_hours(const struct view *view, const json_t *row, const char *name)
 {
     double seconds;
-    (void)view;
     return field_measured(row, name, &seconds) ? xasprintf("%.1f", seconds / LIST_HOUR_S) : xstrdup("-");
 }
 

@@ -14,7 +14,6 @@ static void seconds_text(const json_t *row, const char *member, char *text, size
 static char *render_wait(const struct view *view, const json_t *row, enum color *color)
 {
     char from[32], until[32];
-    (void)view, (void)color;
     seconds_text(row, "wait_from_s", from, sizeof(from));
     seconds_text(row, "wait_until_s", until, sizeof(until));
     if (!field_is_known(row, "wait_from_s"))
@@ -28,7 +27,6 @@ static char *render_wait(const struct view *view, const json_t *row, enum color 
 static char *render_right(const struct view *view, const json_t *row, enum color *color)
 {
     double started = field_number(row, "started", 0);
-    (void)view, (void)color;
     return started > 0 ? xasprintf("%.0f%%", 100 * field_number(row, "within", 0) / started) : xstrdup("-");
 }
 
@@ -41,7 +39,6 @@ static char *bare_right(const json_t *row)
 /* "0.5 to 3.2 times": what is told for a forecast of this length. */
 static char *render_interval(const struct view *view, const json_t *row, enum color *color)
 {
-    (void)view, (void)color;
     double from = 0, until = 0;
     if (!field_measured(row, "factor_from", &from) || !field_measured(row, "factor_until", &until))
         return xstrdup("");

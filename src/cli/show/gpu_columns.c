@@ -38,7 +38,6 @@ static char *render_model(const struct view *view, const json_t *gpu, enum color
 {
     static const char *const words[] = { "NVIDIA ", "GeForce ", "AMD ", "Instinct ", "Radeon " };
     char *text = field_shown(gpu, "model"), *rest = text;
-    (void)color;
     for (size_t i = 0; view->screen->is_tty && i < sizeof(words) / sizeof(words[0]); i++)
         if (strncmp(rest, words[i], strlen(words[i])) == 0 && rest[strlen(words[i])] != '\0')
             rest += strlen(words[i]);
@@ -50,7 +49,6 @@ static char *render_utilization(const struct view *view, const json_t *gpu, enum
 {
     struct buffer out = { 0 };
     double part = field_number(gpu, "utilization", 0);
-    (void)color;
     if (!field_is_known(gpu, "utilization"))
         return xstrdup("-");
     if (view->screen->is_tty && view->screen->is_utf8 && view->screen->width >= BAR_SCREEN_MIN)
@@ -62,7 +60,6 @@ static char *render_utilization(const struct view *view, const json_t *gpu, enum
 static char *render_memory(const struct view *view, const json_t *gpu, enum color *color)
 {
     double all = field_number(gpu, "memory_bytes", 0), used = field_number(gpu, "memory_used_bytes", 0);
-    (void)color;
     if (!field_is_known(gpu, "memory_used_bytes"))
         return xasprintf("-/%.1f", all / GIB);
     if (view->screen->width > 0 && view->screen->width < PART_SCREEN_MIN)
@@ -79,14 +76,12 @@ static char *bare_memory(const json_t *gpu)
 
 static char *render_temperature(const struct view *view, const json_t *gpu, enum color *color)
 {
-    (void)view, (void)color;
     return field_is_known(gpu, "temperature_c") ? xasprintf("%.0fC", field_number(gpu, "temperature_c", 0))
                                                 : xstrdup("-");
 }
 
 static char *render_power(const struct view *view, const json_t *gpu, enum color *color)
 {
-    (void)view, (void)color;
     return field_is_known(gpu, "power_w") ? xasprintf("%.0f", field_number(gpu, "power_w", 0)) : xstrdup("-");
 }
 
@@ -159,7 +154,6 @@ static char *render_jobs(const struct view *view, const json_t *gpu, enum color 
 
 static char *render_users(const struct view *view, const json_t *gpu, enum color *color)
 {
-    (void)view, (void)color;
     char *external = has_jobs(gpu) ? NULL : external_users(gpu);
     return external != NULL ? external : join_jobs(gpu, user_of);
 }
@@ -229,7 +223,6 @@ static char *list_external(const json_t *gpu)
 static char *render_external(const struct view *view, const json_t *gpu, enum color *color)
 {
     char *text = list_external(gpu);
-    (void)view;
     if (text == NULL)
         return xstrdup("-");
     *color = COLOR_YELLOW;
@@ -238,7 +231,6 @@ static char *render_external(const struct view *view, const json_t *gpu, enum co
 
 static char *render_clock(const struct view *view, const json_t *gpu, enum color *color)
 {
-    (void)view, (void)color;
     return field_is_known(gpu, "sm_clock_mhz") ? xasprintf("%" PRId64, field_integer(gpu, "sm_clock_mhz", 0))
                                                : xstrdup("-");
 }

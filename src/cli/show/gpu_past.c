@@ -122,7 +122,6 @@ char *gpu_past_render(const struct view *view, const json_t *gpu, enum color *co
     struct buffer out = { 0 };
     size_t index = 0;
     json_t *part = NULL;
-    (void)color;
     json_array_foreach(json_object_get(gpu, "recent"), index, part)
     {
         const char *bar = " ";

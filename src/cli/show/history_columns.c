@@ -19,7 +19,6 @@
 static char *render_used(const struct view *view, const json_t *row, enum color *color)
 {
     double measured = field_number(row, "gpu_seconds_measured", 0);
-    (void)view, (void)color;
     if (measured <= 0)
         return xstrdup("-");
     return xasprintf("%.0f%%", 100 * field_number(row, "gpu_seconds_used", 0) / measured);
@@ -30,7 +29,6 @@ static char *render_used(const struct view *view, const json_t *row, enum color 
 /* One word: its state, or the reason of its end if that is more specific. */
 static char *render_end(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)view;
     *color = job_color(job);
     bool is_plain = !field_is_known(job, "ended_by") || field_is(job, "ended_by", "exit");
     return field_shown(job, is_plain ? "state" : "ended_by");
@@ -38,14 +36,12 @@ static char *render_end(const struct view *view, const json_t *job, enum color *
 
 static char *render_gpu_peak(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)color;
     return list_size(view, json_object_get(job, "usage"), "gpu_memory_peak_bytes");
 }
 
 static char *render_peak(const struct view *view, const json_t *job, enum color *color)
 {
     const json_t *usage = json_object_get(job, "usage");
-    (void)color;
     return field_is_known(usage, "memory_peak_bytes") ? list_size(view, usage, "memory_peak_bytes")
                                                       : list_size(view, job, "max_rss_bytes");
 }
@@ -78,7 +74,6 @@ static char *render_saved(const struct view *view, const json_t *job, enum color
 {
     char text[32];
     double seconds;
-    (void)view, (void)color;
     if (!field_measured(job, "saved_seconds", &seconds))
         return xstrdup("-");
     format_duration((int64_t)(seconds * 1000), text, sizeof(text));
@@ -160,7 +155,6 @@ static char *render_bar(const struct view *view, const json_t *row, enum color *
     const char *const *cell = cells[view->screen->is_utf8];
     double held = field_number(row, "gpu_seconds", 0), all = field_number(row, BAR_PART, 0) * BAR_CELLS;
     struct buffer out = { 0 };
-    (void)color;
     if (held > 0) {
         double used = all * field_number(row, "gpu_seconds_used", 0) / held;
         double measured = all * field_number(row, "gpu_seconds_measured", 0) / held;

@@ -146,7 +146,6 @@ static char *render_glyph(const struct view *view, const json_t *job, enum color
 
 static char *render_state(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)view;
     int64_t position = field_integer(job, "position", 0);
     _cleanup_free_ char *state = text_escape(job_state_shown(job), TEXT_MAX);
     *color = job_color(job);
@@ -156,7 +155,6 @@ static char *render_state(const struct view *view, const json_t *job, enum color
 static char *render_time(const struct view *view, const json_t *job, enum color *color)
 {
     bool is_narrow = view->screen->width > 0 && view->screen->width < NARROW_TIME;
-    (void)color;
     if (field_is_known(job, "run_seconds"))
         return list_seconds(view, job, "run_seconds");
     _cleanup_free_ char *wait = list_seconds(view, job, "wait_seconds");
@@ -165,7 +163,6 @@ static char *render_time(const struct view *view, const json_t *job, enum color 
 
 static char *render_where(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)view, (void)color;
     return job_where(job);
 }
 
@@ -237,7 +234,6 @@ static char *render_why(const struct view *view, const json_t *job, enum color *
 /* For lists that have the command in a column of its own. */
 static char *render_waits(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)view, (void)color;
     static const char *const members[] = { "brief", "reason_text", "reason" };
     if (!field_is(job, "state", "queued"))
         return xstrdup("-");
@@ -250,7 +246,6 @@ static char *render_waits(const struct view *view, const json_t *job, enum color
 
 static char *render_id(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)view, (void)color;
     return job_id(job);
 }
 
@@ -258,7 +253,6 @@ static char *render_id(const struct view *view, const json_t *job, enum color *c
 static char *render_name(const struct view *view, const json_t *job, enum color *color)
 {
     const char *left = field_text(job, "array_left");
-    (void)view, (void)color;
     _cleanup_free_ char *name = field_shown(job, "name");
     if (field_is_known(job, "adopted_pid"))
         return xasprintf("%s (adopted pid %" PRId64 ")", name, field_integer(job, "adopted_pid", 0));
@@ -273,7 +267,6 @@ static char *render_gpus(const struct view *view, const json_t *job, enum color 
     double share = job_gpu_share(job);
     const char *left = field_text(job, "array_left");
     struct array array = { 0 };
-    (void)color;
     _cleanup_free_ char *each = share > 0 ? xasprintf("%g", share) : field_shown(job, "gpus");
     if (left == NULL || parse_array(left, &array, NULL) < 0)
         return take_ptr(each);
@@ -284,7 +277,6 @@ static char *render_gpus(const struct view *view, const json_t *job, enum color 
 
 static char *render_memory_mib(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)view, (void)color;
     if (!field_is_known(job, "gpu_mem"))
         return xstrdup("-");
     return xasprintf("%lld", (long long)(field_integer(job, "gpu_mem", 0) >> 20));
@@ -296,7 +288,6 @@ static char *render_left(const struct view *view, const json_t *job, enum color 
     char text[64];
     int64_t eta = field_is(job, "state", "queued") ? time_parse(field_text(job, "eta")) : 0;
     double limit = field_number(job, "time_limit_s", 0), ran = field_number(job, "run_seconds", 0);
-    (void)color;
     if (eta > 0) {
         time_format_short(eta, view->now_ms, view->times, text, sizeof(text));
         return xasprintf("~%s", text);
@@ -331,7 +322,6 @@ static char *render_idle(const struct view *view, const json_t *job, enum color 
 
 static char *render_progress(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)color;
     char *bar = progress_bar(view->screen, job);
     return bar != NULL ? bar : xstrdup("-");
 }

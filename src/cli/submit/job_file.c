@@ -73,7 +73,6 @@ struct joining {
 static int join_value(void *arg, const yaml_node_t *key, const yaml_node_t *value)
 {
     struct joining *joining = arg;
-    (void)key;
     buffer_printf(joining->out, "%s%s", joining->has_any ? "," : "", yaml_text(value));
     joining->has_any = true;
     return 0;
@@ -118,7 +117,6 @@ struct setting {
 static int set_value(void *arg, const yaml_node_t *key, const yaml_node_t *value)
 {
     const struct setting *setting = arg;
-    (void)key;
     return set_text(setting->document, setting->row, yaml_text(value), value);
 }
 
@@ -224,7 +222,6 @@ static int read_mapping(struct document *document, const yaml_node_t *mapping)
 static int apply(struct call *call, void *arg, struct error *err)
 {
     struct document *document = arg;
-    (void)err;
     call->layer = document->source->path;
     int r = read_mapping(document, document->root);
     call->layer = NULL;
@@ -233,7 +230,6 @@ static int apply(struct call *call, void *arg, struct error *err)
 
 static int add_word(void *arg, const yaml_node_t *key, const yaml_node_t *value)
 {
-    (void)key;
     strings_add(arg, yaml_text(value));
     return 0;
 }
@@ -280,7 +276,6 @@ static int add_need(void *arg, const yaml_node_t *name, const yaml_node_t *kind)
 
 static int add_plain_need(void *arg, const yaml_node_t *key, const yaml_node_t *value)
 {
-    (void)key;
     return add_need(arg, value, NULL);
 }
 

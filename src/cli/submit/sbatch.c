@@ -30,7 +30,6 @@ static void leave_out(struct sbatch *sbatch, const char *option, unsigned line)
 static void on_ignored(
     const struct slurm_reading *reading, const struct slurm_option *option, const char *value)
 {
-    (void)value;
     leave_out(reading->target, option->name, reading->line);
 }
 

@@ -63,7 +63,6 @@ static int each_line(const char *text, bool is_of_head, take_line_fn *take, void
 static int look_for_options(void *arg, const char *line, unsigned number, struct error *err)
 {
     struct script *script = arg;
-    (void)number, (void)err;
     script->is_slurm |= after_mark(line, SLURM_LINE_MARK) != NULL;
     script->has_options |= script->is_slurm || after_mark(line, OPTION_MARK) != NULL;
     return 0;
@@ -179,7 +178,6 @@ static int apply_options(void *arg, const char *line, unsigned number, struct er
 static int tell_late(void *arg, const char *line, unsigned number, struct error *err)
 {
     struct reading *reading = arg;
-    (void)err;
     if (!reading->is_late_told && after_mark(line, OPTION_MARK) != NULL)
         talk_line("%s:%u: this line has no effect: it follows the first command", reading->path, number);
     reading->is_late_told |= after_mark(line, OPTION_MARK) != NULL;

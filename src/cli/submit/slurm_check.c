@@ -143,7 +143,6 @@ static int check_frequency(const struct slurm_option *option, const char *value,
     static const char *const kinds[] = { "energy", "filesystem", "network", "task" };
     _cleanup_free_ char *copy = xstrdup(value);
     char *rest = copy;
-    (void)option;
     for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;) {
         char *equals = strchr(word, '=');
         bool is_kind = equals == NULL;
@@ -210,7 +209,6 @@ static int check_priority(const struct slurm_option *option, const char *value, 
 /* What root may ask for is refused for other reasons. */
 static int check_root(const struct slurm_option *option, const char *value, struct error *err)
 {
-    (void)value;
     return geteuid() == 0 ? 0 : error_set(err, -EDOM, "--%s only permitted by root user", option->name);
 }
 
@@ -243,7 +241,6 @@ static int check_binding(const struct slurm_option *option, const char *value, s
     char *rest = copy;
     bool is_in_list = false, is_mask = false;
     int r = 0;
-    (void)option;
     for (char *word = NULL; r == 0 && (word = strsep(&rest, ",;")) != NULL;) {
         if (is_in_list && word[0] != '\0' && strchr(digits[is_mask], word[0]) != NULL) {
             r = check_bound(word, is_mask, err);

@@ -34,7 +34,6 @@ typedef int convert_fn(const char *value, struct strings *words, struct error *e
 static int add_hosts(const char *value, struct strings *words, struct error *err)
 {
     _cleanup_free_ char *list = xstrdup(value);
-    (void)err;
     for (char *p = list; *p != '\0'; p++)
         *p = *p == ' ' ? ',' : *p;
     add(words, "nodelist", list);
@@ -53,7 +52,6 @@ static void add_size(const char *name, const char *value, const char *unit, stru
 
 static int add_memory_of_cpu(const char *value, struct strings *words, struct error *err)
 {
-    (void)err;
     add_size("mem-per-cpu", value, "K", words);
     return 0;
 }
@@ -77,7 +75,6 @@ static int add_mail(const char *value, struct strings *words, struct error *err)
         const char *letters, *type;
     } types[] = { { "bB", "BEGIN" }, { "eE", "END" }, { "aA", "FAIL" } };
     _cleanup_buffer_ struct buffer list = { 0 };
-    (void)err;
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
         if (strpbrk(value, types[i].letters) != NULL)
             buffer_printf(&list, "%s%s", list.length > 0 ? "," : "", types[i].type);
@@ -91,7 +88,6 @@ static int add_mail(const char *value, struct strings *words, struct error *err)
 /* "depend=afterok:12"; of others nothing is known here. */
 static int add_attribute(const char *value, struct strings *words, struct error *err)
 {
-    (void)err;
     if (strncasecmp(value, "depend=", 7) == 0)
         add(words, "dependency", value + 7);
     return 0;
@@ -134,7 +130,6 @@ static int add_resources(const char *value, struct strings *words, struct error 
         { "proc", "constraint" }, { "select", "nodes" } };
     _cleanup_free_ char *copy = xstrdup(value);
     char *rest = copy;
-    (void)err;
     while (rest != NULL && *rest != '\0') {
         bool is_pro = strncasecmp(rest, "select=", 7) == 0 || strncasecmp(rest, "ncpus=", 6) == 0 ||
                       strncasecmp(rest, "mpiprocs=", 9) == 0; // the next one may be behind a colon

@@ -93,7 +93,6 @@ int slurm_set_clusters(void *target, const struct slurm_option *option, const ch
 {
     _cleanup_free_ char *copy = xstrdup(value);
     char *rest = copy;
-    (void)target, (void)option;
     for (char *name = NULL; (name = strsep(&rest, ", ")) != NULL;)
         if (name[0] != '\0' && strcmp(name, SLURM_CLUSTER) != 0 && strcasecmp(name, "all") != 0) {
             (void)error_set(err, -EINVAL, "No cluster '%.60s' known by database.", name);

@@ -104,7 +104,6 @@ static int set_after(void *target, const char *value, struct error *err)
 
 static int set_dry(void *target, const char *value, struct error *err)
 {
-    (void)value;
     if (((struct call *)target)->layer != NULL)
         return error_set(err, -EINVAL, "--dry-run is only allowed on the command line");
     options_of(target)->is_dry = true;
@@ -186,7 +185,6 @@ static int set_setup(void *target, const char *value, struct error *err)
 
 static int set_tty(void *target, const char *value, struct error *err)
 {
-    (void)value, (void)err;
     options_of(target)->is_tty = true;
     options_of(target)->is_never_tty = false;
     return 0;
@@ -194,7 +192,6 @@ static int set_tty(void *target, const char *value, struct error *err)
 
 static int set_no_tty(void *target, const char *value, struct error *err)
 {
-    (void)value, (void)err;
     options_of(target)->is_never_tty = true;
     options_of(target)->is_tty = false;
     return 0;
@@ -224,7 +221,6 @@ static int set_notify(void *target, const char *value, struct error *err)
  */
 static int refuse_n(void *target, const char *value, struct error *err)
 {
-    (void)target;
     return error_set(err, -EINVAL, "-n is not an option; for %.20s GPUs use -g %.20s", value, value);
 }
 

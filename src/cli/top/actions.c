@@ -92,7 +92,6 @@ static void post_each(struct top *top, const struct deed *deed, const json_t *bo
 
 static void do_it(struct top *top, const char *yes)
 {
-    (void)yes;
     _cleanup_json_ json_t *body = json_object();
     post_each(top, top->view.deed, body);
 }
@@ -231,7 +230,6 @@ static void drain_it(struct top *top, const char *yes)
     struct error err = { 0 };
     _cleanup_buffer_ struct buffer path = { 0 };
     _cleanup_json_ json_t *body = is_gpu ? json_pack("{s:[s]}", "gpus", target) : json_object();
-    (void)yes;
     buffer_append_text(&path, is_gpu ? API_PATH "/gpus" : API_PATH "/nodes/");
     if (!is_gpu)
         http_append_encoded(&path, target);

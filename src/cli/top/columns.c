@@ -25,7 +25,6 @@ static char *render_with(const char *name, const struct view *view, const json_t
 
 static char *render_user(const struct view *view, const json_t *job, enum color *color)
 {
-    (void)view;
     if (field_integer(job, "uid", -1) != (int64_t)geteuid())
         return field_shown(job, "user");
     *color = COLOR_BOLD;

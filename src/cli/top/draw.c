@@ -337,7 +337,6 @@ static void draw_main(struct top *top, const struct rect *body)
 {
     static void (*const draw[PANELS])(
         struct top * top, const struct rect *area) = { top_draw_gpus, top_draw_jobs, top_draw_log };
-    (void)body;
     for (int i = 0; i < PANELS; i++) {
         const struct rect *area = &top->layout.panels[i];
         if (area->height == 0)

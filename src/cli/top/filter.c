@@ -29,7 +29,6 @@ static bool user_matches(const struct filter *filter, const json_t *job, const c
 
 static bool state_matches(const struct filter *filter, const json_t *job, const char *part)
 {
-    (void)filter;
     return strncasecmp(job_state_shown(job), part, strlen(part)) == 0;
 }
 
@@ -37,7 +36,6 @@ static bool gpu_matches(const struct filter *filter, const json_t *job, const ch
 {
     size_t index = 0;
     json_t *gpu = NULL;
-    (void)filter;
     json_array_foreach(json_object_get(job, "granted"), index, gpu)
     {
         const char *node = field_is_known(gpu, "node") ? field_text(gpu, "node") : field_text(job, "node");
@@ -51,14 +49,12 @@ static bool gpu_matches(const struct filter *filter, const json_t *job, const ch
 
 static bool name_matches(const struct filter *filter, const json_t *job, const char *part)
 {
-    (void)filter;
     return has(field_text(job, "name"), part);
 }
 
 static bool id_matches(const struct filter *filter, const json_t *job, const char *part)
 {
     _cleanup_free_ char *id = job_id(job), *plain = field_shown(job, "id");
-    (void)filter;
     return text_equal(id, part) || text_equal(plain, part);
 }
 

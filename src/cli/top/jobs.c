@@ -111,7 +111,6 @@ void top_jobs_prune(struct top_jobs *jobs, int64_t now_ms)
 
 static bool is_kept_over(const struct top_job *job, int64_t limit)
 {
-    (void)limit;
     return job->is_marked || job->is_changed;
 }
 

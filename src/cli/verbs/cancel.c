@@ -165,7 +165,6 @@ static int cancel(struct call *call, const char *id, void *arg, struct error *er
     const struct cancel_options *options = call->options;
     _cleanup_json_ json_t *body = json_object(), *job = NULL;
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/cancel", id);
-    (void)arg;
     if (options->has_grace)
         (void)json_object_set_new(body, "grace_s", json_integer((options->grace_ms + 999) / 1000));
     if (options->is_kill)

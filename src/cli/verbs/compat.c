@@ -50,7 +50,6 @@ static const struct compat_name *find_or_refuse(
 
 static int run_list(struct call *call, int argc, char **argv, struct error *err)
 {
-    (void)call, (void)argc, (void)argv, (void)err;
     for (const struct compat_name *row = compat_names; row->name != NULL; row++)
         (void)printf("%-22s %s\n", row->name, row->help);
     for (const struct compat_name *row = slurm_names; row->name != NULL; row++)
@@ -172,7 +171,6 @@ static int run_install(struct call *call, int argc, char **argv, struct error *e
 static int run_as(struct call *call, int argc, char **argv, struct error *err)
 {
     char program[PATH_MAX];
-    (void)call;
     if (argc == 0)
         return error_set(err, -EINVAL, "no name given; all of them: mgpu compat list");
     if (find_or_refuse(compat_names, argv[0], err) == NULL || find_program(COMPAT_PROGRAM, program, err) < 0)
@@ -184,7 +182,6 @@ static int run_as(struct call *call, int argc, char **argv, struct error *err)
 static int run_check(struct call *call, int argc, char **argv, struct error *err)
 {
     char program[PATH_MAX], verb[] = "check";
-    (void)call;
     if (argc == 0)
         return error_set(err, -EINVAL, "no script given");
     if (find_program(SLURM_COMPAT_PROGRAM, program, err) < 0)

@@ -23,7 +23,6 @@ static int refuse_shell(const char *name, struct error *err)
 
 static int run_completion(struct call *call, int argc, char **argv, struct error *err)
 {
-    (void)call;
     for (const struct completion_script *script = completion_scripts; argc == 1 && script->shell != NULL;
          script++)
         if (strcmp(script->shell, argv[0]) == 0) {
@@ -41,7 +40,6 @@ static void complete_shells(const struct completion *completion)
 
 static int run_complete(struct call *call, int argc, char **argv, struct error *err)
 {
-    (void)err;
     complete_line(&call->client, argc, argv, stdout);
     return EXIT_OK;
 }

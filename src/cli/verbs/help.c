@@ -65,7 +65,6 @@ static void print_all(FILE *out)
 
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
-    (void)call;
     if (argc == 0) {
         print_all(stdout);
         return EXIT_OK;

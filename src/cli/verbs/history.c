@@ -158,7 +158,6 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     _cleanup_buffer_ struct buffer path = { 0 };
     _cleanup_json_ json_t *answer = NULL;
     struct screen screen;
-    (void)argc, (void)argv;
     if (options->is_about_forecasts)
         return run_forecasts(call, err);
     if (options->by != NULL && options->limit > 0)

@@ -102,7 +102,6 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     const struct notify_options *options = call->options;
     _cleanup_buffer_ struct buffer text = { 0 };
-    (void)argc, (void)argv;
     if (options->progress != NULL)
         buffer_printf(&text, "PROGRESS=%s\n", options->progress);
     if (options->status != NULL)

@@ -32,7 +32,6 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     struct screen screen;
     _cleanup_json_ json_t *gpus = NULL;
     _cleanup_buffer_ struct buffer path = { 0 };
-    (void)argc, (void)argv;
     screen_open(&screen, STDOUT_FILENO, call->color);
     int r = client_get(&call->client, API_PATH "/gpus?sparse=1", &gpus, err);
     if (r < 0)

@@ -13,7 +13,6 @@
 
 static int retry(struct call *call, const char *id, void *arg, struct error *err)
 {
-    (void)arg;
     _cleanup_json_ json_t *body = json_object(), *job = NULL;
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/retry", id);
     int r = submit_renew_key(body, err);

@@ -27,7 +27,6 @@ static struct run_options *options_of(void *target)
 
 static int set_interactive(void *target, const char *value, struct error *err)
 {
-    (void)value, (void)err;
     options_of(target)->terminal.is_interactive = true;
     options_of(target)->submit.is_tty = true;
     options_of(target)->submit.is_never_tty = false;

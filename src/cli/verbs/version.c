@@ -12,7 +12,6 @@
 static int run(struct call *call, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *answer = NULL;
-    (void)argc, (void)argv, (void)err;
     int r = client_get(&call->client, API_PATH "/version", &answer, NULL);
     if (call->is_json) {
         _cleanup_json_ json_t *both = json_object();

@@ -38,7 +38,6 @@ static int set_timeout(void *target, const char *value, struct error *err)
 
 static int set_all(void *target, const char *value, struct error *err)
 {
-    (void)value, (void)err;
     ((struct wait_options *)((struct call *)target)->options)->is_any = false;
     return 0;
 }
