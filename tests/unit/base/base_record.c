@@ -331,7 +331,7 @@ static void records_are_equal_when_all_of_their_fields_are(void **state)
         const struct record_field *field = &whole_fields[i];
         struct whole changed = other; // borrowed
         void *member = (char *)&changed + field->offset;
-        struct part part = { .index = 1, .label = NULL }; // as the first, but for its label
+        struct part parts[] = { { .index = 1 }, { .index = 2 } }; // but for their labels
         char first[] = "", second[] = "three words", *words[] = { first, second, NULL };
         if (field->kind == RECORD_STRING)
             *(char **)member = NULL;
@@ -340,7 +340,7 @@ static void records_are_equal_when_all_of_their_fields_are(void **state)
         else if (field->kind == RECORD_ENV)
             ((struct strings *)member)->count = 0;
         else if (field->kind == RECORD_LIST)
-            *(struct record_list *)member = (struct record_list){ (struct part[]){ part, part }, 2 };
+            *(struct record_list *)member = (struct record_list){ parts, 2 };
         else
             *(unsigned char *)member ^= 1;
         assert_false(record_equal(&whole_record, &one, &changed));
