@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Time that comes back at a constant rate. Who has used it up is not stopped: others come first. */
+/* A time budget that refills at a constant rate. A caller without budget is served after all others. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@ struct allowance_rate {
     int64_t debt_us; // that can be owed
 };
 
-/* All zeros: nothing of it has been used, and nothing saved at the time 0. */
+/* All zeros: at time 0, nothing was used and nothing saved. */
 struct allowance {
     int64_t used;  // in hundredths of a microsecond; negative: saved
     int64_t at_us; // when
@@ -23,5 +23,5 @@ void allowance_spend(
 
 bool allowance_is_left(const struct allowance *allowance, const struct allowance_rate *rate, int64_t now_us);
 
-/* All that can be saved has been saved. */
+/* Nothing more can be saved. */
 bool allowance_is_full(const struct allowance *allowance, const struct allowance_rate *rate, int64_t now_us);

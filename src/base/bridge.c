@@ -164,7 +164,7 @@ static int end_plain(struct bridge *bridge)
 
 static int advance(struct bridge *bridge, const struct pollfd fds[2])
 {
-    int r = take_frames(bridge); // those that came before the first turn
+    int r = take_frames(bridge); // those that arrived before the first turn
     if (r == 0 && wants_framed(bridge) && (fds[1].revents & ~POLLOUT) != 0)
         r = read_framed(bridge);
     if (r == 0 && wants_plain(bridge) && (fds[0].revents & ~POLLOUT) != 0)

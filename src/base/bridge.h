@@ -26,12 +26,12 @@ struct bridge {
     struct buffer to_plain, to_framed;
     size_t plain_sent, framed_sent;
     bool is_plain_read_over;  // the plain side sends no more
-    bool is_plain_write_over; // it was told that nothing more follows
-    bool is_input_over;       // the frame of the end has come
+    bool is_plain_write_over; // it knows that nothing more follows
+    bool is_input_over;       // the frame that ends the direction has arrived
     bool is_framed_over;      // the framed side has closed
 };
 
-/* `first` are bytes of the framed side that were read already; NULL: none. */
+/* `first`: bytes already read from the framed side, or NULL. */
 void bridge_init(
     struct bridge *bridge, int plain_fd, int framed_fd, enum bridge_side side, const struct buffer *first);
 

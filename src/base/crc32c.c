@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Four bytes at a time with four constant tables (reflected polynomial 0x82f63b78): table k has the checksum
- * of a byte with k zero bytes behind it. Threads share nothing, and the processor is not asked for its own
- * instruction: on a virtual machine the question takes longer than all checksums of a job.
+ * of a byte with k zero bytes behind it. Threads share no state. The processor's own instruction is not used:
+ * on a virtual machine, detecting it takes longer than all checksums of a job.
  */
 #include "base/crc32c.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The checksum of our records. */
+/* The checksum of mgpu's records. */
 #pragma once
 
 #include <stddef.h>

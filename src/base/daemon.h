@@ -13,5 +13,5 @@ void daemon_spare_from_oom(void);
  * not set. */
 void daemon_notify(const char *assignments);
 
-/* The same: it has started, with this status. */
+/* Notifies it that the daemon has started, with this status. */
 void daemon_notify_ready(const char *status);

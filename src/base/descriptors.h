@@ -8,8 +8,8 @@
 /* Sends the packet, with `fd` unless it is -1. Returns 0 or a negative errno. */
 int descriptor_send(int socket, const void *packet, size_t length, int fd);
 
-/* The same for a peer that may have been stopped: -EAGAIN while it has not read the packets before.
- * Descriptors that wait to be read count against a limit that all processes of the user have in common. */
+/* The same for a peer that may have been stopped: -EAGAIN while it has not read earlier packets. Descriptors
+ * in unread packets count against a limit that all processes of the user share. */
 int descriptor_offer(int socket, const void *packet, size_t length, int fd);
 
 /*

@@ -4,9 +4,9 @@
  * Executing even a static program costs several times as much as forking a small running one, and that cost
  * would be paid for every job.
  *
- * A kept shepherd serves one step after the other. It shares another SOCK_SEQPACKET pair with the agent: when
- * nothing of a step is left in it, it sends SHEPHERD_IDLE and receives its next request there. Otherwise it
- * exits. In both cases the agent's end becomes readable.
+ * A kept shepherd serves one step after the other. It shares another SOCK_SEQPACKET pair with the agent:
+ * after a step, once it has released everything, it sends SHEPHERD_IDLE and receives its next request there.
+ * Otherwise it exits. In both cases the agent's end becomes readable.
  */
 #pragma once
 

@@ -37,7 +37,7 @@ bool gpu_vendor_names(const char *const *list, const char *name)
     return false;
 }
 
-/* The variable of a row with that name, or, if `is_prefix`, with the same beginning up to the first "_". */
+/* The variable of a row with that name or, if `is_prefix`, with the same prefix up to the first "_". */
 static const struct gpu_variable *find_variable(const char *name, bool is_prefix)
 {
     for (size_t i = 0; i < gpu_vendors_count; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A vendor of GPUs is a row of this table and a backend, `gpu_WORD` in agent/gpu/WORD.c, which asks its
- * driver. All else that mgpu does for a vendor it reads from the row: device nodes, variables of jobs,
- * arguments of containers, and what the driver can do. Simulated GPUs are a row, too. A node has GPUs of one
+ * A vendor of GPUs is a row of this table and a backend, `gpu_WORD` in agent/gpu/WORD.c, which queries its
+ * driver. Everything else that depends on the vendor is in the row: device nodes, variables of jobs,
+ * arguments of containers, and the driver's abilities. Simulated GPUs have a row, too. A node has GPUs of one
  * vendor.
  */
 #pragma once
@@ -15,10 +15,10 @@
 #define GPU_VENDOR_VARIABLES_MAX 4
 
 enum gpu_variable_kind {
-    /* "0,2": as the driver counts in PCI order; from 0 if the job can open no others; UUIDs where it counts
-     * others than mgpu. */
+    /* "0,2": the driver's indexes in PCI order; from 0 if the job can open no others; UUIDs where the driver
+     * counts different GPUs than mgpu. */
     GPU_VARIABLE_NUMBERS,
-    /* UUIDs; of a GPU without one its number in the order of render nodes among those that the job can open.
+    /* UUIDs; for a GPU without one, its position among the render nodes that the job can open.
      */
     GPU_VARIABLE_UUIDS,
     GPU_VARIABLE_PLACES, // "0,1": one number for each GPU of the job
@@ -31,25 +31,25 @@ struct gpu_variable {
     const char *text;
 };
 
-/* Lists end with NULL; a member that is missing in a row means that the vendor has nothing of the kind. */
+/* Lists end with NULL; a member missing from a row means that the vendor has no such thing. */
 struct gpu_vendor {
     uint32_t number;     // in records; never used again for another
     const char *backend; // "nvml": the word of --gpus, and in HELLO
     const char *name;    // "NVIDIA"
     const char *monitor; // the vendor's program that shows its GPUs
     bool is_made_up;     // simulated: no driver, no nodes
-    uint32_t stands_for; // the vendor whose variables jobs get, and whose nodes, if there are any; 0: itself
+    uint32_t stands_for; // the vendor whose variables, and nodes if any, jobs get; 0: itself
 
     /* Device nodes: paths below /dev. */
     uint32_t pci_vendor;                       // of render nodes that are its GPUs
     const char *node;                          // of each GPU, its number follows; NULL: the render node
     const char *minor_label;                   // of that number in the driver's file for the GPU
-    uint32_t node_major;                       // of these nodes; 0: dynamic
+    uint32_t node_major;                       // major number of these nodes; 0: dynamic
     uint32_t control_first, control_last;      // minors of node_major that all its users share
     const char *control[GPU_VENDOR_NAMES_MAX]; // nodes that all its users need, for containers
-    const char *locked[GPU_VENDOR_NAMES_MAX];  // of these, those closed by `mgpu gpu lock`
-    const char *drivers;                       // begins the names of its drivers in /proc/devices
-    const char *shared_drivers[GPU_VENDOR_NAMES_MAX]; // of these, those that all its users need
+    const char *locked[GPU_VENDOR_NAMES_MAX];  // the minors closed by `mgpu gpu lock`
+    const char *drivers;                       // prefix of its drivers' names in /proc/devices
+    const char *shared_drivers[GPU_VENDOR_NAMES_MAX]; // the drivers that all its users need
     const char *instance_driver;                      // of the capabilities of MIG instances
     const char *channel_driver, *channel;             // of NVLink between nodes, and its node
 
@@ -111,7 +111,7 @@ const struct gpu_vendor *gpu_vendor_by_backend(const char *backend);
 /* True if `name` is in the list, which may be one of a row. */
 bool gpu_vendor_names(const char *const *list, const char *name);
 
-/* True for all variables of rows, and for those of them that tell a library which GPUs a job has. */
+/* True for any variable of a row; the second only for those that select a job's GPUs for a library. */
 bool gpu_vendor_has_variable(const char *name);
 bool gpu_vendor_lists(const char *name);
 

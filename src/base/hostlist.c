@@ -112,8 +112,8 @@ static bool is_prefix_same(const struct host *a, const struct host *b)
            strncmp(a->name, b->name, a->prefix) == 0;
 }
 
-/* How many digits the numbers have that go together with that of `hosts`; 0: any, and none has a leading
- * zero. Those with and without leading zeros go together where all have the same length: 08, 09, 10. */
+/* The number of digits of the numbers that can share an item with that of `hosts`; 0: any, without leading
+ * zeros. Numbers with and without leading zeros share an item if all have the same length: 08, 09, 10. */
 static int find_width(const struct host *hosts, size_t count)
 {
     for (size_t i = 0; i < count; i++)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One write(2) per line, so that lines of several processes do not mix. A line that would have to wait,
- * because the pipe is full, is dropped and counted: daemons never block on a reader of their log. A file
- * takes a line into memory, and waits for its disk only if that is overloaded. Elsewhere than under systemd a
- * line begins with the wall time.
+ * because the pipe is full, is dropped and counted: daemons never block on a reader of their log. A write to
+ * a file goes to memory, and waits for the disk only if that is overloaded. Without systemd a line begins
+ * with the wall time.
  *
  * Under systemd (JOURNAL_STREAM names standard error) lines are datagrams to journald, in its native protocol
- * (systemd.io/JOURNAL_NATIVE_PROTOCOL): NAME=VALUE lines, which sd_journal_send(3) of libsystemd sends as
- * well. If journald takes none, a line goes to standard error and begins with <level>, as in sd-daemon(3).
+ * (systemd.io/JOURNAL_NATIVE_PROTOCOL): NAME=VALUE lines, as sd_journal_send(3) of libsystemd sends them. If
+ * journald accepts none, a line goes to standard error and begins with <level>, as in sd-daemon(3).
  */
 #include "base/log.h"
 
@@ -36,16 +36,16 @@
 static const char *program_name = "mgpu";
 static bool is_verbose, is_journal;
 static int journal_fd = -1;
-static pid_t journal_pid; // a child that was forked may have closed it
+static pid_t journal_pid; // a forked child may have closed it
 static char own_node[NODE_MAX_BYTES];
 
-/* What a line is about; 0 and NULL: nothing in particular. */
+/* The subject of a line; 0 and NULL: none. */
 struct subject {
     uint64_t job;
     const char *node;
 };
 
-/* JOURNAL_STREAM is inherited also by programs whose standard error is something else. */
+/* Programs whose standard error is something else inherit JOURNAL_STREAM, too. */
 static bool is_standard_error_of_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");
@@ -89,15 +89,15 @@ void log_set_node(const char *node)
     (void)snprintf(own_node, sizeof(own_node), "%s", node);
 }
 
-/* A pipe or terminal that takes nothing. A file never is one. */
+/* A full pipe or terminal. A file never is one. */
 static bool is_full(void)
 {
     struct pollfd log = { .fd = STDERR_FILENO, .events = POLLOUT };
     return poll(&log, 1, 0) == 0;
 }
 
-/* What others write between the look and the write is short against the page that a pipe with room has free.
- * The descriptor is shared with other programs, so that O_NONBLOCK is not ours to set. */
+/* Other processes may write between the check and the write, but little compared with the page that a
+ * writable pipe has free. O_NONBLOCK would affect other programs that share the descriptor. */
 static void write_line(const char *prefix, const char *line)
 {
     static _Atomic unsigned lost; // threads log too
@@ -113,7 +113,7 @@ static void write_line(const char *prefix, const char *line)
         (void)!write(STDERR_FILENO, line, strlen(line));
 }
 
-/* False: journald does not take it. No value has a line break: all are escaped, or ours. */
+/* False: journald does not accept it. No value contains a line break: all are escaped or constants. */
 static bool send_to_journal(enum log_level level, const struct subject *subject, const char *line)
 {
     char job[40] = "";

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define KEPT_BYTES  (4 << 20)
-#define ALONE_BYTES (1 << 20) // what is as large is mapped by itself, and unmapped when it is freed
+#define ALONE_BYTES (1 << 20) // allocations of this size are mapped separately, and unmapped when freed
 
 static void *check(void *memory)
 {

@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 
-#define HELP_COLUMN_MAX 26 // where the help text begins at the latest
+#define HELP_COLUMN_MAX 26 // maximum column at which the help text begins
 
 struct parser {
     char **argv;
@@ -79,7 +79,7 @@ static bool has_name(const struct parser *parser, const char *name)
     return false;
 }
 
-/* What this option of another program is here, or NULL. */
+/* The equivalent of another program's option, or NULL. */
 static const char *find_meaning(const struct parser *parser, const char *name, size_t length)
 {
     for (const struct option_meaning *row = known_meanings; row != NULL && row->name != NULL; row++)
@@ -115,7 +115,7 @@ static int refuse_unknown(const struct parser *parser, const char *name, size_t 
         parser->err, OPTIONS_UNKNOWN, error_set(parser->err, -EINVAL, "unknown option '--%s'", shown));
 }
 
-/* The row called `name`, or the only one that begins so; an alias of the same row is no second one. */
+/* The row called `name`, or the only one with that prefix; aliases of one row count once. */
 static int find_name(
     const struct parser *parser, const char *name, size_t length, const struct option_row **ret_row)
 {
@@ -158,7 +158,7 @@ static const char *take_word(struct parser *parser)
     return word;
 }
 
-/* An error about a value begins with the option: with this spelling of it, which was typed. */
+/* An error about a value begins with the option, spelled as typed. */
 static void name_as_typed(const struct option_row *row, bool is_letter, struct error *err)
 {
     _cleanup_free_ char *letter = xasprintf("-%c", row->letter), *name = xasprintf("--%s", row->name);
@@ -293,7 +293,7 @@ int options_preset(const struct option_row *const *tables, void *target, struct 
 
 /* --- help --- */
 
-/* Bytes of UTF-8 that begin a character. */
+/* The number of UTF-8 bytes that begin a character. */
 static size_t columns(const char *text, size_t length)
 {
     size_t count = 0;
@@ -302,7 +302,7 @@ static size_t columns(const char *text, size_t length)
     return count;
 }
 
-/* The next word; of a list that fills a line by itself, the part that ends with a comma. */
+/* The next word; for a list longer than a line, the part up to a comma. */
 static size_t word_length(const char *text, size_t indent)
 {
     size_t length = strcspn(text, " \n"), most = HELP_WIDTH - indent;
@@ -375,7 +375,7 @@ static void print_row(const struct option_row *row, size_t width, FILE *out)
     help_text_print(buffer_text(&text), width + 2, width + 2, out);
 }
 
-/* Of the longest description; longer ones than HELP_COLUMN_MAX have a line of their own. */
+/* Width of the longest description; those wider than HELP_COLUMN_MAX have a line of their own. */
 static size_t measure(const struct option_row *table)
 {
     size_t width = 0;

@@ -33,11 +33,11 @@ struct option_row {
 struct option_meaning {
     const char *name;    // "job-name" for --job-name, one letter for -w
     const char *needs;   // a long option; without it in the tables the meaning does not apply
-    const char *meaning; // a hint that says what does the same here
+    const char *meaning; // a hint that names the equivalent here
 };
 
-/* Names these, whose last row has name NULL, before what is nearest by letters, from now on in this process.
- * The table is not copied. */
+/* From now on, errors in this process name an entry of this table in preference to the nearest spelling. The
+ * last row has name NULL. The table is not copied. */
 void options_know(const struct option_meaning *meanings);
 
 /*
@@ -79,7 +79,7 @@ bool options_are_same(const struct option_row *a, const struct option_row *b);
 void options_print(const struct option_row *table, FILE *out);
 
 /* Prints text of a help page where `column` columns of the line are taken, and ends the line. Lines of more
- * than HELP_WIDTH columns go on at the next word, `indent` columns in, or as far in as the line of the text
+ * than HELP_WIDTH columns are wrapped, and continue with an indent of `indent` columns, or that of the line
  * itself. */
 #define HELP_WIDTH 80
 void help_text_print(const char *text, size_t column, size_t indent, FILE *out);

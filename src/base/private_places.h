@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The directories that a job with --private-tmp has for itself. */
+/* The directories that are private to a job with --private-tmp. */
 #pragma once
 
-/* Which of a process's surroundings become its own. */
+/* Which parts of its environment become private to a process. */
 enum private_tmp {
     PRIVATE_TMP_FILES, // /tmp and /var/tmp
     PRIVATE_TMP_ALL,   // also /dev/shm, System V IPC and POSIX message queues

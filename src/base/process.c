@@ -40,7 +40,7 @@ uint64_t process_start_time(pid_t pid)
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     if (read_small(path, stat, sizeof(stat)) <= 0)
         return 0;
-    /* The name in field 2 may hold anything, also blanks and parentheses; fields count from the last ")". */
+    /* The name in field 2 may contain blanks and parentheses, so fields are counted from the last ")". */
     char *p = strrchr(stat, ')');
     for (int field = 2; p != NULL && field < 22; field++)
         p = strchr(p + 1, ' ');

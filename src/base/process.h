@@ -18,8 +18,8 @@ uint64_t process_start_time(pid_t pid);
 /* True while the process with this pid and start time exists, also as a zombie. */
 bool process_is_alive(pid_t pid, uint64_t start_time);
 
-/* What a thread has done with its time since it began, in nanoseconds: it ran, or could have run and waited
- * for a processor. */
+/* The time of a thread since it began, in nanoseconds, running or waiting for a
+ * processor. */
 struct process_times {
     uint64_t ran_ns, waited_ns;
     bool is_runnable; // now: it runs, or waits for a processor

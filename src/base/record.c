@@ -246,7 +246,7 @@ int record_peek(const void *bytes, size_t available, size_t max_length, uint16_t
     return 0;
 }
 
-/* What a field that cannot be taken does to its record. */
+/* The effect of an invalid field on its record. */
 enum taking { TAKE_ALL, TAKE_PARTLY };
 
 static int decode_body(const struct record_type *type, enum taking taking, const uint8_t *bytes,
@@ -332,7 +332,7 @@ static bool owns_memory(enum record_kind kind)
     return kind >= RECORD_STRING;
 }
 
-/* Frees what a field owns and leaves it as one that was not sent. */
+/* Frees what a field owns and leaves it as if it had not been sent. */
 static void clear_field(const struct record_field *field, void *member)
 {
     switch (field->kind) {

@@ -99,7 +99,7 @@ void record_encode_bare(const struct record_type *type, const void *object, stru
 
 /*
  * The same for records that must always be readable, such as events in the store: fields that record_decode()
- * would reject are omitted, and of a record that is too long the longest ones. Returns 1 if any was, and
+ * would reject are omitted, and the longest fields of a record that is too long. Returns 1 if any was, and
  * `err` describes the first.
  */
 int record_encode_readable(

@@ -44,7 +44,7 @@ static size_t number_width(enum record_kind kind)
     }
 }
 
-/* Adds to *length what the field takes. */
+/* Adds the encoded size of the field to *length. */
 static int check_field(
     const struct record_field *field, const void *member, uint64_t *length, struct error *err)
 {
@@ -102,7 +102,7 @@ int record_check(const struct record_type *type, const void *object, struct erro
     return r;
 }
 
-/* The tag of the field that takes most of an encoded record. */
+/* The tag of the largest field of an encoded record. */
 static uint16_t longest_field(const struct buffer *record)
 {
     uint16_t tag = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One direction of a byte stream that outlives its connections: bytes are kept until the other side has
- * confirmed them, and sent again on the next connection from where the other side has them. The storage is
- * the caller's, and nothing is allocated, because one user of it (shepherd/terminal_exec.h) may not.
+ * confirmed them, and sent again on the next connection from where the other side has them. The caller
+ * provides the storage: one user (shepherd/terminal_exec.h) must not allocate.
  *
  *   begin ── confirmed up to here; `sent` ── given to this connection up to here; `end` ── put up to here
  */
@@ -29,7 +29,7 @@ bool resend_put(struct resend *resend, const void *bytes, size_t length);
 /* The next bytes to send, which lie together: their number, 0 if all have been sent. */
 size_t resend_next(const struct resend *resend, const uint8_t **ret);
 
-/* So many of these were accepted by the connection. */
+/* The connection accepted `length` of these bytes. */
 void resend_sent(struct resend *resend, size_t length);
 
 /* The other side has all bytes before `position`. False: it names bytes that it cannot have. */

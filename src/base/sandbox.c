@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A list of what is refused, not of what is allowed: a C library, SQLite, OpenSSL or a driver's library that
- * uses a new system call then keeps working, and what is dangerous to hand to a compromised process is known
- * and changes seldom. clone3 cannot be judged, because its flags are in memory; it is answered with ENOSYS,
- * upon which the C library uses clone, whose flags are in a register.
+ * A deny list, not an allow list: a C library, SQLite, OpenSSL or a driver's library that uses a new system
+ * call keeps working, and the list of dangerous system calls is known and seldom changes. clone3 cannot be
+ * filtered, because its flags are in memory; it fails with ENOSYS, so the C library uses clone, whose flags
+ * are in a register.
  *
- * The filter compares one number after the other: system calls of these processes are few.
+ * The filter is a linear search: these processes make few system calls.
  */
 #include "base/sandbox.h"
 
@@ -37,7 +37,7 @@
 #define IS_SANITIZED 0
 #endif
 
-#define X32_BIT 0x40000000U // numbers of another table for the same processor
+#define X32_BIT 0x40000000U // another table of numbers for the same processor
 #define NAMESPACES                                                                                           \
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |            \
         CLONE_NEWNET)
@@ -86,7 +86,7 @@ static const uint32_t refused[] = {
 #ifdef SYS_mknod
     SYS_mknod,
 #endif
-/* other processes; a leak is looked for by a process that traces us */
+/* other processes; LeakSanitizer traces its process */
 #if !IS_SANITIZED
     SYS_ptrace,
 #endif
@@ -94,7 +94,7 @@ static const uint32_t refused[] = {
     SYS_process_vm_writev,
     SYS_pidfd_getfd,
     SYS_kcmp,
-    /* the kernel's less trodden paths */
+    /* rarely used parts of the kernel */
     SYS_bpf,
     SYS_perf_event_open,
     SYS_userfaultfd,
@@ -125,7 +125,7 @@ static void load(struct filter *filter, size_t offset)
     add(filter, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
 }
 
-/* When the loaded word has this relation to the value, the system call ends like this. */
+/* If the loaded word has this relation to the value, the system call has this result. */
 static void answer_if(struct filter *filter, uint16_t relation, uint32_t value, uint32_t answer)
 {
     add(filter, BPF_JMP | relation | BPF_K, value, 0, 1);

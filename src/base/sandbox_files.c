@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Landlock (linux/Documentation/userspace-api/landlock.rst). Kernels know more rights with each version;
- * those that this one does not know are left out. Headers may be older than the kernel, so later rights have
- * their number here.
+ * Landlock (linux/Documentation/userspace-api/landlock.rst). Each version adds rights; those unknown to
+ * the running kernel are left out. Headers may be older than the kernel, so later rights are defined
+ * here.
  */
 #include "base/sandbox_files.h"
 

@@ -142,8 +142,8 @@ bool spool_is_alive(int dirfd)
     return fd >= 0 && is_file_locked(fd);
 }
 
-/* Of every step. Without its spec nothing can be started, and while the verdict is there, so is its end. The
- * shepherd waits for the removal of the latter, and is told at SPOOL_CTL. */
+/* Of every step, in order of removal: nothing starts without the spec, and the exit record outlives the
+ * verdict. The shepherd waits for its removal, and is notified at SPOOL_CTL. */
 static const char *const usual_files[] = { SPOOL_SPEC, SPOOL_VERDICT, SPOOL_EXIT, SPOOL_LOCK, SPOOL_STARTED,
     SPOOL_STATUS, NULL };
 static const char *const control_files[] = { SPOOL_CTL, NULL };

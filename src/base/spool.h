@@ -72,8 +72,8 @@ struct spool_command {
 #define SPOOL_LOOK_MAGIC    0x6d67706cU // instead of a signal: the file "terms" has changed
 /* A stop that uses the checkpoint signal of the spec and ends when the job reports CHECKPOINTED. */
 #define SPOOL_CHECKPOINT_MAGIC 0x6d67706eU
-#define SPOOL_GO_MAGIC         0x6d677070U // to a shepherd that waits for GO: settle the verdict now
-#define SPOOL_REMOVED_MAGIC    0x6d677074U // to a shepherd that has ended the step: its entry was removed
+#define SPOOL_GO_MAGIC         0x6d677070U // to a shepherd that waits for GO: decide the verdict now
+#define SPOOL_REMOVED_MAGIC    0x6d677074U // to a shepherd that has ended the step: the agent removed its entry
 
 /* Host byte order: the file does not outlive the boot. */
 struct spool_terms {
@@ -86,7 +86,7 @@ struct spool_terms {
 /* False if the attempt's directory `dirfd` has no such file or an incomplete one; *ret is then unchanged. */
 bool spool_read_terms(int dirfd, struct spool_terms *ret);
 
-/* Since when a process of a job that started early has waited for a GPU. Host byte order. */
+/* The time since which a process of a job that started early has waited for a GPU. Host byte order. */
 struct spool_asked {
     uint32_t magic; // SPOOL_ASKED_MAGIC
     uint32_t reserved;
@@ -114,8 +114,8 @@ struct spool_said {
 };
 #define SPOOL_SAID_MAGIC 0x6d67706fU
 
-/* The attempt may run until this time: renewed whenever the node hears from the controller. Created at
- * staging and then overwritten in place, which needs no space, so a healthy node keeps its leases when RUN is
+/* The attempt may run until this time, renewed by every message from the controller. Created at staging
+ * and then overwritten in place, which needs no space, so a healthy node keeps its leases when RUN is
  * full. */
 struct spool_renewed {
     uint32_t magic;   // SPOOL_RENEWED_MAGIC
@@ -129,7 +129,7 @@ int spool_renew(int dirfd, int64_t until_ms);
 bool spool_read_renewed(int dirfd, int64_t *ret_ms);
 
 /*
- * Settles the verdict of the attempt in `dirfd`: writes a file with the verdict and link(2)s it to "verdict".
+ * Decides the verdict of the attempt in `dirfd`: writes a file with the verdict and link(2)s it to "verdict".
  * Returns the verdict in effect, which may be an earlier one by another process, or a negative errno.
  */
 int spool_settle(int dirfd, enum spool_verdict wanted);
@@ -149,6 +149,6 @@ bool spool_is_alive(int dirfd);
 /* Removes the directory NAME below `spoolfd`, only the files listed above, and its pipe. */
 int spool_remove(int spoolfd, const char *name);
 
-/* The same, and tells its shepherd through the datagram socket `fd`. A shepherd that is not told notices it
- * within a second. */
+/* The same, and notifies its shepherd through the datagram socket `fd`. Without the notification the shepherd
+ * notices it within a second. */
 int spool_remove_and_tell(int spoolfd, const char *name, int fd);

@@ -41,7 +41,7 @@ void spool_name(const struct spool_id *id, char name[SPOOL_NAME_SIZE])
     (void)snprintf(name, SPOOL_NAME_SIZE, "%" PRIu64 ".%u.%u.%u", id->job, id->attempt, id->step, id->rank);
 }
 
-/* Parses the number at *text, which is advanced behind it and behind the dot that must follow. */
+/* Parses the number at *text and advances *text past it and past the dot that must follow. */
 static uint64_t take_number(const char **text, char closing)
 {
     char *end = NULL;

@@ -32,8 +32,8 @@ bool spool_id_equal(const struct spool_id *a, const struct spool_id *b);
 /* By job, attempt, step and rank: negative, 0 or positive, as for qsort(3). */
 int spool_id_compare(const struct spool_id *a, const struct spool_id *b);
 
-/* The index of the first of `count` elements of `list`, which are in the order of their ids, that is not
- * before `id`. `id_at` returns the id of an element. */
+/* The index of the first of `count` elements of `list` whose id is not before `id`; the list is sorted by id.
+ * `id_at` returns the id of an element. */
 size_t spool_id_position(const void *list, size_t count,
     const struct spool_id *(*id_at)(const void *list, size_t index), const struct spool_id *id);
 

@@ -49,7 +49,7 @@ void strings_set_env(struct strings *strings, const char *name, const char *valu
     strings_take(strings, entry);
 }
 
-/* An entry of two lists, the second behind the first. */
+/* An entry of two concatenated lists. */
 struct env_entry {
     const char *text;
     size_t length; // of its name

@@ -24,7 +24,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-#define LEAVE_MS      3000 // in all: whoever makes a name without listening delays a start no longer
+#define LEAVE_MS      3000 // for all claims: longest delay by a process that binds a name without listening
 #define LEAVE_POLL_MS 20
 #define CLAIM_BACKLOG 4096 // nobody accepts: each program that asks who claimed a GPU stays in the queue
 
@@ -44,7 +44,7 @@ bool is_socket_answered(const char *path)
         return false;
     memcpy(address.sun_path, path, strlen(path));
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* EAGAIN: so many are waiting to be accepted that we would have to wait, too. */
+    /* EAGAIN: the backlog is full, so connect() would block. */
     return fd >= 0 &&
            (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 || errno == EAGAIN);
 }
@@ -59,7 +59,7 @@ static socklen_t claim_name(dev_t device, struct sockaddr_un *ret)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
-/* Who has the claim: 0, or -errno. */
+/* Finds the owner of the claim: 0, or -errno. */
 static int find_holder(const struct sockaddr_un *name, socklen_t length, struct ucred *ret)
 {
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -69,8 +69,8 @@ static int find_holder(const struct sockaddr_un *name, socklen_t length, struct 
     return is_known ? 0 : -errno;
 }
 
-/* False while another process has it, who is in `holder` if that can be seen. A process that does not listen
- * yet or any more, or has ended and left a child that it had just forked, is waited for. */
+/* False while another process has it, which is in `holder` if it can be identified. Waits for a process that
+ * does not listen yet or any more, or that has ended and left a child that it had just forked. */
 static bool claim_name_for(
     int fd, const struct sockaddr_un *name, socklen_t length, int64_t until_ms, struct ucred *holder)
 {
@@ -84,7 +84,7 @@ static bool claim_name_for(
     return true;
 }
 
-/* Of several holders root is named: it alone keeps root from starting. */
+/* Among several holders root is named: only root's claim keeps root from starting. */
 static void note_shared(struct gpu_claims *claims, const char *path, const struct ucred *holder)
 {
     bool is_root_noted = claims->pid > 0 && claims->uid == 0;
@@ -136,7 +136,7 @@ void gpu_claims_take(const char *device_dir, struct gpu_claims *ret)
     *ret = (struct gpu_claims){ 0 };
     _cleanup_free_ char *dri = xasprintf("%s/dri", device_dir);
     int64_t until_ms = clock_boot_ms() + LEAVE_MS;
-    bool has_render_nodes = false; // else these are displays
+    bool has_render_nodes = false; // otherwise these are displays
     for (size_t i = 0; i < gpu_vendors_count; i++) {
         const struct gpu_vendor *vendor = &gpu_vendors[i];
         if (vendor->node != NULL)

@@ -38,11 +38,11 @@ enum terminal_frame {
     TERMINAL_WINDOW = 'w',    // 2 bytes rows, 2 bytes columns
     TERMINAL_SIGNAL = 'k',    // 1 byte: for a step without a terminal
     TERMINAL_INPUT_END = 'c', // end of input
-    TERMINAL_INPUT_CUT = 'q', // the same, because the sender leaves: it is not all
+    TERMINAL_INPUT_CUT = 'q', // the same, because the sender leaves: the input is incomplete
     TERMINAL_LEAVE = 'l',     // of an exec: the client will not return
-    /* From both: 8 bytes, how many bytes of frames have arrived since the start of the exec; those of the
-     * client, once the process has read its input. The first frame of a connection to an exec with a key is
-     * one that itself is not counted, and does not wait for the process. */
+    /* From both: 8 bytes, how many bytes of frames have arrived since the start of the exec; for those of the
+     * client, once the process has read its input. A connection to an exec with a key begins with such a
+     * frame, which is not counted itself and does not wait for the process. */
     TERMINAL_CONFIRMED = 'a',
 };
 
@@ -68,7 +68,7 @@ struct terminal_visit {
     uint32_t magic;
     uint32_t is_read_only;
     struct terminal_size size; // rows 0: unknown
-    uint32_t unused;           // 0: instead of padding, which nobody sets
+    uint32_t unused;           // 0: takes the place of padding
     uint64_t
         position; // where the output begins, or TERMINAL_LAST_SCREEN; of an exec with a key: bytes of frames
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which accounts are those of people: from UID_MIN of login.defs(5) on. */
+/* The lowest uid of a person's account: UID_MIN of login.defs(5). */
 #pragma once
 
 #include <stdint.h>
@@ -11,5 +11,5 @@
 /* UID_MIN in the text of login.defs. */
 uint32_t uid_min_of(const char *text);
 
-/* The value of an option: a number, or auto for what login.defs of this machine says. */
+/* The value of an option: a number, or "auto" for UID_MIN of this machine. */
 int uid_min_parse(const char *value, const char *what, uint32_t *ret, struct error *err);

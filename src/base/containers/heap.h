@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Moments, the earliest on top; of equal times that with the lowest number. Zeroed memory is an empty heap.
- * Who has to move or take back what is in it uses timers.h.
+ * Times, the earliest on top; among equal times, the lowest number. Zeroed memory is an empty heap. timers.h
+ * has entries that can be moved or removed.
  */
 #pragma once
 

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 
-#define BUCKETS_FIRST    64U // a power of two, as all later numbers
+#define BUCKETS_FIRST    64U // a power of two, like all later sizes
 #define ITEMS_PER_BUCKET 2U  // at most
 
 /* The finalizer of splitmix64 (Steele, Lea and Flood, OOPSLA 2014). */
@@ -51,7 +51,7 @@ static struct map_link *reverse(struct map_link *chain)
     return reversed;
 }
 
-/* Items of one bucket keep their order in those that they go to. */
+/* Items of one bucket keep their order in their new buckets. */
 static void grow(struct map *map, map_hash_fn *hash_of)
 {
     struct map_link **old = map->buckets;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash table with chains, whose links are members of what is in it: nothing is allocated for an item, which
- * costs one pointer. Items may have equal keys. The map knows no keys: who searches a chain compares them.
- * Zeroed memory is an empty map.
+ * A hash table with chains, whose links are members of the items: an item costs one pointer and no
+ * allocation. Items may have equal keys. The map does not know the keys: callers compare them while they
+ * search a chain. Zeroed memory is an empty map.
  */
 #pragma once
 
@@ -17,11 +17,11 @@ struct map_link {
 typedef uint64_t map_hash_fn(const struct map_link *link);
 
 struct map {
-    struct map_link **buckets; // a loop over all items goes along each chain
+    struct map_link **buckets; // a loop over all items follows each chain
     size_t n_buckets, count;
 };
 
-/* The item of this type that has the link as this member. */
+/* The item of this type whose member the link is. */
 #define MAP_ITEM(link, type, member) ((type *)(void *)((char *)(uintptr_t)(link)-offsetof(type, member)))
 
 /* The hash of a number, and of a number after others. */
@@ -37,8 +37,8 @@ void map_remove(struct map *map, struct map_link *link, map_hash_fn *hash_of);
  * empty. */
 struct map_link *map_chain(const struct map *map, uint64_t hash);
 
-/* Where this chain begins, to read ahead; the map must not be empty. */
+/* The head of this chain, for prefetching; the map must not be empty. */
 struct map_link *const *map_bucket(const struct map *map, uint64_t hash);
 
-/* Empties the map. `release` is called for each item, which it may free; NULL: nobody frees them here. */
+/* Empties the map. `release` is called for each item, and may free it; NULL: the items are not freed. */
 void map_clear(struct map *map, void (*release)(struct map_link *link));

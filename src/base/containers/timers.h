@@ -43,7 +43,7 @@ void *timers_first(const struct timers *timers);
 /* The time of the timer with this place; INT64_MAX: it is not set. */
 int64_t timers_at(const struct timers *timers, size_t place);
 
-/* The owner of one of the `count` timers, in no particular order; NULL if it is of another kind. */
+/* The owner of timer number `i` of `count`, in no particular order; NULL if it is of another kind. */
 void *timers_owner(const struct timers *timers, size_t i, int kind);
 
 void timers_free(struct timers *timers); // does not access the owners, which may be freed

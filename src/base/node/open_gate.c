@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The path of an open is in the memory of a process that may change it after it was read. That does no harm,
- * because the answer is always to go on: it decides only whether the open waits. What cannot be looked into
- * (the memory of a set-user-id program) waits, because an open that comes too late can succeed, and one that
- * comes too early cannot.
+ * because the answer is always "continue": the path only decides whether the open waits. If it cannot be read
+ * (the memory of a set-user-id program), the open waits, because a late open can succeed and an early one
+ * cannot.
  *
- * Paths are looked up through /proc/PID/root, cwd and fd of the asking thread, so that a job in a container
- * means its own files.
+ * Paths are resolved through /proc/PID/root, cwd and fd of the opening thread, so a path in a container means
+ * the container's file.
  */
 #include "base/node/open_gate.h"
 
@@ -42,7 +42,7 @@
 
 #define ASKED_FLAGS (O_ACCMODE | O_CREAT | O_PATH)
 #define PLACE_SIZE  (PATH_MAX + 64U)
-#define PROBE_S     10 // after which a probe has hung
+#define PROBE_S     10 // a probe that takes longer has hung
 
 void open_gate_init(struct open_gate *gate)
 {
@@ -122,7 +122,7 @@ int open_gate_enter(struct open_gate *gate, open_gate_waits_fn *waits, const voi
 
 /* --- what is asked --- */
 
-/* Less than 0: it cannot be read. */
+/* Negative: it cannot be read. */
 static int read_memory(pid_t pid, uint64_t address, char *to, size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), first = page - address % page;
@@ -134,7 +134,7 @@ static int read_memory(pid_t pid, uint64_t address, char *to, size_t size)
     return n < 0 ? -errno : (int)n;
 }
 
-/* The files that each process sees in another way, whose names lead to those of this one. */
+/* Files that differ for each process: their names would resolve to those of this process. */
 static const struct {
     const char *prefix, *place;
 } own_places[] = {
@@ -146,7 +146,7 @@ static const struct {
     { "/dev/stderr", "fd/2" },
 };
 
-/* The path as this process can look it up; false: it is too long. */
+/* The path as this process can open it; false: it is too long. */
 static bool name_place(pid_t pid, int dirfd, const char *path, char ret[PLACE_SIZE])
 {
     int n = -1;
@@ -166,13 +166,13 @@ static bool name_place(pid_t pid, int dirfd, const char *path, char ret[PLACE_SI
     return n > 0 && n < (int)PLACE_SIZE;
 }
 
-/* The attributes that this machine has already will do: a file server that hangs must not hold up the others
- * who ask. */
+/* Cached attributes are enough: a file server that hangs must not delay other
+ * processes. */
 static bool is_waiting_device(const struct open_gate *gate, const char *place)
 {
     struct statx found;
     if (statx(AT_FDCWD, place, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &found) < 0)
-        return false; // the open says why
+        return false; // the open reports the reason
     return S_ISCHR(found.stx_mode) && gate->waits(gate->arg, found.stx_rdev_major, found.stx_rdev_minor);
 }
 
@@ -200,7 +200,7 @@ static bool must_wait(const struct open_gate *gate, const struct seccomp_notif *
 
 /* --- answers --- */
 
-/* One that has been interrupted meanwhile, or has died, needs no answer. */
+/* A process that was interrupted or has died needs no answer. */
 static void go_on(const struct open_gate *gate, uint64_t id)
 {
     struct seccomp_notif_resp response = { .id = id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
@@ -210,7 +210,7 @@ static void go_on(const struct open_gate *gate, uint64_t id)
     while (r < 0 && errno == EINTR);
 }
 
-/* Those whose process was interrupted, or has died, ask again or never. */
+/* A process that was interrupted notifies again; one that has died does not. */
 static void forget_gone(struct open_gate *gate)
 {
     size_t left = 0;
@@ -220,8 +220,8 @@ static void forget_gone(struct open_gate *gate)
     gate->n_waiting = left;
 }
 
-/* As many threads may wait as the job can have. False: without more memory the open is answered at once, and
- * the device filter decides. */
+/* Every thread of the job may wait. False: there is no memory; the open is answered immediately, and the
+ * device filter decides. */
 static bool make_room(struct open_gate *gate)
 {
     if (gate->n_waiting < gate->n_room)
@@ -267,7 +267,7 @@ void open_gate_open(struct open_gate *gate)
 #define PROBED_MAJOR 1U // /dev/null
 #define PROBED_MINOR 3U
 
-/* `arg` is the process's own note that it was asked with the right device. */
+/* `arg` records that the gate passed the right device. */
 static bool is_probed(const void *arg, uint32_t major_number, uint32_t minor_number)
 {
     bool *const *ret_is_seen = arg;
@@ -282,8 +282,8 @@ static _Noreturn void open_null(void)
     _exit(fd < 0 ? errno : 0);
 }
 
-/* In a child: becomes another user behind a gate, as a job does, and holds up a child of its own for a
- * moment. Returns a positive errno, or 0. */
+/* In a child: becomes another user behind a gate, as a job does, and delays a child of its own. Returns a
+ * positive errno, or 0. */
 static int try_gate(uint32_t uid)
 {
     struct open_gate gate;

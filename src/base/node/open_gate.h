@@ -17,8 +17,8 @@
 
 #include "base/error.h"
 
-#define OPEN_GATE_WAITING_FIRST 1024U   // opens that wait, for which there is room at once
-#define OPEN_GATE_WAITING_MAX   262144U // a further one is answered at once
+#define OPEN_GATE_WAITING_FIRST 1024U   // maximum number of opens that wait
+#define OPEN_GATE_WAITING_MAX   262144U // a further one is answered immediately
 
 /* Does the device wait? Called with the `arg` of the gate; the numbers are those of a character device. */
 typedef bool open_gate_waits_fn(const void *arg, uint32_t major_number, uint32_t minor_number);
@@ -36,19 +36,19 @@ void open_gate_init(struct open_gate *gate);
 void open_gate_close(struct open_gate *gate);
 
 /*
- * Puts the calling process, which has CAP_SYS_ADMIN, and its descendants behind the gate. From here on this
- * process must not open a file for reading and writing itself unless it creates it: it would wait for its own
- * answer. Returns 0 or a negative errno.
+ * Puts the calling process, which has CAP_SYS_ADMIN, and its descendants behind the gate. From then on this
+ * process must not open an existing file for reading and writing: it would wait for its own answer. Returns 0
+ * or a negative errno.
  */
 int open_gate_enter(struct open_gate *gate, open_gate_waits_fn *waits, const void *arg);
 
-/* Answers one question; called when `listener_fd` is readable. True: a process has asked for a device that
+/* Answers one notification; called when `listener_fd` is readable. True: it was about a device that
  * waits. */
 bool open_gate_answer(struct open_gate *gate);
 
-/* Lets all go on that wait, and later ones at once. */
+/* Lets all waiting opens continue, and later ones pass immediately. */
 void open_gate_open(struct open_gate *gate);
 
-/* Tries all of it in child processes, as user `uid`. Returns 0, or a negative errno with the reason in
+/* Tests the gate in child processes, as user `uid`. Returns 0, or a negative errno with the reason in
  * `err`. */
 int open_gate_probe(uint32_t uid, struct error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A tmpfs has no remains: nothing of it has to be removed by a process of root that would walk through
- * directories of a user. The namespaces belong to the user namespace of the machine, so a job cannot change
- * what is mounted in its own.
+ * A tmpfs needs no cleanup, so no root process has to walk through a user's directories. The
+ * namespaces belong to the user namespace of the machine, so a job cannot change its own
+ * mounts.
  */
 #include "base/node/private_tmp.h"
 
@@ -19,7 +19,7 @@
 #define QUEUES  "/dev/mqueue"
 #define OPTIONS "mode=1777"
 
-/* A machine may lack one of them, which is then not there in a job either. */
+/* A directory that the machine lacks is missing in a job as well. */
 static int cover(const char *path, const char *type, const char *options)
 {
     return mount(SOURCE, path, type, MS_NOSUID | MS_NODEV, options) < 0 && errno != ENOENT ? -errno : 0;
@@ -46,7 +46,7 @@ int private_tmp_enter(enum private_tmp which)
         if (r < 0)
             return r;
     }
-    /* Its mount shows the queues of the IPC namespace in which it was made. */
+    /* This mount shows the queues of the IPC namespace in which it was mounted. */
     int r = which == PRIVATE_TMP_ALL ? cover(QUEUES, "mqueue", NULL) : 0;
     return r == -ENODEV ? 0 : r;
 }

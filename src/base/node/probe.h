@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What is tried in a child process, because it changes the process that does it. */
+/* Feature tests that run in a child process, because they change the process that runs them. */
 #pragma once
 
 #include <sys/types.h>
 
 #include "base/error.h"
 
-/* `pid` is the result of fork(); its child exits with 0 or an errno. Returns 0, or a negative errno with a
- * sentence in `err`, which begins with `what` ("cannot mount ...") where it is the child's. */
+/* `pid` is the result of fork(); the child exits with 0 or an errno. Returns 0, or a negative errno with a
+ * sentence in `err`; for an errno of the child, it begins with `what` ("cannot mount ..."). */
 int probe_wait(pid_t pid, const char *what, struct error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * First the files of the folder are collected, then the processes cross out what they have open or mapped. A
- * machine without such files, which is the usual case, costs one look at a folder and one at a table.
+ * First the files of the folder are collected, then those that a process has open or mapped are removed from
+ * the list. Usually there are no such files, and the cost is reading one folder and one table.
  */
 #include "base/node/shared_memory.h"
 

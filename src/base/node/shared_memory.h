@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared memory that no process uses any more: files in /dev/shm, and System V segments. */
+/* Finds shared memory that no process uses any more: files in /dev/shm, and System V segments. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 #define SHARED_MEMORY_MAX  256        // found at a time; more are counted as that many
-#define SHARED_MEMORY_MIN  (1U << 20) // bytes of one user: less is not worth a word (locks, semaphores)
+#define SHARED_MEMORY_MIN  (1U << 20) // bytes of one user: less is not reported (locks, semaphores)
 #define SHARED_MEMORY_NAME 64         // with its NUL; longer names are cut
 #define SHARED_MEMORY_ALL  UINT32_MAX // of any user
 
@@ -19,9 +19,9 @@ struct shared_memory {
 
 /*
  * Finds those of user `uid` that were created at `since_ms` (wall clock, milliseconds) or later. A file
- * counts as unused if no process of which the caller may know it has it open or mapped, a segment if none is
- * attached to it. Returns how many there are in `ret`. Allocates nothing; looks at processes only if there is
- * a file.
+ * counts as unused if no process that the caller may inspect has it open or mapped, a segment if no process
+ * is attached to it. Returns the number of items in `ret`. Allocates nothing; inspects processes only if
+ * there is a file.
  */
 size_t shared_memory_find(uint32_t uid, int64_t since_ms, struct shared_memory ret[SHARED_MEMORY_MAX]);
 
