@@ -2,5 +2,5 @@
 #pragma once
 
 /* A word of "after" (job/ask.h) in a submit: all earlier jobs of the same user and name, however they end.
- * The core replaces it by their numbers. */
+ * The core replaces it with their numbers. */
 #define AFTER_SINGLETON "singleton"

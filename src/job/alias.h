@@ -10,5 +10,5 @@
 /* Writes the alias; returns false and an empty text for a number too high to have one (above 1.6 billion). */
 bool job_alias(uint64_t id, char ret[ALIAS_SIZE]);
 
-/* Parses it in either case; false if the text is no alias. No decimal number is one. */
+/* Parses an alias in either case; false if the text is none. A decimal number never is. */
 bool job_alias_parse(const char *text, uint64_t *ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The indexes of an array, "0-99:2%8". The remaining ones are a text from which one index at a time is
+/* The indexes of an array, "0-99:2%8". Those that remain are kept as text, from which one index at a time is
  * removed. */
 #pragma once
 

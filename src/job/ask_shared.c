@@ -17,7 +17,7 @@ struct shared_ask {
     uint32_t users;
 };
 
-/* Only what it counts is written here. */
+/* Only its reference count is written here. */
 static struct shared_ask *shared_of(const struct job_ask *ask)
 {
     const union {

@@ -63,7 +63,7 @@ static int check_warning(const struct job_ask *ask, struct error *err)
     return ask->warn_signal != NULL ? parse_warn_signal(ask->warn_signal, &signal, &before_ms, err) : 0;
 }
 
-/* What the next try would ask for more of. */
+/* The resource of which the next try would request more. */
 static int check_memory(const struct job_ask *ask, struct error *err)
 {
     struct gpu_oom_retry retry;
@@ -81,7 +81,7 @@ static int check_memory(const struct job_ask *ask, struct error *err)
     return 0;
 }
 
-/* The ways of being parked that a job can request, and that one which is never parked cannot. */
+/* Kinds of parking that a job can request, but not together with "never parked". */
 static int check_parking(const struct job_ask *ask, struct error *err)
 {
     const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A change of the cluster: what a node has, and what administrators decided about nodes, GPUs, reservations
- * and settings. It is carried by an EVENT_CLUSTER, an event of job 0. */
+/* A change of the cluster: the resources of a node, or an administrator's decision about nodes, GPUs,
+ * reservations or settings. EVENT_CLUSTER, an event of job 0, carries it. */
 #pragma once
 
 #include <stdbool.h>
@@ -34,16 +34,16 @@ enum change_kind {
     CHANGE_NODE_FORGET,      // the node was removed
     CHANGE_NODE_BAR,         // starts fail on the node: until `until_ms` (0: no longer) no jobs of `uid`, or
                              // UINT32_MAX: of all, start there
-    CHANGE_JOB_REFUSED,      // `job` does not start on the nodes in `text`; NULL: on any again
-    CHANGE_NODE_PARKING, // an operator has tested whether jobs can be parked there: `text` says the result
-    CHANGE_PARK_BAR,     // the scheduler does not park `job` by its own rule, because of `text`; NULL: it may
+    CHANGE_JOB_REFUSED,      // `job` does not start on the nodes in `text`; NULL: this no longer applies
+    CHANGE_NODE_PARKING,     // an operator has tested whether jobs can be parked there: `text` is the result
+    CHANGE_PARK_BAR, // the scheduler does not park `job` by its own rule, because of `text`; NULL: it may
     CHANGE_KINDS,
 };
 
 /* First line of the text of CHANGE_SETTINGS when settings were changed while mgpud was running. */
 #define SETTINGS_LIVE "live=1\n"
 
-/* Why a GPU that responds is not offered. The bits are stored on disk. */
+/* Reasons why a GPU that responds is not offered. The bits are stored on disk. */
 enum device_closed {
     DEVICE_EXTERNAL = 1,  // a process that mgpu did not start uses it
     DEVICE_UNHEALTHY = 2, // a device error, until an administrator resumes it or its class recovers
@@ -95,7 +95,7 @@ struct cluster_change {
     uint32_t shares;    // of CHANGE_NODE_UP: as in HELLO (wire/message.h); 0: not known
     bool parks;         // of CHANGE_NODE_UP: the scheduler may park jobs there by its own rule
     bool returns_home;  // of CHANGE_NODE_UP: and they return only to the GPUs that they left
-    /* Of CHANGE_NODE_UP: what jobs that have started early have of it, outside the ledger. */
+    /* Of CHANGE_NODE_UP: resources of the node held by jobs that started early, outside the ledger. */
     uint32_t kept_cpu_milli;
     uint64_t kept_memory;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The record of an array counts its elements as they end (`on_member` of job.c), so these numbers do not
- * depend on which elements are listed, in memory or still kept. The elements that a stop of the whole array
- * left behind never were jobs: they are the rest of the sum, and ended like their array.
+ * depend on which elements are listed, in memory or still kept. Elements not yet split off at a stop of the
+ * whole array never became jobs: they are the rest of the sum, and ended like their array.
  */
 #include "job/elements.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How many elements of an array wait, run and have ended, from the array's own record. Pure. */
+/* The number of elements of an array that wait, run and have ended, from the array's own record. Pure. */
 #pragma once
 
 #include <stdint.h>

@@ -44,7 +44,7 @@ static bool is_of_setup(const char *line)
     return line[strspn(line, " \t\r")] != '\0' && strncmp(line, "mgpu: ", 6) != 0;
 }
 
-/* The message of an end as gpu_oom has the line already. */
+/* An end as gpu_oom includes the line already. */
 static char *oom_line(const struct job *job, const struct job_usage *usage)
 {
     bool is_told = job->end != END_EXIT && job->end != END_SIGNAL;

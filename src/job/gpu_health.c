@@ -3,7 +3,7 @@
  * last one evaluated are new, so samples may repeat earlier ones. */
 #include "job/gpu_health.h"
 
-#define SEEN_MS 3000 // a GPU that flickers is not offered between two flickers
+#define SEEN_MS 3000 // a GPU that fails intermittently is not offered between two failures
 
 static const char *const names[GPU_FAULTS] = {
     [GPU_FAULT_NONE] = "none",

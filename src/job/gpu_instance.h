@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MIG instances: parts of a GPU that the driver has divided in hardware, each a GPU of its own. The model of
- * one is "MIG PROFILE", as in "MIG 1g.18gb", without the name of its GPU: a request for an h200 is one for a
- * whole GPU.
+ * MIG instances: hardware partitions of a GPU, each treated as a GPU of its own. The model of one is "MIG
+ * PROFILE", as in "MIG 1g.18gb", without the name of its GPU: a request for an h200 is a request for a whole
+ * GPU.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of the output is the proof: a peak near the limit alone is usual for frameworks that keep what
- * they get. */
+/* Only the text of the output is proof: a peak near the limit is normal for frameworks that keep their
+ * allocations. */
 #include "job/gpu_oom.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static const char *const reports[] = {
     "OOM when allocating tensor",        // TensorFlow
 };
 
-/* The same words about the memory of the host. */
+/* The same words for host memory. */
 static const char *const host_words[] = { "device:CPU", "by allocator cpu", "by allocator mklcpu" };
 
 static bool has_one_of(const char *line, const char *const *words, size_t count)
@@ -129,7 +129,7 @@ bool gpu_oom_enlarge(
 {
     struct gpu_oom_retry retry;
     struct error ignored;
-    uint64_t peak = usage_gpu_memory_peak(usage).value; // not known: what was requested is the base
+    uint64_t peak = usage_gpu_memory_peak(usage).value; // not known: the requested size is the base
     if (ask->retry_oom == NULL || ask->adopted_pid != 0 || ask->nodes > 1 || ask->gpus != 1 ||
         (ask->gpu_mem == 0 && ask->gpu_share == 0) ||
         gpu_oom_parse_retry(ask->retry_oom, &retry, &ignored) < 0)

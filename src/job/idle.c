@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A job is notified a quarter of the time before it is ended, at most NOTIFICATION_MAX_MS; if that was
- * impossible (mgpud was away), it still gets that much time. Idempotent: the level is a function of the
- * current state.
+ * impossible (mgpud was not running), it still gets that much time. Idempotent: the level is a function of
+ * the current state.
  */
 #include "job/idle.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens when a running job does not use its GPUs: it is marked, then preemptible, then ended. Pure:
- * the idle time comes from the agent's meter, the settings of site and job are arguments.
+ * Running jobs that do not use their GPUs: first marked, then preemptible, then ended. Pure: the idle time
+ * comes from the agent's meter, the settings of site and job are arguments.
  */
 #pragma once
 
@@ -34,8 +34,8 @@ int64_t idle_end_ms(const struct idle_policy *policy, const struct job *job);
 
 /*
  * The current level of a running job. `idle_ms`: how long its GPUs have been unused, 0: in use. `now_ms`: the
- * clock of its events. *ret_is_over: the job is to be ended, which happens only after it was marked and had
- * some time left.
+ * clock of its events. *ret_is_over: the job must be ended; that happens only after it was marked and had
+ * some time to react.
  */
 enum idle_level idle_judge(const struct idle_policy *policy, const struct job *job, int64_t idle_ms,
     int64_t now_ms, bool *ret_is_over);

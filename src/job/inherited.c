@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table has what the agent sets (agent/launch, agent/mps), beside the lists of GPUs of each vendor
- * (base/gpu_vendor.h), what srun and slurmstepd set for the tasks of a step, and what launchers that run in
- * jobs set for their processes. The variables of the last kind have common names, and count only beside one
- * that nobody else sets.
+ * The table lists the variables set by the agent (agent/launch, agent/mps), apart from each vendor's lists of
+ * GPUs (base/gpu_vendor.h), those that srun and slurmstepd set for the tasks of a step, and those that
+ * launchers within jobs set for their processes. Variables of the last kind have common names, and count only
+ * together with one that only the launcher sets.
  */
 #include "job/inherited.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Variables that describe the job, step or process in whose environment they are. A job submitted in a job is
- * no part of it, so they are left out of what it inherits: the client does so before it adds the variables
- * that the user gives (-e), the agent for clients that send their environment as it is.
+ * Variables that describe the job, step or process that has them. A job submitted from within a job must not
+ * inherit them: the client removes them before it adds the user's variables (-e), and the agent removes them
+ * for clients that send their environment unchanged.
  */
 #pragma once
 
@@ -11,9 +11,9 @@
 #include "base/strings.h"
 
 struct inherited_variable {
-    const char *name; // with '*' at the end: all that begin so
-    const char *with; // only if this one is set as well: the name is also used by others; NULL: always
-    const char *what; // half a sentence for the documents
+    const char *name; // with '*' at the end: all with this prefix
+    const char *with; // only if this one is set as well: others use the name, too; NULL: always
+    const char *what; // half a sentence for the documentation
 };
 
 /* Ends with an entry without a name. */

@@ -43,8 +43,8 @@ void job_run_free(struct job_run *run)
     free(run);
 }
 
-/* The same text without the room to grow that it was made with: it stays as long as the job. A copy, because
- * what is cut off in place is a hole that nothing fits in. */
+/* The same text without spare capacity, because it is kept as long as the job. A copy, because shrinking in
+ * place leaves a hole too small to reuse. */
 static char *fit(char *text)
 {
     char *exact = xstrdup(text);
@@ -117,7 +117,7 @@ static void on_submitted(struct job *job, const struct job_event *event)
     take_ask(job, event); // completed by the site's rules, unlike that of the specification
     if (event->array_job == 0)
         return;
-    /* An element begins with the request of its array as it is by now, and is no array itself. */
+    /* An element starts with the current request of its array, and is no array itself. */
     job->array_job = event->array_job;
     job->array_index = event->array_index;
     job->hold = event->hold;
@@ -197,7 +197,7 @@ static void forget_terms(struct job *job, const struct job_event *event)
     job_park_end(run->park, event->wall_ms);
 }
 
-/* A preempted job keeps its place in the queue; others go behind those that wait. */
+/* A preempted job keeps its place in the queue; other requeued jobs go to its end. */
 static void note_restart(struct job *job, uint32_t cause, int64_t wall_ms)
 {
     if (cause == REQUEUE_PREEMPTED)
@@ -215,7 +215,7 @@ static void note_restart(struct job *job, uint32_t cause, int64_t wall_ms)
 static void go_back(struct job *job, const struct job_event *event)
 {
     job->preemptions += job->is_requeued;
-    /* Its old place in the queue would give it the GPUs back that it did not use. */
+    /* Its old place in the queue would return the GPUs that it did not use. */
     if (job->is_requeued && job->idle_level == IDLE_YIELDS) {
         struct job_ask yielding = *job->ask;
         yielding.preemptible = true;
@@ -425,7 +425,7 @@ static bool goes_on(const struct job *job, const struct job_event *event)
     return job->array_open > 1 || (job_is_array(job) && job->array_left[0] != '\0');
 }
 
-/* The state that this event leads to; false when it cannot happen to the job as it is now. */
+/* The state that this event leads to; false if the event is not allowed in the job's current state. */
 static bool job_next_state(const struct job *job, const struct job_event *event, enum job_state *ret_next)
 {
     return job_transition(job->state, (enum job_event_type)event->type, goes_on(job, event), ret_next);
@@ -456,7 +456,7 @@ static bool is_for_this_attempt(const struct job *job, const struct job_event *e
     }
 }
 
-/* The elements of an array are settled when it is submitted; how many run at a time may change. */
+/* The elements of an array are fixed at its submit; how many run at a time may change. */
 static bool has_same_indexes(const struct job *job, const struct job_event *event)
 {
     const struct job_ask *ask = event->ask.items;
@@ -478,7 +478,7 @@ static bool starts_with_node(const struct job_event *event)
     return text_equal(((const struct job_node *)event->nodes.items)->name, event->node);
 }
 
-/* What the event itself gets wrong, or NULL. */
+/* The error in the event itself, or NULL. */
 static const char *find_fault(const struct job *job, const struct job_event *event)
 {
     switch (event->type) {
@@ -536,7 +536,7 @@ int job_apply(struct job *job, const struct job_event *event, struct error *err)
     return 0;
 }
 
-/* Rules of arrays and their elements; NULL when all hold. */
+/* The violated rule of arrays and their elements; NULL: none. */
 static const char *find_broken_array_rule(const struct job *job)
 {
     if (!job_is_array(job))

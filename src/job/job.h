@@ -23,7 +23,7 @@
 struct job {
     uint64_t id;
     uint32_t uid, gid;
-    uint32_t account; // the group it counts for, plus 1; 0: `gid` (job_group())
+    uint32_t account; // the group it is accounted to, plus 1; 0: `gid` (job_group())
     enum job_state state;
     uint32_t attempt;          // number of the latest attempt, 0 before the first
     const struct job_ask *ask; // of job/ask_shared.h
@@ -33,7 +33,7 @@ struct job {
     uint32_t retries;          // requeues because it had failed
     int64_t queued_ms;         // wall clock: start of the current wait; 0: since its submit
     int64_t retry_ms;          // wall clock: earliest start of its next attempt; 0: at once
-    /* An array never runs itself: its elements are split off, each as a job of its own. */
+    /* An array itself never runs: its elements are split off, each as a job of its own. */
     char *array_left;         // of an array: the indexes not yet split off; NULL: not an array
     uint32_t array_open;      // elements split off and not done
     uint32_t array_failed;    // elements that ended other than exit 0
@@ -109,7 +109,7 @@ static inline uint64_t job_submitted_as(const struct job *job)
     return job->array_job != 0 ? job->array_job : job->id;
 }
 
-/* The group for whose limits, shares and statistics it counts: not always the one it runs with, `gid`. */
+/* The group whose limits, shares and statistics it counts towards: not always the one it runs with, `gid`. */
 static inline uint32_t job_group(const struct job *job)
 {
     return job->account != 0 ? job->account - 1 : job->gid;
@@ -142,8 +142,8 @@ int job_apply(struct job *job, const struct job_event *event, struct error *err)
 #define RETRY_JITTER_MAX 1000U
 
 /*
- * True if the attempt that ends with `end` is to be followed by another, according to the job's request; then
- * sets `cause` and `retry_ms`, relative to end->wall_ms. `jitter`: a random number up to RETRY_JITTER_MAX.
+ * True if the job's request calls for another attempt after one that ends with `end`; then sets `cause` and
+ * `retry_ms`, relative to end->wall_ms. `jitter`: a random number up to RETRY_JITTER_MAX.
  */
 bool job_requeue_decide(const struct job *job, struct job_event *end, uint32_t jitter);
 

@@ -102,8 +102,8 @@ bool job_is_rank_on(const struct job *job, uint32_t rank, const char *node)
     return rank < job_node_count(job) && node != NULL && text_equal(job_node_name(job, rank), node);
 }
 
-/* The rank of its node, which is `near` or the next one unless the grants are in another order than the
- * nodes; -1 if it is on none of the nodes. */
+/* The rank of its node, which is `near` or the next one unless grants and nodes are in different orders; -1
+ * if it is on none of the nodes. */
 static int rank_of_grant(const struct job *job, const struct gpu_grant *grant, size_t near)
 {
     const char *name = grant->node != NULL ? grant->node : job->node;

@@ -56,9 +56,9 @@ bool job_is_rank_on(const struct job *job, uint32_t rank, const char *node);
  * caller frees. */
 size_t *job_count_gpus(const struct job *job);
 
-/* The place of this GPU in the usage of the job: in order of rank, and on each node in the order of the
- * grants. SIZE_MAX if it is none of its GPUs. */
+/* The position of this GPU in the usage of the job: in order of rank, and on each node in the order of the
+ * grants. SIZE_MAX if the job does not have it. */
 size_t job_gpu_place(const struct job *job, const char *uuid);
 
-/* Is a GPU allocated on a node that is none of the job's? */
+/* Is a GPU allocated on a node that the job does not have? */
 bool job_has_stray_grant(const struct job *job);

@@ -18,16 +18,16 @@
 
 #define LAUNCH_GROUPS_MAX 65536U // as many as Linux allows (NGROUPS_MAX)
 
-/* A variable of jobs of Slurm's commands, which the process that becomes the command writes:
- * SLURM_TASK_PID_ROOM is its value until then. */
+/* A variable of jobs submitted by Slurm's commands, set by the process that becomes the command: until then
+ * its value is SLURM_TASK_PID_ROOM. */
 #define SLURM_TASK_PID      "SLURM_TASK_PID"
 #define SLURM_TASK_PID_ROOM "0000000000"
 
 /*
- * Who gets a signal that is not meant to end the job: the one before the time limit, and those of people. The
- * processes that handle it; if none does, and a person has sent it, all of them, as kill(1) would. HUP, INT,
- * QUIT and TERM of a person reach those as well that neither handle it nor stand above, or read from, one
- * that does.
+ * The recipients of a signal that is not meant to end the job: the one before the time limit, and those sent
+ * by users. The processes that handle it receive it; if none does, and a user sent it, all processes, as with
+ * kill(1). A user's HUP, INT, QUIT and TERM also reach a process that neither handles the signal nor is a
+ * parent of, or reads from, one that does.
  */
 enum signal_scope {
     SIGNAL_HANDLERS, // as above
@@ -122,8 +122,8 @@ struct launch_spec {
     uint32_t tty_rows, tty_columns; // 0: default size
     /* `mgpu exec`: runs beside step 0 in its cgroup and ends with it; its output goes to the caller. */
     bool is_exec_step;
-    uint64_t exec_key;      // by which the caller returns to it after a lost connection; 0: it ends with that
-    struct record_list ask; // struct job_ask: launch_ask()
+    uint64_t exec_key;        // with which the caller returns after a lost connection; 0: it ends with that
+    struct record_list ask;   // struct job_ask: launch_ask()
     struct record_list image; // at most one struct launch_image: the command runs in a container
     char *script;             // the script file that the command runs; NULL: none
     /* One of several ranks: reports when it is prepared (spool file "ready") and waits for GO. */
@@ -133,13 +133,13 @@ struct launch_spec {
     char *notices;       // the file with notices to the job, or NULL
     char *mps;           // name of its MPS daemon, or NULL
     struct strings dmem; // limits of device memory, as written to dmem.max: "REGION BYTES"
-    int64_t files_ms;    // how long its directory and files are waited for (shepherd/files.c)
+    int64_t files_ms;    // how long the shepherd waits for its directory and files (shepherd/files.c)
     int64_t start_ms;    // time from the shepherd's start until it must be prepared; 0: no limit
-    /* Prepared while another job still runs: waits for GO before it touches anything of the user (spool file
-     * "ready"). Nobody has decided yet that it runs. */
+    /* Prepared while another job still runs: waits for GO before it accesses anything of the user (spool file
+     * "ready"). It is not decided yet whether it runs. */
     bool is_prepared;
-    /* Starts before it has its GPUs: `devices` denies those as well, and its processes wait when they open
-     * one (base/node/open_gate.h) until a byte is in the pipe "grant". */
+    /* Starts before it has its GPUs: `devices` denies those as well, and a process that opens one waits
+     * (base/node/open_gate.h) until the pipe "grant" contains a byte. */
     bool is_early;
 };
 
@@ -166,7 +166,7 @@ struct launch_exit {
     int32_t exit_code;
     uint32_t signal;
     uint32_t is_executed; // 1 if the command was executed, 0 if the start failed before
-    uint32_t is_refused;  // 1 if this node cannot run it, which does not mean that no other can
+    uint32_t is_refused;  // 1 if this node cannot run it, although others may
     uint32_t cause;       // of a start that failed: enum start_cause
     int64_t started_wall_ms, ended_wall_ms, run_ms;
     int64_t ended_boot_ms; // the end on the boot clock of its node; 0: written by an older version
@@ -174,7 +174,7 @@ struct launch_exit {
     uint64_t cpu_ms, max_rss, log_bytes;
     char *log_path;
     char *text;               // the failure: the step of the launch and the errno
-    char *signals;            // who was signalled, by whatever ended it or warned it, and who was killed
+    char *signals;            // the processes that a stop or warning signalled, and those that were killed
     char *tail;               // the last lines of its output when it failed, at most USAGE_TAIL_MAX bytes
     struct record_list usage; // at most one struct job_usage; added by the agent
 };
@@ -193,9 +193,9 @@ struct launch_park {
     uint64_t bytes;
     char *text;
     struct record_list saved; // struct launch_saved
-    /* UUIDs of the GPUs whose contents were saved, if the spec names others since: in the order of those. */
+    /* UUIDs of the GPUs whose contents were saved, if the spec has others since then, and in their order. */
     struct strings home;
-    bool is_early; // it has never had its GPUs: to return means to let its processes open them
+    bool is_early; // it has never had its GPUs: a return lets its processes open them
     int64_t
         granted_ms; // boot clock: when a job that started early was given its GPUs; 0: it was not, or not yet
 };

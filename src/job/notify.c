@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kind of a target is determined by its beginning: `mail`, `mail:`, or a scheme and "://". Anything else
- * is a command. Only a few characters are allowed in addresses and URLs, so that neither can become a header
- * line of a mail or an option of a program.
+ * The prefix of a target determines its kind: `mail`, `mail:`, or a scheme and "://". Anything else is a
+ * command. Only a few characters are allowed in addresses and URLs, so that neither can become a header line
+ * of a mail or an option of a program.
  */
 #include "job/notify.h"
 

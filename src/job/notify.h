@@ -31,7 +31,7 @@ enum notify_event {
     NOTIFY_FAIL = 4,     // the job failed
     NOTIFY_REQUEUE = 8,  // an attempt has ended and the job was requeued
     NOTIFY_PREEMPT = 16, // the same, because it was preempted
-    NOTIFY_PARK = 32,    // it was parked: others may have its GPUs
+    NOTIFY_PARK = 32,    // it was parked: other jobs may use its GPUs
     NOTIFY_UNPARK = 64,  // it continues after it was parked
 };
 

@@ -9,7 +9,7 @@
 #include "base/strings.h"
 #include "job/job.h"
 
-#define LEFT_MIN_MS 1000 // of a time limit: a job that returns runs at least this long
+#define LEFT_MIN_MS 1000 // minimum running time of a job that returns after its time limit
 
 static const struct record_field park_fields[] = {
     RECORD_FIELD(1, RECORD_U32, struct job_park, phase, 0),
@@ -321,7 +321,7 @@ static void on_park(struct job *job, struct job_park *park, const struct job_eve
     job_make_run(job)->terms++;
 }
 
-/* What the scheduler counts: by its rule, the job has run until now; by somebody else, it counts anew. */
+/* The scheduler's times: parked by its rule, the job has run until now; otherwise counting restarts. */
 static void keep_times(const struct job *job, struct job_park *park, const struct job_event *event)
 {
     int64_t since_ms = park->back_ms != 0 ? park->back_ms : job->started_ms;
@@ -385,7 +385,7 @@ static void stop_clock(const struct job *job, struct job_park *park, const struc
     park->since_ms = 0;
 }
 
-/* The node has had orders that this copy of the store does not know. */
+/* The node has had orders that this copy of the store does not contain. */
 static void on_reconciled(struct job *job, struct job_park *park, const struct job_event *event)
 {
     struct job_run *run = job_make_run(job);
@@ -407,7 +407,7 @@ static void on_reconciled(struct job *job, struct job_park *park, const struct j
     run->terms++;
 }
 
-/* Its host memory stays booked apart until the attempt ends. */
+/* Its host memory stays booked separately until the attempt ends. */
 static void on_unparked(struct job *job, struct job_park *park, const struct job_event *event)
 {
     stop_clock(job, park, event);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides on automatic retries. A failed command is retried only if the job listed its exit code, because a
- * deterministic failure would only waste GPUs. A cancel is final.
+ * Decides about automatic retries. A failed command is retried only if the job listed its exit code, because
+ * a deterministic failure would only waste GPUs. A cancel is final.
  *
  * The delay doubles with each try and is randomised, so that many jobs that failed for the same reason do not
  * retry together.
@@ -35,14 +35,14 @@ static bool has_code(const struct job_event *end)
     }
 }
 
-/* A job that takes turns with others is switched as often as it takes, unless it named a number. */
+/* A job that takes turns with others is switched without limit, unless it specified one. */
 static bool may_requeue_at_limit(const struct job *job)
 {
     uint32_t max = job->ask->max_requeues;
     return max == 0 || job_run(job)->limit_requeues < max;
 }
 
-/* Losses have a bound in any case: a job that brings its nodes down shall not go through all of them. */
+/* Losses are always limited: a job that crashes its nodes must not crash all of them. */
 static bool may_requeue_after_loss(const struct job *job)
 {
     uint32_t max = job->ask->max_requeues;

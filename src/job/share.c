@@ -62,7 +62,7 @@ char *share_ways_text(const struct share_ways *ways, enum share_kind kind)
     return text.length > 0 ? text_escape_fit(buffer_text(&text), SHARE_TEXT_MAX) : NULL;
 }
 
-/* "drm/0000:03:00.0/vram0": a part of the name, between characters that belong to no address. */
+/* "drm/0000:03:00.0/vram0": a part of the name, delimited by characters that are not part of an address. */
 static bool names_device(const char *region, size_t length, const char *pci)
 {
     size_t n = strlen(pci);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the share of a GPU is enforced that a job requested with -m or -g 0.5. Pure: whether a kind works on a
- * node is found out by its agent (agent/launch/share.h), which also chooses one for SHARE_AUTO.
+ * How the share of a GPU requested with -m or -g 0.5 is enforced. Pure: the agent tests which kinds work on
+ * its node (agent/launch/share.h), and chooses one for SHARE_AUTO.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ enum share_kind {
 #define SHARE_WHY_SIZE 160
 #define SHARE_TEXT_MAX 512U
 
-/* What a node offers; why_not is the reason for a kind that it does not. */
+/* The kinds that a node offers; why_not is the reason for each kind that it does not. */
 struct share_ways {
     bool is_available[SHARE_KINDS];
     char why_not[SHARE_KINDS][SHARE_WHY_SIZE];
@@ -44,8 +44,8 @@ char *share_region(const char *regions, const char *pci);
 
 /* The strongest available kind, SHARE_NONE if there is none. */
 enum share_kind share_ways_strongest(const struct share_ways *ways);
-/* "no dmem: ...; no mps: ...": of the kinds that are stronger than this one and not available. The caller
- * frees it; NULL: there are none. */
+/* "no dmem: ...; no mps: ...": the stronger kinds that are not available. The caller frees it; NULL: there
+ * are none. */
 char *share_ways_text(const struct share_ways *ways, enum share_kind kind);
 
 const char *share_kind_name(enum share_kind kind);
@@ -59,5 +59,5 @@ int share_check(const struct job_ask *ask, struct error *err);
  * size is unknown. */
 uint64_t share_bytes(const struct gpu_grant *grant, uint64_t gpu_bytes);
 
-/* The part of its compute units in percent, 1 to 100: all if no fraction was requested. */
+/* Its percentage of the GPU's compute units, 1 to 100: 100 if no fraction was requested. */
 uint32_t share_percent(const struct gpu_grant *grant);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options of Slurm's commands kept with a job (`slurm` of struct job_ask): "NAME=value" for each of the
- * options below that was given. A job without them was not submitted by those commands and gets no SLURM_
+ * Options of Slurm's commands kept with a job (`slurm` of struct job_ask): "NAME=value" for each option
+ * below that was given. A job without them was not submitted by those commands and gets no SLURM_
  * variables.
  */
 #pragma once

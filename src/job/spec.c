@@ -185,7 +185,7 @@ int job_spec_validate(const struct job_spec *spec, struct error *err)
         (void)error_set(err, -EINVAL, "no command was given");
         return error_hint(err, "mgpu submit -- python train.py");
     }
-    bool is_run = spec->ask.adopted_pid == 0; // else there is nothing to run, and no place for it
+    bool is_run = spec->ask.adopted_pid == 0; // otherwise there is no command, and no space for one
     if (is_run && (spec->cwd == NULL || spec->cwd[0] != '/'))
         return error_set(err, -EINVAL, "cwd must be an absolute path");
     if (spec->umask > 0777)

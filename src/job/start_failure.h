@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why attempts do not start, and what follows. Programs that notice a failure name only its cause; whether
- * the job ends, tries again at once or waits is decided by this one table, which docs/start-failures.md
- * shows.
+ * Causes of failed starts, and their consequences. A program that detects a failure reports only its cause;
+ * this table, shown in docs/start-failures.md, decides whether the job ends, is retried immediately or
+ * waits.
  */
 #pragma once
 
@@ -36,16 +36,16 @@ enum start_cause {
 };
 
 enum start_class {
-    START_FINAL, // the job's own fault: it ends as start_failed
-    START_SOON,  // its files may be there a moment later: the node tries for START_FILES_MS, then as below
+    START_FINAL, // the job's own fault: the job ends as start_failed
+    START_SOON,  // its files may appear a moment later: the node retries for START_FILES_MS, then as below
     START_ELSEWHERE, // this node cannot run it: another one is tried, and it ends if there is none
     START_WAITS, // the fault of a node or of the site: the job waits, and the node is left alone for a while
 };
 
-/* For whom a node is left alone. */
+/* The jobs that avoid a node. */
 enum start_scope {
-    START_OF_JOB,  // for nobody: the job tries again after a delay of its own
-    START_OF_USER, // for the jobs of this user
+    START_OF_JOB,  // none: the job is retried after a delay of its own
+    START_OF_USER, // the jobs of this user
     START_OF_NODE, // for all jobs
 };
 
@@ -56,7 +56,7 @@ struct start_row {
     const char *name; // as in the API and the documentation
     enum start_class class;
     enum start_scope scope; // of START_WAITS
-    bool is_met_by_all;     // by every start in that scope: one that succeeds shows that it is over
+    bool is_met_by_all;     // for every start in that scope: a successful one shows that the cause is gone
     const char *meaning;    // a line of the documentation
 };
 
@@ -66,6 +66,6 @@ const struct start_row *start_row(uint32_t cause);
 const char *start_class_name(enum start_class class);
 const char *start_scope_name(enum start_scope scope);
 
-/* True for errors (positive errnos) of a path that may be gone a moment later: the file is being created, or
- * its file server does not know it yet. */
+/* True for errors (positive errnos) of a path that may be temporary: the file is being created, or its file
+ * server does not have it yet. */
 bool start_error_may_pass(int error);

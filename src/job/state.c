@@ -13,11 +13,11 @@
  *
  * A running job whose shepherd died before the gate opened returns to queued in the same way as a starting
  * one. The state after `stopping` depends on the request: a stop leads to done, a preemption to queued, and a
- * stop after a preemption to done; a stop after a stop only changes its terms. A stop that is about the
- * attempt, such as that at the time limit, is void if the attempt never ran. A queued job can be edited,
- * held and released, and one that goes back to the queue held and released; of a running job the time limit
- * can be edited, it can be suspended, continued and signalled, and it is marked when it leaves its GPUs
- * unused (idle). It can also be parked: the states within `running` that this has are drawn in job/park.h.
+ * stop after a preemption to done; a stop after a stop only changes its terms. A stop that concerns the
+ * attempt, such as that at the time limit, is void if the attempt never ran. A queued job can be edited, held
+ * and released, and one that goes back to the queue held and released; of a running job the time limit can be
+ * edited, it can be suspended, continued and signalled, and it is marked when it leaves its GPUs unused
+ * (idle). It can also be parked: job/park.h draws the states of that within `running`.
  *
  * An attempt that ends by itself can be followed by another one (requeued from starting and running): the job
  * reached its time limit or failed, and requested a requeue.

@@ -7,7 +7,7 @@
 enum job_state {
     JOB_NEW,      // not submitted yet; never stored
     JOB_QUEUED,   // waits for resources
-    JOB_STARTING, // an attempt is committed; the controller does not have its verdict yet
+    JOB_STARTING, // an attempt is committed; the controller has not received its verdict yet
     JOB_RUNNING,  // the command was executed
     JOB_STOPPING, // the end of the attempt was requested and is not confirmed yet
     JOB_DONE,     // final
@@ -35,12 +35,12 @@ enum job_event_type {
     EVENT_SIGNALLED,    // a user sent it a signal
     EVENT_STEP_STARTED, // a step of it begins
     EVENT_STEP_ENDED,   // and has ended
-    EVENT_PARK,         // its node is told to save its GPU memory; or a parked job is to stay parked
-    EVENT_PARKED,       // that is saved, and nothing of it is on its GPUs: they are free
-    EVENT_UNPARK,       // it is to return, and waits for its GPUs
-    EVENT_RESTORING,    // they are booked for it again, and its node is told to restore it
+    EVENT_PARK,         // its node is ordered to save its GPU memory; or a parked job must stay parked
+    EVENT_PARKED,       // its GPU memory is saved, and its GPUs are free
+    EVENT_UNPARK,       // it must return, and waits for its GPUs
+    EVENT_RESTORING,    // they are booked for it again, and its node is ordered to restore it
     EVENT_UNPARKED,     // it runs on its GPUs
-    EVENT_RECONCILED,   // its node had later orders than this store, an older copy, knows of
+    EVENT_RECONCILED,   // its node has had later orders than this store, an older copy, contains
     EVENT_TYPES,
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A step of a running job: tasks on some of its nodes, with a share of what the job holds there. It is begun
- * and ended by events of the job (EVENT_STEP_STARTED, EVENT_STEP_ENDED), and ends with its attempt. */
+/* A step of a running job: tasks on some of its nodes, with a share of the job's resources there. Events of
+ * the job (EVENT_STEP_STARTED, EVENT_STEP_ENDED) begin and end it, and it ends with its attempt. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,7 +32,7 @@ struct job_step {
     char *key;                // the client's random word, to recognize a repeated request
     uint32_t cpus_per_task;   // 0: not requested
     uint64_t memory;          // of each node, bytes; 0: not requested
-    bool exact;               // only what was requested, else all of its nodes
+    bool exact;               // only the requested resources, else all of its nodes
     bool overlap;             // shares its nodes with all other steps
     struct record_list nodes; // struct job_step_node
     int64_t started_ms;       // wall clock
@@ -41,13 +41,13 @@ struct job_step {
     uint32_t end;     // enum job_end: exit, signal, cancelled (with its attempt), or unknown
     int32_t exit_code;
     uint32_t signal;
-    /* What the tasks have used, as their client reports it; 0: unknown. */
-    uint64_t max_rss, ave_rss;   // bytes: of the task that had the most, and on average
+    /* Resource usage of the tasks, as reported by their client; 0: unknown. */
+    uint64_t max_rss, ave_rss;   // bytes: maximum over the tasks, and average
     uint32_t max_rss_task;       // which one had the most
     uint64_t user_ms, system_ms; // CPU time of all tasks
 };
 
-/* What a start of mgpud needs of a job's steps: a row of the store. */
+/* The data about a job's steps that a start of mgpud needs: a row of the store. */
 struct job_steps {
     uint32_t attempt;
     uint32_t begun;           // the number of the next one
@@ -59,10 +59,10 @@ extern const struct record_type job_steps_record;
 
 uint32_t job_step_tasks(const struct job_step *step);
 
-/* True when the GPU at this position among those of the job is one of the step's. */
+/* True if the step has the GPU at this position among those of the job. */
 bool job_step_has_gpu(const struct job_step_node *node, uint64_t place);
 
-/* Takes over what the tasks of `from` have used. */
+/* Takes over the usage of the tasks from `from`. */
 void job_step_set_usage(struct job_step *step, const struct job_step *from);
 
 /* Folds an event of the job into the list of the steps that it had: one begins or ends, or all end with their

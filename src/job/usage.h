@@ -57,13 +57,13 @@ struct job_usage {
     char *timeline; // per bucket six hexadecimal digits: busy, memory, power in percent; ff: unknown
     char *tail;     // the last lines of its output when it failed
     /* Of a share of a GPU that is enforced (job/share.h). */
-    char *share;              // the kind that is in force: "mps"; NULL: none
+    char *share;              // the kind in effect: "mps"; NULL: none
     char *share_why;          // why this one, and no stronger one
     uint64_t gpu_memory_cap;  // bytes on one GPU; 0: none
     uint64_t gpu_memory_over; // bytes used on a GPU on which they exceed the cap; 0: on none
     uint64_t over_ms;         // for how long they have
-    /* From its start to the first sample in which a process of it was on one of its GPUs, without the time in
-     * which it was paused; 0: none was seen, or there was a gap before. */
+    /* From its start to the first sample that shows one of its processes on one of its GPUs, excluding
+     * pauses; 0: no such sample, or a gap before it. */
     uint64_t first_use_ms;
     /* Status reports of the job. */
     uint32_t progress_ppm;   // of PROGRESS_WHOLE
@@ -74,9 +74,9 @@ struct job_usage {
 extern const struct record_type job_usage_record;
 
 /*
- * The measured values. `valid` and its values above are for those that measure, store and merge
- * (tools/check-numbers has the list): all others use these, which are not known when nothing was measured. A
- * peak of GPU memory of 0 is none: a program that uses a GPU has memory on it, so no sample has seen it.
+ * The measured values. Only code that measures, stores or merges them uses `valid` and the values above
+ * (tools/check-numbers has the list); all other code uses these, which are "not known" if nothing was
+ * measured. A peak of GPU memory of 0 is "not measured": a program that uses a GPU has memory on it.
  */
 struct optional usage_utilization_milli(const struct job_usage *usage);
 struct optional usage_utilization_peak_milli(const struct job_usage *usage);

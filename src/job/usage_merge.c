@@ -25,7 +25,7 @@ static void add_utilization(const struct usage_part *parts, size_t count, struct
     merged->utilization_milli = weight > 0 ? (uint32_t)(sum / weight) : 0;
 }
 
-/* Of the rank that has been above its share for longest. */
+/* The values of the rank that has been above its share for longest. */
 static void add_share(const struct job_usage *usage, struct job_usage *merged)
 {
     if (merged->share == NULL) {
@@ -63,7 +63,7 @@ static void add_numbers(const struct job_usage *usage, struct job_usage *merged)
     add_share(usage, merged);
 }
 
-/* As long as the part that has been idle for the shortest time. Of a part that is not known it is not. */
+/* The shortest idle time of all ranks; 0 if that of any rank is not known. */
 static void add_idleness(const struct usage_part *parts, size_t count, struct job_usage *merged)
 {
     bool is_first = true;
@@ -100,7 +100,7 @@ static uint8_t higher(uint8_t a, uint8_t b)
     return a > b ? a : b;
 }
 
-/* Makes of the buckets that lie in bucket `index` of `width` seconds the highest; false: there is none. */
+/* The maximum of the buckets that are in bucket `index` of `width` seconds; false: there are none. */
 static bool add_buckets(
     const struct job_usage *usage, uint32_t index, uint32_t width, struct usage_bucket *highest)
 {
@@ -118,7 +118,7 @@ static bool has_timeline(const struct usage_part *part)
     return part->usage != NULL && part->usage->bucket_s > 0 && part->usage->timeline != NULL;
 }
 
-/* In the coarsest buckets that any part has: their widths are 1 doubled so many times. All began together. */
+/* Uses the coarsest buckets of any rank: all widths are powers of 2, and all ranks began together. */
 static void add_timeline(const struct usage_part *parts, size_t count, struct job_usage *merged)
 {
     uint32_t width = 0;

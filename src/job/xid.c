@@ -2,15 +2,15 @@
 /*
  * The classes follow the immediate action of NVIDIA's Xid catalogue (docs.nvidia.com/deploy/xid-errors,
  * "Analyzing Xid Errors with the Xid Catalog"): RESTART_APP there is `application` or `contained` here,
- * RESET_GPU is `reset`, IGNORE is `info`; what asks for a restart of the machine, or for somebody to look at
- * it, is `device`. Where that leaves room:
+ * RESET_GPU is `reset`, IGNORE is `info`; those that require a restart of the machine or an inspection are
+ * `device`. Exceptions:
  *
- * - 43 and 45 are to be ignored there because they follow from what a program did: for its job they are the
- *   reason of its end.
+ * - 43 and 45 are to be ignored there because a program caused them: for its job they are the reason of its
+ * end.
  * - 64 asks for a reset, but a row that cannot be remapped stays bad ("GPU Memory Error Management").
  * - 61 and 123 are not used any more; before Ampere they asked for a reset.
- * - What follows from 144 to 150 is in details that NVML does not give, and 154 says that what the driver
- * wants to be done has changed: that is asked for with each sample (GPU_RECOVERY) and counts by itself.
+ * - The consequences of 144 to 150 are in details that NVML does not provide, and 154 reports that the action
+ * required by the driver has changed: each sample queries that action (GPU_RECOVERY), which counts by itself.
  */
 #include "job/xid.h"
 

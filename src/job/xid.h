@@ -28,8 +28,8 @@ struct gpu_xid {
 
 extern const struct record_type gpu_xid_record;
 
-/* The index of the first error after the last one seen, identified by its wall_ms. If that is no longer in
- * the list, which is short, all errors are new. */
+/* The index of the first error after the last one seen, identified by its wall_ms. If the list, which is
+ * short, no longer contains that one, all errors are new. */
 size_t xid_first_new(const struct gpu_xid *xids, size_t count, int64_t seen_ms);
 
 /* XID_INFO for a number that is not in the table. */
