@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * For each range of forecast waits and each part, a threshold on the logarithm of actual to forecast wait
- * follows the quantile: a start after the moment that was told raises it by STEP x part, one before lowers it
- * by STEP x (1 - part). As long as the thresholds stay bounded, the part of starts before the moments told
- * approaches the wanted one, whatever the errors are and however they drift (Angelopoulos, Candes and
- * Tibshirani, Conformal PID control for time series prediction, NeurIPS 2023, the quantile tracker).
+ * follows the quantile: a start after the reported time raises it by STEP x part, one before lowers it by
+ * STEP x (1 - part). As long as the thresholds stay bounded, the part of starts before the reported times
+ * approaches the target, whatever the errors are and however they drift (Angelopoulos, Candes and Tibshirani,
+ * Conformal PID control for time series prediction, NeurIPS 2023, the quantile tracker).
  *
- * Jobs told at the same time are mostly early or late together: n of them count as sqrt(n). The step, this
- * exponent and the first thresholds were chosen on the workloads for choosing (docs/scheduling.md).
+ * Jobs with forecasts of the same time are mostly early or late together: n of them count as sqrt(n). The
+ * step, this exponent and the first thresholds were chosen on the tuning workloads (docs/scheduling.md).
  */
 #include "sched/calibration.h"
 
@@ -84,7 +84,7 @@ void calibration_learn(struct calibration *calibration, int64_t wait_ms,
     qsort(factors, CALIBRATION_PARTS, sizeof(*factors), compare_numbers);
 }
 
-/* --- what outlives a restart --- */
+/* --- saving and restoring --- */
 
 /* The factors in thousandths, separated by spaces, range after range. */
 struct calibration_state {

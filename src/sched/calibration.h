@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How far forecasts of starts are off on this machine, learnt from those whose jobs have started. A forecast
- * assumes that nobody submits anything else and that jobs end when expected; neither is so. The calibration
- * turns the forecast wait into moments before which a known part of the jobs starts.
+ * The error of start forecasts on this machine, learnt from jobs that have started. A forecast assumes that
+ * no further jobs are submitted and that jobs end when expected; neither holds. The calibration turns the
+ * forecast wait into times before which a known fraction of the jobs starts.
  */
 #pragma once
 
@@ -13,31 +13,31 @@
 #include "base/error.h"
 #include "base/record.h"
 
-/* The jobs that start before the moments are 10, 25, 50, 75 and 90 %; the first and the last of them are the
- * 80 % interval. */
+/* 10, 25, 50, 75 and 90 % of the jobs start before these times; the first and the last are the 80 %
+ * interval. */
 #define CALIBRATION_PARTS 5U
 extern const double calibration_parts[CALIBRATION_PARTS];
 
-/* Forecast waits below 5 min, 1 h, 6 h, 1 day, and longer ones are off by different factors. */
+/* Forecast waits below 5 min, 1 h, 6 h, 1 day, and longer ones have different errors. */
 #define CALIBRATION_RANGES 5U
 
 struct calibration {
     double factors[CALIBRATION_RANGES][CALIBRATION_PARTS]; // log2 of actual to forecast wait, ascending
 };
 
-/* As chosen on the workloads for choosing (docs/scheduling.md). */
+/* Initial values, chosen on the tuning workloads (docs/scheduling.md). */
 void calibration_init(struct calibration *calibration);
 
 /* The range of a forecast wait, and where the range ends; INT64_MAX: never. */
 unsigned calibration_range(int64_t wait_ms);
 int64_t calibration_range_ends_ms(unsigned range);
 
-/* The wait before which each part of the jobs with this forecast wait starts; ascending. */
+/* For each fraction, the wait before which that many of the jobs with this forecast wait start; ascending. */
 void calibration_tell(
     const struct calibration *calibration, int64_t wait_ms, int64_t ret_ms[CALIBRATION_PARTS]);
 
-/* A job that was told these moments for this forecast wait started after `actual_ms`. `alike`: jobs of the
- * same range that were told at the same time, itself included; their errors often have one cause. */
+/* A job that was given these times for this forecast wait started after `actual_ms`. `alike`: jobs of the
+ * same range with a forecast of the same time, itself included; their errors often have one cause. */
 void calibration_learn(struct calibration *calibration, int64_t wait_ms,
     const int64_t told_ms[CALIBRATION_PARTS], uint32_t alike, int64_t actual_ms);
 

@@ -25,8 +25,8 @@ void forecast_run(const struct sched *sched, int64_t now_ms, size_t max_jobs, ui
     bool is_certain, struct forecast *ret);
 
 /*
- * The same in parts, so that a caller with other work to do is not held up: each advance() makes so many
- * parts of the copy, or processes so many ends and timers. True: it is complete. The original may change
+ * The same in parts, so the caller can do other work in between: each advance() makes the given number of
+ * parts of the copy, or processes as many ends and timers. True: it is complete. The original may change
  * meanwhile; it must exist until the end, which frees the run. `ret` NULL: the result is discarded.
  */
 struct forecast_run *forecast_begin(

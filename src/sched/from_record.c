@@ -115,7 +115,7 @@ int64_t park_run_since(const struct job *job, int64_t now_ms)
         return 0;
     if (job_park(job)->ran_ms == 0)
         return job->started_ms + job_parked_ms(job, now_ms);
-    return job_is_owed(job) ? 0 : job_park(job)->back_ms; // of its present period alone
+    return job_is_owed(job) ? 0 : job_park(job)->back_ms; // of its current period only
 }
 
 static bool has_parts_of_gpus(

@@ -15,19 +15,19 @@ void allocation_of_job(struct cluster *cluster, const struct job *job, struct al
  * only its own. The caller frees it. */
 char *park_places_of_job(const struct cluster *cluster, const struct job *job);
 
-/* A job that the scheduler has parked by its own rule, or that it may park: adds to `spec` for how long the
- * job has run and been parked, and if it is parked now, since when and what it left: `left`, which the caller
- * clears. */
+/* For a job that the scheduler has parked or may park by its own rule: adds to `spec` how long the job has
+ * run and been parked and, if it is parked now, since when, and the GPUs that it left: `left`, which the
+ * caller clears. */
 void park_times_of_job(struct cluster *cluster, const struct job *job, int64_t now_ms,
     struct sched_job_spec *spec, struct allocation *left);
-/* What such a job, which is parked, requests; the texts are those of its own request. */
+/* The request of such a job while it is parked; the texts are those of its own request. */
 void park_owed_ask(const struct job *job, struct job_ask *ret);
-/* Since when an active job runs, in the scheduler's terms: parked times do not count. 0: it does not. */
+/* The start of an active job for the scheduler, which excludes parked time. 0: it has not started. */
 int64_t park_run_since(const struct job *job, int64_t now_ms);
-/* True if the scheduler may park this job, which waits or runs, by its own rule, as far as its record says.
+/* True if, according to its record, the scheduler may park this waiting or running job by its own rule.
  */
 bool park_is_permitted(const struct cluster *cluster, const struct job *job);
-/* Why not, as a sentence without its end; NULL: it may. */
+/* The reason why not, as a sentence without its full stop; NULL: it may. */
 const char *park_why_not(const struct cluster *cluster, const struct job *job);
 
 /* Sets the node up with the hardware of a CHANGE_NODE_UP. The caller sets pauses and drains again and touches

@@ -102,7 +102,7 @@ void sched_configure(struct sched *sched, int64_t now_ms, const struct sched_set
     advance(sched, now_ms);
     if (settings->placement != sched->settings.placement)
         change_placement(sched, settings->placement);
-    sched_plan_drop(sched); // a policy without backfill would keep what another has planned for ever
+    sched_plan_drop(sched); // a policy without backfill would keep another policy's plan forever
     sched->settings = *settings;
     cluster_limit_jobs(&sched->cluster, settings->node_jobs);
     cluster_limit_starts(&sched->cluster, settings->node_starts);
@@ -203,7 +203,7 @@ int sched_check(const struct sched *sched, const struct sched_job_spec *spec, st
         r = cluster_check(&sched->known, &request, err);
     if (r < 0)
         return r;
-    /* A limit that came after the job keeps it waiting, but not from changes that ask for no more. */
+    /* A limit set after the submit keeps the job waiting, but permits changes that request no more. */
     const struct sched_job *before = sched_find(sched, spec->id);
     bool asks_more = before == NULL || request_gpu_milli(&sched->cluster, &spec->key.request) >
                                            request_gpu_milli(&sched->cluster, &before->class->key.request);

@@ -46,11 +46,11 @@ struct sched_settings {
     int64_t preempt_cost_gpu_ms;                   // and for each of its GPUs
     int64_t quantum_ms;                            // minimum run time before a preemption by policy
     enum parking_mode parking;
-    int64_t park_cost_ms;  // what it takes to park a job and to return it; 0: as a preemption
-    uint32_t park_bound;   // a job is parked for at most so many times as long as it has run, all in all;
-                           // at least park_layers + 2
-    uint32_t park_ratio;   // a guest is probably over in what its host still needs, divided by this
-    uint32_t park_layers;  // at most so many jobs are parked from a GPU for guests, 1 or 2
+    int64_t park_cost_ms;  // cost of parking a job and returning it; 0: as for a preemption
+    uint32_t park_bound;   // maximum ratio of a job's total parked time to its running time; at least
+                           // park_layers + 2
+    uint32_t park_ratio;   // a guest must probably end within the remaining time of its host, divided by this
+    uint32_t park_layers;  // maximum number of jobs parked from a GPU for guests, 1 or 2
     bool counts_gpus_only; // preemptive policies as in the reference simulators, which count GPUs without
                            // placing jobs
     struct account_limits user_limits, group_limits;
@@ -76,7 +76,7 @@ struct sched_job_spec {
     int64_t begin_ms, deadline_ms; // 0: none
     uint32_t hold;                 // BLOCK_HELD_*
     const struct ask_after
-        *after; // dependencies on jobs that are not done; settled ones are the caller's concern
+        *after; // dependencies on jobs that are not done; the caller handles those already decided
     size_t n_after;
     bool is_array;          // an array: starts its elements one by one
     uint32_t elements;      // of an array: remaining elements
@@ -84,11 +84,11 @@ struct sched_job_spec {
     uint32_t elements_open; // elements already running
     uint64_t array;         // the array this is an element of, 0: none
     uint32_t preemptions;   // preemptions that lost its work, before this scheduler was created
-    /* Since it last began from the beginning: how long it has run, and been parked by the scheduler, in
-     * earlier periods; and if it is parked now, since when, and what it left. */
+    /* Since it last started from the beginning: how long it has run, and has been parked by the scheduler, in
+     * earlier periods; and if it is parked now, since when, and the GPUs that it left. */
     int64_t ran_ms, waited_ms, parked_ms; // parked_ms 0: it is not parked
     const struct allocation *left;
-    int64_t done_ms;      // work that is kept of earlier periods
+    int64_t done_ms;      // work kept from earlier periods
     bool is_being_parked; // it runs, and will be parked
     uint64_t guest;       // for this job; 0: for none
 };
@@ -103,13 +103,13 @@ struct sched_callbacks {
     uint64_t (*start)(void *arg, uint64_t job, const struct allocation *allocation);
     /* Preempts this running job. sched_stopped() follows when it has stopped (or sched_ended()). */
     void (*preempt)(void *arg, uint64_t job, const char *why);
-    /* May this running job be preempted now? Asked again directly before each preemption, which then does not
-     * happen. NULL: each may. */
+    /* May this running job be preempted now? Called again directly before each preemption; false prevents it.
+     * NULL: every job may. */
     bool (*may_preempt)(void *arg, uint64_t job);
     /* Parks this running job for a waiting one (0: for a parked one that returns). sched_parked() follows, or
      * sched_park_refused(), or sched_ended(). NULL: the scheduler parks none, whatever the settings. */
     void (*park)(void *arg, uint64_t job, uint64_t guest);
-    /* Can this job, which waits or runs, be parked, as far as is known? NULL: each can. */
+    /* Can this waiting or running job be parked, as far as is known? NULL: every job can. */
     bool (*may_park)(void *arg, uint64_t job);
     /* A dependency of this job can never be satisfied any more. May be NULL; changes nothing immediately. */
     void (*never)(void *arg, uint64_t job);
@@ -123,8 +123,8 @@ void sched_free(struct sched *sched);
 const struct sched_settings *sched_settings(const struct sched *sched);
 void sched_configure(struct sched *sched, int64_t now_ms, const struct sched_settings *settings);
 
-/* Replaces the partitions of both clusters below; at most PARTITIONS_MAX. Waiting jobs then follow the new
- * ones; those of a partition that is gone wait until it is back. */
+/* Replaces the partitions of both clusters below; at most PARTITIONS_MAX. Waiting jobs then use the new ones;
+ * those of a removed partition wait until it exists again. */
 void sched_set_partitions(
     struct sched *sched, int64_t now_ms, const struct cluster_partition *partitions, size_t count);
 
@@ -168,12 +168,12 @@ void sched_ended(struct sched *sched, int64_t now_ms, uint64_t job, int64_t run_
  * beginning). */
 void sched_stopped(struct sched *sched, int64_t now_ms, uint64_t job, int64_t done_ms);
 /* It was parked, or its return has failed: releases its GPUs; its CPUs and host memory stay booked. It waits
- * again, for GPUs of the same model on its node, and has them at sched_latest_return(). done_ms: work done so
- * far (of a simulation), else 0. */
+ * again, for GPUs of the same model on its node, and has them by sched_latest_return(). done_ms: work done so
+ * far (in a simulation), else 0. */
 void sched_parked(struct sched *sched, int64_t now_ms, uint64_t job, int64_t done_ms);
 /* It could not be parked and runs on; it is not asked again. If its GPUs are due back, it is preempted. */
 void sched_park_refused(struct sched *sched, int64_t now_ms, uint64_t job);
-/* When a job that was parked by the scheduler has its GPUs again at the latest; TIME_NEVER: it is not parked.
+/* The latest time at which a job parked by the scheduler has its GPUs again; TIME_NEVER: it is not parked.
  */
 int64_t sched_latest_return(const struct sched *sched, uint64_t job);
 /* The cost of a preemption of a job with this many GPUs. */
@@ -181,7 +181,7 @@ int64_t sched_preempt_cost(const struct sched_settings *settings, uint32_t gpus)
 /* A job is done; resolves dependencies on it. */
 void sched_settle(struct sched *sched, int64_t now_ms, uint64_t job, bool is_ok);
 /* It started at `since_ms`, or ended then without a start: dependencies on its start are due, or will be
- * after their delay. Called for jobs that sched_started() is not called for, before sched_settle(). */
+ * after their delay. For jobs without a call of sched_started(), before sched_settle(). */
 void sched_began(struct sched *sched, int64_t now_ms, uint64_t job, int64_t since_ms);
 
 /* --- nodes on which starts fail --- */
@@ -220,7 +220,7 @@ void sched_pass(struct sched *sched, int64_t now_ms);
  * never. */
 int64_t sched_next_ms(const struct sched *sched);
 
-/* A waiting job, and the place that it will probably get, which another job has now. */
+/* A waiting job, and the GPUs that it will probably get, which another job has now. */
 struct sched_guess {
     uint64_t job;
     const struct allocation *place; // valid until the next change
@@ -232,17 +232,17 @@ size_t sched_guess_next(const struct sched *sched, struct sched_guess *ret, size
 /* --- early starts: sched_early.c --- */
 
 struct sched_early_rules {
-    int64_t within_ms; // how long before its GPUs are probably free a job may start
-    /* May this waiting job start early on the node at this position, as far as the caller knows? */
+    int64_t within_ms; // maximum time that a job may start before its GPUs are probably free
+    /* May this waiting job start early on the node at this position, according to the caller? */
     bool (*may_start)(void *arg, uint64_t job, uint32_t node);
     /* Is this running job being ended? */
     bool (*is_ending)(void *arg, uint64_t job);
     void *arg;
-    const struct alloc_gpu *awaited; // GPUs that jobs which run or are parked wait for
+    const struct alloc_gpu *awaited; // GPUs for which running or parked jobs wait
     size_t n_awaited;
 };
 
-/* A waiting job and the GPUs that it will probably get, which others have now. */
+/* A waiting job and the GPUs that it will probably get, which other jobs have now. */
 struct sched_early {
     uint64_t job;
     int64_t free_ms;         // when they are probably free
@@ -250,9 +250,9 @@ struct sched_early {
 };
 
 /*
- * The first job in order of rank that is next for GPUs which are probably free within that time, and whose
- * CPUs and host memory are free already. Nothing is booked. False: there is none; *ret_again_ms is then when
- * the next may be one, if nothing else happens: TIME_NEVER, never.
+ * The first job in order of rank that is next for GPUs expected to be free within that time, and whose CPUs
+ * and host memory are free already. Books nothing. False: there is none; *ret_again_ms is then the time to
+ * try again if nothing else happens; TIME_NEVER: never.
  */
 bool sched_find_early(const struct sched *sched, int64_t now_ms, const struct sched_early_rules *rules,
     struct sched_early *ret, int64_t *ret_again_ms);
@@ -279,8 +279,8 @@ bool sched_look(const struct sched *sched, uint64_t job, int64_t now_ms, struct 
 uint64_t sched_place(const struct sched *sched, uint64_t job);
 /* How long it probably runs, as known before its start. */
 int64_t sched_likely_ms(const struct sched *sched, uint64_t job);
-/* When a running job is expected to end, or a waiting one that starts at `start_ms` (TIME_NEVER: it is not
- * known when): the ends on which expected starts rest. TIME_NEVER: unknown. */
+/* The expected end of a running job, or of a waiting one that starts at `start_ms` (TIME_NEVER: not known),
+ * from which expected starts are computed. TIME_NEVER: unknown. */
 int64_t sched_expected_end(const struct sched *sched, uint64_t job, int64_t now_ms, int64_t start_ms);
 
 /* The state of a dependency. */
@@ -309,7 +309,7 @@ struct sched *sched_fork_end(struct sched_copying *copying);
 void sched_keep_reservations(struct sched *sched, bool keeps_all);
 /* In a fork: when running jobs end. */
 enum assumed_ends {
-    ENDS_UNKNOWN,  // whenever the caller says so, as in the original
+    ENDS_UNKNOWN,  // when the caller reports it, as in the original
     ENDS_EXPECTED, // exactly when expected
     ENDS_CERTAIN,  // at their time limits
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes on which the jobs of a user, or all jobs, do not start for a while. A bar only narrows what fits, so
- * that setting one needs no look at the queue. When it ends, the needs of the classes concerned may have been
- * computed without the node: they are ranked and tried again.
+ * Nodes on which the jobs of a user, or all jobs, do not start for a while. A bar only excludes nodes, so
+ * setting one does not require a pass over the queue. When it ends, the needs of the classes concerned may
+ * have been computed without the node: they are ranked and tried again.
  */
 #include "sched/sched_private.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reservations made by administrators: GPUs that only some users' jobs may use for a time. The GPUs have the
- * times (struct cluster_booking), which fit.c uses; here they are created, ended, and returned if unused.
+ * times (struct cluster_booking), for fit.c; here they are created, ended, and returned if unused.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -53,7 +53,7 @@ static bool can_reserve(const struct sched *sched, const struct cluster_gpu *gpu
            !overlaps(gpu, reservation->from_ms, reservation->until_ms);
 }
 
-/* Best it is also free of jobs. */
+/* GPUs without jobs are preferred. */
 static bool is_free(const struct cluster_gpu *gpu)
 {
     return cluster_gpu_is_whole(gpu) && (gpu->closed & ~(uint32_t)DEVICE_ALONE) == 0;
@@ -237,7 +237,7 @@ static bool is_booked(const struct cluster_gpu *gpu, uint64_t reservation)
     return false;
 }
 
-/* A user of it runs on one of its GPUs. */
+/* A job of one of its users runs on one of its GPUs. */
 static bool is_of(
     const struct sched *sched, const struct sched_reservation *reservation, const struct sched_run *run)
 {

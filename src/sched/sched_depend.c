@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Dependencies. A dependency is settled when the job it names is done; it is stored under that job's id. */
+/* Dependencies. A dependency is decided when the job it names is done; it is stored under that job's id. */
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -28,7 +28,7 @@ void sched_depend(struct sched *sched, struct sched_job *job)
     }
 }
 
-/* Takes the dependents of `job` out that wait as `waiting` (0: all); each is the visitor's. */
+/* Removes the dependents of `job` that wait as `waiting` (0: all); the visitor owns each. */
 static struct dependent *take_out(struct sched *sched, uint64_t job, uint64_t waiting)
 {
     struct dependent *taken = NULL;
@@ -81,7 +81,7 @@ static void give_up(struct sched *sched, struct sched_job *job)
         sched->callbacks.never(sched->callbacks.arg, job->entry.job);
 }
 
-/* What `job` waits for has come true, or can never come true. */
+/* The dependency of `job` is satisfied, or can never be satisfied. */
 static void settle_one(struct sched *sched, struct sched_job *job, uint64_t id, bool is_true)
 {
     struct job_rules *rules = job->rules;
@@ -114,7 +114,7 @@ static struct ask_after *find_after(struct sched_job *job, uint64_t id)
     return NULL;
 }
 
-/* A dependency on the start of `id`, which was at `since_ms`, waits on for its delay. */
+/* A dependency on the start of `id`, at `since_ms`, continues to wait for its delay. */
 static bool is_delayed(struct sched *sched, struct sched_job *job, uint64_t id, int64_t since_ms)
 {
     struct ask_after *after = find_after(job, id);
@@ -128,7 +128,7 @@ static bool is_delayed(struct sched *sched, struct sched_job *job, uint64_t id, 
     return true;
 }
 
-/* Settles those dependents of `id` that wait for its start, with `has_ended` all of them. */
+/* Resolves the dependents of `id` that wait for its start; with `has_ended`, all of them. */
 static void settle_all(struct sched *sched, uint64_t id, int64_t since_ms, bool has_ended, bool is_ok)
 {
     struct dependent *taken = take_out(sched, id, 0), *next = NULL;
@@ -184,7 +184,7 @@ void sched_depend_due(struct sched *sched, struct sched_job *job)
             continue;
         free_all(take_out(sched, after.job, job->entry.job));
         settle_one(sched, job, after.job, true);
-        i = (size_t)-1; // the list is another one
+        i = (size_t)-1; // the list was replaced
     }
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which job may begin on the CPU while the GPUs that it will get are still used. The first jobs of the queue
- * are placed in order of rank, each on the suitable GPUs of one node that are free soonest and that none
- * before it takes. Jobs that may not start early take their places too, so that nobody begins before the jobs
- * ahead of it have their GPUs. No other decision of the scheduler depends on this.
+ * Selects the job that may begin on the CPU while its future GPUs are still used. The first jobs of the queue
+ * are placed in order of rank, each on the suitable GPUs of one node that are free soonest and not taken by a
+ * job before it. Jobs that may not start early are placed, too, so no job begins before the jobs ahead of it
+ * have their GPUs. No other decision of the scheduler depends on this.
  */
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ struct early_search {
     int64_t now_ms;
     struct alloc_gpu taken[TAKEN_MAX];
     size_t n_taken;
-    bool is_full; // more GPUs are taken than can be remembered
+    bool is_full; // more GPUs are taken than the list can hold
 };
 
 static void take(struct early_search *search, uint32_t node, uint32_t gpu)
@@ -37,7 +37,7 @@ static bool is_taken(const struct early_search *search, uint32_t node, uint32_t 
     return false;
 }
 
-/* When the jobs on each GPU have probably left it; those that are being ended leave it now. */
+/* The time at which the jobs on each GPU have probably left it; jobs that are being ended leave it now. */
 static void find_times(const struct early_search *search, uint32_t node, int64_t *free_ms)
 {
     const struct sched *sched = search->sched;
@@ -58,7 +58,7 @@ static void find_times(const struct early_search *search, uint32_t node, int64_t
     }
 }
 
-/* Could the job have the GPU if nobody were on it? */
+/* Could the job have the GPU if it were empty? */
 static bool suits(const struct sched *sched, const struct cluster_node *node, const struct cluster_gpu *gpu,
     const struct sched_request *request, const struct fit *fit)
 {
@@ -70,7 +70,7 @@ static bool suits(const struct sched *sched, const struct cluster_node *node, co
     return fit_gpu(&sched->cluster, node, &left, request, fit);
 }
 
-/* Those of the node that are free soonest, in order of their positions; TIME_NEVER: it has not enough. */
+/* The GPUs of the node that are free soonest, in order of their positions; TIME_NEVER: too few. */
 static int64_t pick(const struct early_search *search, uint32_t node, const struct sched_request *request,
     const struct fit *fit, uint32_t *picked)
 {
@@ -99,7 +99,7 @@ static int64_t pick(const struct early_search *search, uint32_t node, const stru
     return last_ms;
 }
 
-/* The node that has them soonest. Its GPUs count as taken. */
+/* The node that has them soonest. Its GPUs are marked as taken. */
 static int64_t find_place(struct early_search *search, const struct sched_request *request,
     const struct fit *fit, struct allocation *ret)
 {
@@ -127,7 +127,7 @@ static int64_t find_place(struct early_search *search, const struct sched_reques
     return best_ms;
 }
 
-/* Its CPUs and host memory are free beside what runs, whatever is held for later. */
+/* Its CPUs and host memory are free, not counting holds. */
 static bool has_host_room(
     const struct sched *sched, uint32_t node, const struct sched_request *request, const struct fit *fit)
 {
@@ -153,7 +153,7 @@ static bool consider(struct early_search *search, const struct queue_class *clas
     uint64_t reservations[16];
     struct fit fit;
     if (request->gpus == 0 || request->nodes > 1 || request->n_picks > 0)
-        return false; // it takes no GPUs, or those that it waits for are taken already
+        return false; // it needs no GPUs, or those that it waits for are taken already
     sched_fit_of(sched, class, reservations, 16, &fit);
     ret->job = id;
     ret->free_ms = find_place(search, request, &fit, &ret->place);

@@ -4,7 +4,7 @@
  * waiting jobs. It reads the original's history and learns nothing.
  *
  * With thousands of nodes and running jobs a copy takes longer than other work can wait, so it is made in
- * parts: accounts, nodes, running jobs, waiting jobs. Nodes and running jobs must be of one moment. If an
+ * parts: accounts, nodes, running jobs, waiting jobs. Nodes and running jobs must be consistent. If an
  * allocation or a node changes before all of them are copied, the copy is made again; the last try is not
  * interrupted.
  */
@@ -104,7 +104,7 @@ static void copy_work(struct sched *to, const struct sched_job *job)
     rules->elements_running = job->rules->elements_running;
 }
 
-/* Without estimating anew: with many running jobs that was most of the time of a fork. */
+/* Keeps the estimates: with many running jobs, computing them took most of the time of a fork. */
 static void copy_runs(struct sched *to, const struct sched *from, size_t first, size_t max)
 {
     for (size_t i = first; i < from->n_runs && i - first < max; i++) {
@@ -202,7 +202,7 @@ static void begin_try(struct sched_copying *copying)
     history_free(copy->history);
     copy->history = from->history;
     copy->is_fork = true;
-    cluster_limit_starts(&copy->cluster, 0); // nothing tells a copy that a job has started
+    cluster_limit_starts(&copy->cluster, 0); // a copy receives no reports of started commands
     copy->now_ms = copying->now_ms > from->now_ms ? copying->now_ms : from->now_ms;
     cluster_postpone(&copy->cluster);
     cluster_set_partitions(&copy->cluster, from->cluster.partitions, from->cluster.n_partitions);
@@ -225,12 +225,12 @@ struct sched_copying *sched_fork_begin(const struct sched *sched, int64_t now_ms
     return copying;
 }
 
-/* What remains when all nodes and running jobs are copied. */
+/* The remaining steps after all nodes and running jobs are copied. */
 static void complete(struct sched_copying *copying)
 {
     const struct sched *from = copying->from;
     struct sched *copy = copying->copy;
-    if (from->known.n_nodes > from->cluster.n_nodes) { // some have not reported yet, which is to be mentioned
+    if (from->known.n_nodes > from->cluster.n_nodes) { // some have not reported yet: to be mentioned
         cluster_set_partitions(&copy->known, from->known.partitions, from->known.n_partitions);
         copy_nodes(&copy->known, &from->known, 0, SIZE_MAX);
     }

@@ -2,15 +2,15 @@
 /*
  * Short jobs go first. A waiting job that is blocked, the guest, may have the GPUs of running ones, its hosts
  * (sched_hosts.c), which are parked for it. It has certainly ended by the time that they must return, or can
- * be parked itself (fit.c). Behind a blocked job that is no guest, because it cannot be parked and has no
- * time limit, nobody is a guest: it needs GPUs of which nothing is owed, and there would be fewer and fewer.
- * Order, shares, limits and holds are those of all waiting jobs: who is asked is the first blocked job for
- * which there is a host.
+ * be parked itself (fit.c). After a blocked job that is no guest, because it cannot be parked and has no time
+ * limit, no job is a guest: the blocked job needs GPUs that are not owed, and there would be fewer and fewer.
+ * Order, shares, limits and holds apply as to all waiting jobs: the guest is the first blocked job for which
+ * there is a host.
  */
 #include "base/memory.h"
 #include "sched/sched_private.h"
 
-#define ASK_AGAIN_MS 600000 // a host that is being parked was asked for; not another one for the same guest
+#define ASK_AGAIN_MS 600000 // a host is already being parked for this guest
 
 static bool is_plain(const struct sched *sched, const struct queue_class *class)
 {
@@ -41,7 +41,7 @@ bool sched_guest_make_way(struct sched *sched, struct queue_class *class, struct
     return false;
 }
 
-/* All that were parked for it are: their GPUs are open again. */
+/* All its hosts are parked: their GPUs are open again. */
 static void open_for(struct sched *sched, uint64_t guest)
 {
     for (size_t i = 0; i < sched->n_parked; i++)
@@ -67,7 +67,7 @@ void sched_guests_first(struct sched *sched)
         if (class == NULL || class->is_parked)
             continue;
         (void)sched_try_class(sched, class);
-        i = SIZE_MAX; // what is parked may be others now: from the first one again
+        i = SIZE_MAX; // the list of parked jobs may have changed: start again
     }
 }
 
@@ -75,6 +75,6 @@ int64_t sched_guest_change(const struct sched *sched, const struct sched_run *ru
 {
     int64_t ran_ms = sched->now_ms - run->allocated_ms, next_ms = sched->settings.quantum_ms;
     while (next_ms <= ran_ms)
-        next_ms += next_ms / 4; // what it may be parked for grows with it
+        next_ms += next_ms / 4; // the time for which it may be parked grows with it
     return run->allocated_ms + next_ms;
 }

@@ -19,7 +19,7 @@
 
 #define FITS_MAX  16U // hosts tried in the ledger
 #define HOSTS_MAX 8U  // for one guest
-#define ALIKE     2   // other guests take so many times as long at most
+#define ALIKE     2   // other guests take at most this many times as long
 
 static uint32_t parked_from(const struct sched *sched, const struct sched_run *run)
 {
@@ -122,7 +122,7 @@ static int compare_narrow(const void *a, const void *b)
     return (left->job->entry.job > right->job->entry.job) - (left->job->entry.job < right->job->entry.job);
 }
 
-/* The first ones for which it is worth that suffice beside `free` GPUs. 0: not with so many hosts. */
+/* The first worthwhile ones that suffice together with `free` GPUs. 0: not with this many hosts. */
 static size_t pick(const struct guest *guest, struct sched_run *const *narrow, size_t n_narrow, uint32_t most,
     uint32_t free_gpus, struct sched_run *ret[TRIAL_MAX])
 {

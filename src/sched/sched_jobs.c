@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The scheduler's jobs and what keeps each of them out of the queue: holds, begin times, back-off,
+ * The scheduler's jobs and the blockers that keep them out of the queue: holds, begin times, back-off,
  * dependencies, and for arrays the number of running elements. A job with none of these is in its class.
  */
 #include <stdlib.h>
@@ -133,8 +133,8 @@ void sched_place_in_queue(struct sched *sched, struct sched_job *job)
     queue_add(&sched->queue, &job->entry, class);
     if (head != NULL && class->first != head)
         sched_rank_head(sched, class);
-    /* One more of a class that was tried and did not fit changes nothing, unless together they fill the GPUs
-     * of a wide job that is parked for them. */
+    /* Another job of a class that did not fit changes nothing, unless together they fill the GPUs of a wide
+     * job to be parked for them. */
     sched->is_dirty |= class->is_fresh || (sched_parks(sched) && class->length <= GUEST_HEADS);
 }
 

@@ -9,7 +9,7 @@
  */
 #include "sched/sched_private.h"
 
-#define HYSTERESIS 2.0 // between 1.2 and 4 nothing changes much; below, jobs alike in all swap places
+#define HYSTERESIS 2.0 // results are similar between 1.2 and 4; below, equal jobs swap places
 
 static double index_of(const struct sched_run *run)
 {
@@ -67,14 +67,14 @@ static const struct way_rules rules = {
     .why = "jobs with an earlier expected end need its GPUs",
 };
 
-/* To nodes or GPUs of a list, as a parked job is to those that it left. */
+/* Bound to listed nodes or GPUs, as a parked job is to those that it left. */
 static bool is_bound(const struct sched_request *request)
 {
     return request->nodelist != NULL || request->n_allow > 0;
 }
 
-/* Whole GPUs: such requests can be compared. Of a class that has waited, or that may itself be preempted,
- * may_move() is different; and what a reservation allows depends on the owner and the limit. */
+/* Whole GPUs: such requests can be compared. may_move() differs for a class that has waited, or that may
+ * itself be preempted; and reservations depend on the owner and the limit. */
 static bool is_comparable(const struct sched *sched, const struct queue_class *class)
 {
     const struct sched_request *request = &class->key.request;
@@ -86,9 +86,9 @@ static bool is_comparable(const struct sched *sched, const struct queue_class *c
            !has_waited(sched, class, class->first->submit_ms, sched->now_ms);
 }
 
-/* Starts take GPUs, and what started is kept for its quantum: within a pass nothing becomes easier, until
- * jobs are preempted. What fails on all nodes fails on one, but not the reverse: only requests that are not
- * bound to a place are noted. */
+/* Starts take GPUs, and a started job is protected for its quantum: within a pass no request becomes easier
+ * until jobs are preempted. A request that fails on all nodes fails on one, but not the reverse: only unbound
+ * requests are recorded. */
 static bool must_fail(const struct sched *sched, const struct queue_class *class)
 {
     const struct learnt_failure *failure = &sched->failure;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which job will start when a running one ends, and where: the head of the queue, in the place of a job with
- * the same request. There may only be one such job, because among several it is unknown whose GPUs will be
- * free first; jobs without GPUs on one node are equivalent. Guesses may be wrong, and nothing is booked.
+ * Predicts which job starts when a running one ends, and where: the head of the queue, on the GPUs of a job
+ * with the same request. There must be only one such job, because it is unknown which of several ends first;
+ * jobs without GPUs on one node are equivalent. Predictions may be wrong, and book nothing.
  */
 #include "sched/sched_private.h"
 
 #define HEADS_MAX 4U   // classes that are considered
-#define RUNS_MAX  256U // running jobs that are compared with each; with more, nothing is guessed
+#define RUNS_MAX  256U // running jobs compared with each; with more, nothing is predicted
 
 static bool is_on_one_node(const struct allocation *allocation)
 {
     return allocation->n_nodes == 1;
 }
 
-/* Would the GPUs of this job, and its node, be given to another one? */
+/* Could another job get the GPUs of this job, and its node? */
 static bool is_open(const struct sched *sched, const struct allocation *allocation)
 {
     const struct cluster_node *node = &sched->cluster.nodes[allocation->nodes[0].node];
@@ -24,7 +24,7 @@ static bool is_open(const struct sched *sched, const struct allocation *allocati
     return node->is_up && !node->is_drained;
 }
 
-/* The place of the jobs with this request, if there is only one. */
+/* The GPUs of the job with this request, if there is only one. */
 static const struct allocation *find_place(const struct sched *sched, const struct sched_request *request)
 {
     const struct allocation *found = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order in which users put their own jobs. An own priority changes nothing for other users: instead of
+ * The order that users give to their own jobs. An own priority changes nothing for other users: instead of
  * moving a job forward it keeps its owner's jobs of lower own priority behind it. Each class has the position
  * given by the policy, or directly behind the last of its owner's classes of higher own priority, whichever
  * is later; no job precedes one of another user that it would not have preceded otherwise.
@@ -28,7 +28,7 @@ double sched_own_rank(const struct queue_class *class)
     return class->policy_rank > class->behind ? class->policy_rank : nextafter(class->behind, INFINITY);
 }
 
-/* Jobs that an owner's order concerns together: preemptible or not, in partitions of one priority. */
+/* Jobs that an owner's order compares: all preemptible or all not, in partitions of one priority. */
 struct peers {
     bool is_preemptible;
     int32_t tier;
@@ -50,7 +50,7 @@ static void find_last(const struct account *account, struct peers peers, double 
             last[class->key.own_priority] = class->policy_rank;
 }
 
-/* From the last ranks of each own priority to the rank behind which its jobs stand. */
+/* Converts the last ranks of each own priority to the rank that its jobs must follow. */
 static void hold_behind(double *last)
 {
     double behind = -INFINITY;

@@ -27,7 +27,7 @@
 #include "sched/sched_private.h"
 
 #define CHANGES_IN_SLOT 5
-#define LOOKED_AT       8U // of those parked from a GPU, the first ones
+#define LOOKED_AT       8U // maximum number of jobs examined per GPU
 #define HELD            ((uint32_t)BLOCK_HELD_USER | (uint32_t)BLOCK_HELD_ADMIN)
 
 bool sched_parks(const struct sched *sched)
@@ -37,7 +37,7 @@ bool sched_parks(const struct sched *sched)
            policy->preempting == PREEMPT_NONE && policy->backfill != BACKFILL_NONE;
 }
 
-/* --- who can be parked --- */
+/* --- jobs that can be parked --- */
 
 static bool may_park(const struct sched *sched, const struct sched_job *job)
 {
@@ -89,7 +89,7 @@ int64_t sched_park_slot(const struct sched *sched)
                                                               : CHANGES_IN_SLOT * change_ms;
 }
 
-/* Of its present period on GPUs: how long it runs, and before that, how long it only had them. */
+/* For its current period on GPUs: how long it has run, and before that, how long it only held them. */
 static void period_of(
     const struct sched *sched, const struct sched_run *run, int64_t *ret_ran_ms, int64_t *ret_waited_ms)
 {
@@ -121,7 +121,7 @@ int64_t sched_latest_return(const struct sched *sched, uint64_t id)
     return is_parked ? bound_of(sched, job->rules->parked) : TIME_NEVER;
 }
 
-/* --- what is owed of each GPU --- */
+/* --- times owed on each GPU --- */
 
 static bool has_left(const struct parked_job *parked, uint32_t node, uint32_t gpu)
 {
@@ -166,7 +166,7 @@ int64_t sched_parked_due(const struct sched *sched, const struct parked_job *par
     return due_ms;
 }
 
-/* When each GPU of the node is due: with the first of those that were parked from it. */
+/* When each GPU of the node is due: with the first of the jobs parked from it. */
 static void tell_node(struct sched *sched, uint32_t node)
 {
     struct cluster_node *where = &sched->cluster.nodes[node];
@@ -219,7 +219,7 @@ void sched_parked_reckon(struct sched *sched)
 
 /* --- the books --- */
 
-/* Its processes are there, and so is what they have in memory. */
+/* Its processes, and their memory, are on that node. */
 static struct allocation host_of(const struct allocation *left)
 {
     return (struct allocation){ .nodes = left->nodes, .n_nodes = left->n_nodes };
@@ -281,7 +281,7 @@ static void discard(struct sched *sched, struct parked_job *parked)
     parked->job->rules->parked = NULL;
     allocation_clear(&parked->left);
     free(parked);
-    cluster_touch(&sched->cluster, &sched->cluster.nodes[node]); // what was owed to it may go to others
+    cluster_touch(&sched->cluster, &sched->cluster.nodes[node]); // the GPUs owed to it may go to others
     set_timer(sched);
 }
 
@@ -295,7 +295,7 @@ void sched_parked_try(struct sched *sched, struct sched_run *run, struct parked_
 {
     struct job_rules *rules = sched_rules(run->job);
     int64_t budget_ms = sched_run_budget(sched, run);
-    /* With this moment its bound is the one that it would have. */
+    /* With this time, its bound is as if it were parked. */
     *trial = (struct parked_job){ .job = run->job,
         .left = run->allocation,
         .since_ms =
@@ -325,7 +325,7 @@ void sched_parked_changed(struct sched *sched, struct sched_job *job)
     sched->is_dirty = true;
 }
 
-/* --- the place of return --- */
+/* --- the GPUs of its return --- */
 
 static bool is_among(uint32_t index, const uint32_t *indexes, size_t count)
 {
@@ -335,7 +335,7 @@ static bool is_among(uint32_t index, const uint32_t *indexes, size_t count)
     return false;
 }
 
-/* Of those that it may have: the GPUs that are as the ones that it left, or if these differ, themselves. */
+/* Of those that it may have: the GPUs equal to the ones that it left or, if these differ, those. */
 static bool may_return_to(const struct cluster_node *node, const struct cluster_gpu *gpu,
     const struct parked_job *parked, bool is_one_kind)
 {
@@ -370,7 +370,7 @@ static size_t list_gpus(const struct cluster_node *node, const struct parked_job
     return count;
 }
 
-/* What it requests without the binding. */
+/* Its request without the binding. */
 static void keep_own(struct job_rules *rules, const struct sched_request *request)
 {
     free(rules->own_nodelist);
@@ -403,7 +403,7 @@ void sched_parked_join(struct sched *sched, struct sched_job *job, const struct 
         bind_key(sched, parked, &bound, allow);
     }
     struct sched_job old = *job;
-    sched_join_class(sched, job, &bound); // copies what the key borrows
+    sched_join_class(sched, job, &bound); // copies the borrowed members of the key
     sched_leave_class(sched, &old);
 }
 
@@ -505,7 +505,7 @@ void sched_parked(struct sched *sched, int64_t now_ms, uint64_t id, int64_t done
     struct job_rules *rules = sched_rules(job);
     int64_t ran_ms, waited_ms;
     period_of(sched, job->run, &ran_ms, &waited_ms);
-    rules->waited_ms += rules->ran_ms > 0 ? waited_ms : 0; // the wait for its first start is none of these
+    rules->waited_ms += rules->ran_ms > 0 ? waited_ms : 0; // the wait for its first start does not count
     rules->ran_ms += ran_ms;
     rules->stage = job->run->stage;
     rules->done_ms = done_ms;

@@ -25,9 +25,9 @@ void sched_fit_of(const struct sched *sched, const struct queue_class *class, ui
         ret->give_back_ms = sched->now_ms + sched_park_slot(sched);
 }
 
-/* --- what came free --- */
+/* --- freed resources --- */
 
-/* What others could be made to give back counts as well. */
+/* Resources that other jobs could be made to return count as well. */
 static void add_preemptible(const struct node_runs *runs, struct queue_offer *ret)
 {
     for (size_t i = 0; i < runs->count; i++) {
@@ -76,7 +76,7 @@ static void widen(struct queue_offer *offer, const struct queue_offer *by)
     offer->window_ms = by->window_ms > offer->window_ms ? by->window_ms : offer->window_ms;
 }
 
-/* Of dirty nodes: of each, or of many taken together. */
+/* Resources of the dirty nodes: of each, or the maximum if there are many. */
 static size_t collect_offers(const struct sched *sched, struct queue_offer offers[QUEUE_OFFERS_MAX])
 {
     const struct cluster *cluster = &sched->cluster;
@@ -138,7 +138,7 @@ static bool start_head(struct sched *sched, struct queue_class *class, const str
     return true;
 }
 
-/* True if its array runs as many elements as may; then it leaves the queue. */
+/* True if its array runs its maximum of elements; then it leaves the queue. */
 static bool keep_back(struct sched *sched, struct sched_job *job)
 {
     bool is_kept = !sched_element_may_start(sched, job);
@@ -155,7 +155,7 @@ static void was_tried(struct sched *sched, struct queue_class *class)
     queue_refresh(&sched->queue, class);
 }
 
-/* `parked`: the head is. It continues beside holds: without the park they would be later, by what it needs.
+/* `parked`: the head is parked. It ignores holds, which would be as much later without the park.
  */
 static int try_head(struct sched *sched, struct queue_class *class, const struct parked_job *parked)
 {
@@ -177,19 +177,19 @@ static int try_head(struct sched *sched, struct queue_class *class, const struct
     if (is_learnt(sched) && sched_learnt_make_way(sched, class, &fit) && start_head(sched, class, &fit))
         return 1;
     bool may_ask = sched->n_preemptible > 0 && !class->key.is_preemptible && !is_learnt(sched);
-    /* In a simulation they are gone at once: then it starts before anything else is planned. */
+    /* In a simulation they end immediately: then it starts before anything else is planned. */
     if (may_ask && sched_make_way(sched, class, &fit) && start_head(sched, class, &fit))
         return 1;
     uint64_t head = class->first->job;
     bool is_guest = sched_parks(sched) && sched_guest_make_way(sched, class, &fit);
     if (is_guest && class->first->job == head &&
-        start_head(sched, class, &fit)) // its host may be of its class
+        start_head(sched, class, &fit)) // its host may belong to its class
         return 1;
     was_tried(sched, class);
     return 0;
 }
 
-/* What it left is somebody else's already. */
+/* Another job already has the GPUs that it left. */
 static bool is_kept_for_others(const struct sched_job *job)
 {
     return job->rules != NULL && job->rules->parked != NULL && job->rules->parked->is_kept;
@@ -243,7 +243,7 @@ static void pass_strict(struct sched *sched)
     }
 }
 
-/* The first classes in order, until so many of them are blocked and have their reservations. Returns the
+/* Tries the first classes in order, until this many are blocked and have their reservations. Returns the
  * last. */
 static struct queue_class *pass_heads(struct sched *sched, uint32_t reservations)
 {
@@ -255,7 +255,7 @@ static struct queue_class *pass_heads(struct sched *sched, uint32_t reservations
             break;
         sched->counts.examined++;
         if (sched_try_class(sched, class) != 0)
-            continue; // it may stand elsewhere now: on from the one before it
+            continue; // its position may have changed: continue after the one before it
         tried -= tried > 0;
         planned += is_learnt(sched) || (planned < reservations && plan(sched, class));
         behind = class;
@@ -311,7 +311,7 @@ static void run_timers(struct sched *sched)
     }
 }
 
-/* The node has lost resources on which a class's known need of one node may depend. */
+/* True if the node has lost resources on which a class's known need may depend. */
 static bool has_shrunk(struct sched *sched, uint32_t position)
 {
     const struct node_offer *offer = node_index_offer(sched->cluster.index, position);
@@ -326,9 +326,9 @@ static bool has_shrunk(struct sched *sched, uint32_t position)
 }
 
 /*
- * What follows from nodes that were changed from outside: when their GPUs will be free, and, when a model is
- * new or a node is smaller than it was, what each class needs. Nodes that only grow leave needs lower than
- * they could be, which is harmless.
+ * Updates after nodes were changed from outside: when their GPUs will be free and, if a model is new or a
+ * node has shrunk, the need of each class. Nodes that only grow leave needs lower than necessary, which is
+ * harmless.
  */
 static void look_at_dirty(struct sched *sched)
 {

@@ -15,7 +15,7 @@
 #define CANDIDATES  16U // nodes examined exactly in larger ones
 #define SPAN_NODES  1024U
 
-/* What is sought: some GPUs on one node, for so long. */
+/* A search: some GPUs on one node, for a duration. */
 struct search {
     struct sched *sched;
     const struct queue_class *class;
@@ -30,7 +30,7 @@ struct gpu_time {
     int64_t free_ms;
 };
 
-/* In order of time, then of GPU: they come in order of GPU. */
+/* Sorts by time, then by GPU: the input is in order of GPU. */
 static void insert_gpu(struct gpu_time *times, size_t count, struct gpu_time entry)
 {
     for (; count > 0 && times[count - 1].free_ms > entry.free_ms; count--)
@@ -55,7 +55,7 @@ static bool is_over_before(const struct search *search, int64_t from, const stru
     return limit > 0 && from <= booking->from_ms - limit;
 }
 
-/* From then on it would keep the GPU from a job that was parked from it, and returns. */
+/* From then on it would delay the return of a job that was parked from the GPU. */
 static bool is_owed_at(const struct search *search, int64_t from, const struct cluster_gpu *gpu)
 {
     int64_t limit = search->class->key.limit_ms, slot_ms = search->fit.give_back_ms - search->sched->now_ms;
@@ -64,7 +64,7 @@ static bool is_owed_at(const struct search *search, int64_t from, const struct c
     return gpu->return_ms < TIME_NEVER && !ends_before && !gives_back;
 }
 
-/* Moves `from` past whatever others keep of this GPU: plan holds, reservations, and jobs parked from it. */
+/* Moves `from` past everything that keeps this GPU: plan holds, reservations, and jobs parked from it. */
 static int64_t past_holds(const struct search *search, uint32_t node, uint32_t gpu, int64_t from)
 {
     const struct sched *sched = search->sched;
@@ -96,7 +96,7 @@ static int64_t past_holds(const struct search *search, uint32_t node, uint32_t g
     return from;
 }
 
-/* When this GPU can take a share beside those that will still be on it. */
+/* When this GPU has room for a share beside those that will still be on it. */
 static int64_t share_free(const struct search *search, uint32_t node, uint32_t gpu)
 {
     const struct sched *sched = search->sched;
@@ -224,7 +224,7 @@ static bool is_kept_later(const struct sched *sched, uint32_t node)
     return is_kept;
 }
 
-/* When `count` GPUs, and CPUs and memory, are there together: a GPU that is free before is asked again. */
+/* When `count` GPUs, and CPUs and memory, are free together: a GPU that is free earlier is checked again. */
 static int64_t times_together(const struct search *search, uint32_t node, uint32_t count,
     struct gpu_time times[NODE_GPUS_LIMIT], size_t *ret_found)
 {
@@ -251,7 +251,7 @@ static int64_t node_when(const struct search *search, uint32_t node, uint32_t co
     int64_t at = times_together(search, node, count, times, &found);
     if (at == TIME_NEVER || ret == NULL)
         return at;
-    /* Of those free by then, the ones that become free last: earlier ones are left to other jobs. */
+    /* Among those free by then, the ones that become free last: earlier ones are left to other jobs. */
     size_t in_time = count;
     while (in_time < found && times[in_time].free_ms <= at)
         in_time++;
@@ -261,7 +261,7 @@ static int64_t node_when(const struct search *search, uint32_t node, uint32_t co
     return at;
 }
 
-/* Nodes worth looking at for `count` GPUs on one node. */
+/* Candidate nodes for `count` GPUs on one node. */
 static size_t candidates(struct search *search, uint32_t count, size_t max, uint32_t *nodes)
 {
     struct sched *sched = search->sched;
@@ -347,7 +347,7 @@ static int64_t plan_on_several(struct search *search, struct allocation *ret)
     return at;
 }
 
-/* Exactly these GPUs; picks without a node lie on one node, whichever has them soonest. */
+/* Exactly these GPUs; picks without a node are on the one node that has them soonest. */
 static int64_t plan_picks(struct search *search, struct allocation *ret)
 {
     const struct sched_request *request = search->request;

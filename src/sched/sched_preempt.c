@@ -6,9 +6,9 @@
  */
 #include "sched/sched_private.h"
 
-#define ASK_AGAIN_MS 600000 // after preemptions that did not let it start, a job preempts none for this time
+#define ASK_AGAIN_MS 600000 // after preemptions that did not help, a job preempts no others for this time
 
-/* Jobs that yield and come after the class; one of a higher priority would only take its place back. */
+/* Jobs that yield and come after the class; one of a higher priority would only preempt it in turn. */
 static bool may_move(const struct sched *sched, const struct queue_class *class, const struct sched_run *run)
 {
     (void)sched;
@@ -43,7 +43,7 @@ bool sched_make_way(struct sched *sched, struct queue_class *class, const struct
 {
     bool was_asked = class->asked_ms != 0 && sched->now_ms - class->asked_ms < ASK_AGAIN_MS;
     if (was_asked || !sched_make_ways(sched, class, fit, &rules))
-        return false; // not again and again for one job
+        return false; // not repeatedly for one job
     class->asked_ms = sched->now_ms;
     return true;
 }

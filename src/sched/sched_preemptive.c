@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "sched/sched_private.h"
 
-#define LAS_LEVEL (18000.0 * 1000) // GPU-milliseconds: where the first level ends
+#define LAS_LEVEL (18000.0 * 1000) // GPU-milliseconds: end of the first level
 #define WIDE_GPUS 8U               // above, a preemption costs more
 #define LOST_MAX  20U              // doublings of the quantum
 
@@ -58,7 +58,7 @@ int64_t sched_preempt_cost(const struct sched_settings *settings, uint32_t gpus)
     return base_ms + settings->preempt_cost_gpu_ms * gpus;
 }
 
-/* Comparisons with the reference simulators, which have no bound, are made without. */
+/* The reference simulators have no bound, so comparisons with them use none. */
 static int64_t quantum_of(const struct sched *sched, const struct sched_run *run)
 {
     int64_t cost_ms = sched_parks(sched) && sched->settings.park_cost_ms > 0
@@ -73,7 +73,7 @@ static int64_t quantum_of(const struct sched *sched, const struct sched_run *run
 
 bool sched_run_is_kept(const struct sched *sched, const struct sched_run *run)
 {
-    bool is_adopted = run->job->class->key.request.adopted_pid != 0; // its process is not ours to stop
+    bool is_adopted = run->job->class->key.request.adopted_pid != 0; // mgpu must not stop its process
     return is_adopted || sched->now_ms - run->allocated_ms < quantum_of(sched, run) ||
            !sched_run_may_give_way(sched, run);
 }
@@ -163,7 +163,7 @@ static bool start_if_it_fits(struct sched *sched, struct sched_job *job)
     return true;
 }
 
-/* How many of it there is room for: all elements of an array that fit start at once, as no later pass is due.
+/* The number that fit: all elements of an array that fit start at once, because no later pass is due.
  */
 static uint32_t count_in(const struct sched *sched, const struct contender *one, uint64_t left)
 {
@@ -260,7 +260,7 @@ static void start_elements(struct sched *sched, const struct contender *one)
             break;
 }
 
-/* In order of rank whoever fits into what is left. */
+/* In order of rank, every job that fits into the remaining resources. */
 static void start_the_rest(struct sched *sched)
 {
     struct contender *all;

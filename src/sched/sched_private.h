@@ -8,7 +8,7 @@
 #include "sched/why.h"
 
 #define RERANK_MS 60000 // interval at which ranks follow usage
-#define PLAN_ALL  512U  // limit of reservations in conservative mode, which would make a pass quadratic
+#define PLAN_ALL  512U // maximum number of reservations in conservative mode: without it, a pass is quadratic
 
 enum timer_kind {
     TIMER_JOB,
@@ -26,7 +26,7 @@ enum timer_kind {
 struct job_rules {
     int64_t begin_ms, deadline_ms, backoff_ms; // 0: none
     size_t timer;
-    struct ask_after *after; // all that are not settled
+    struct ask_after *after; // all that are not decided yet
     size_t n_after;
     bool is_array, is_at_limit; // at_limit: the maximum number of elements is open
     bool has_kept;              // of an array: elements are kept out of the queue by its limit
@@ -41,7 +41,7 @@ struct job_rules {
         waited_ms; // on its GPUs, and parked, in earlier periods since it began from the beginning
     struct parked_job *parked; // NULL: it is not parked
     bool refuses_park;         // it was tried
-    bool is_bound;             // its class is bound to the node that it left; it requested this:
+    bool is_bound;             // its class is bound to the node that it left; its original request:
     char *own_nodelist;
     uint32_t *own_allow;
     size_t n_own_allow;
@@ -74,14 +74,14 @@ struct sched_run {
     int64_t started_ms;      // 0: the command has not started
     int64_t expected_end_ms; // estimate, corrected by the elapsed time
     size_t end_timer;        // in a forecast: in sched->ends
-    unsigned stage;          // stage its burst knows of
+    unsigned stage;          // stage recorded in its burst
     int64_t index_ms;        // preemption order (sched_learnt.c)
     size_t timer;
     bool is_start_counted; // among the starts of its node
     size_t start_timer;
     int64_t gpu_milli, charged_milli; // GPUs held; charged to its owner, by its dominant resource
     bool is_giving_way;
-    bool is_being_parked; // it gives way, and will be parked
+    bool is_being_parked; // it yields, and will be parked
     uint64_t guest;       // for this job
     bool is_idle;         // does not use its GPUs: treated as preemptible
     size_t place;         // position in sched->runs
@@ -102,14 +102,14 @@ struct node_runs {
     size_t n_holds, holds_capacity;
     uint32_t gpus, cpu_milli;
     uint64_t models;
-    bool is_late; // the times in the index are out of date
+    bool is_late; // its times in the index are stale
 };
 
 struct dependent {
     uint64_t job, waiting; // `waiting` waits for `job`
     enum after_kind kind;
     struct map_link link;   // in sched->dependents
-    struct dependent *next; // of those that are settled together
+    struct dependent *next; // of those decided together
 };
 
 /* A request for which no running jobs could be preempted: a harder one of a class that may preempt no others
@@ -138,12 +138,12 @@ struct sched {
     struct sched_run **runs;
     size_t n_runs, runs_capacity;
     uint64_t n_over;               // incremented when a run ends
-    bool is_head_start_due;        // of an account that had its turn
+    bool is_head_start_due;        // of an account whose head start was used
     size_t n_preemptible;          // runs that may be preempted
     struct learnt_failure failure; // of this pass
     struct node_runs *nodes;
     size_t n_nodes;
-    uint32_t *late; // nodes whose times in the index are out of date
+    uint32_t *late; // nodes whose times in the index are stale
     size_t n_late, late_capacity;
     size_t n_models;         // of the cluster, at the last check
     struct map dependents;   // by the job that they wait for
@@ -153,14 +153,14 @@ struct sched {
     size_t n_reservations, reservation_timer;
     struct parked_job **parked;
     size_t n_parked, return_timer;
-    bool are_guests_over; // in this pass: a job ahead in the queue must not find more GPUs owed
+    bool are_guests_over; // in this pass: no more GPUs may be owed, because of a job ahead in the queue
     struct timers timers;
     size_t rerank_timer, limit_timer, bar_timer;
     int64_t limit_ms; // of limit_timer
     bool is_dirty;
     bool is_deciding;           // in a pass
     bool is_own_stale;          // of some account
-    bool are_holds_in_question; // some class may fit beside the holds although nothing became free
+    bool are_holds_in_question; // a class may fit beside the holds although nothing became free
     int64_t now_ms;
     struct sched_counts counts;
 };
@@ -180,23 +180,23 @@ void sched_set_job_timer(struct sched *sched, struct sched_job *job);
 void sched_job_timer(struct sched *sched, struct sched_job *job);
 
 /* --- sched_elements.c --- */
-/* True if it is no element, or if fewer elements of its array run than may. */
+/* True if it is no element, or if its array may run more elements. */
 bool sched_element_may_start(const struct sched *sched, const struct sched_job *job);
-void sched_element_kept(struct sched *sched, const struct sched_job *job); // it is to be placed again
+void sched_element_kept(struct sched *sched, const struct sched_job *job); // it must be placed again
 void sched_element_begins(struct sched *sched, const struct sched_job *job);
 void sched_element_stops(struct sched *sched, uint64_t array);
-void sched_array_freed(struct sched *sched, struct sched_job *array); // queues what was kept out
+void sched_array_freed(struct sched *sched, struct sched_job *array); // queues jobs that were kept out
 /* An element of this array has ended or was created. */
 void sched_element_over(struct sched *sched, uint64_t array);
 
 /* --- sched_depend.c --- */
 void sched_depend(struct sched *sched, struct sched_job *job);
 void sched_depend_no_more(struct sched *sched, struct sched_job *job);
-/* When the first dependency with a known time comes true; TIME_NEVER: none has one. */
+/* When the first dependency with a known time is satisfied; TIME_NEVER: none has one. */
 int64_t sched_depend_due_ms(const struct job_rules *rules);
-/* True if it waits for nothing but times that have come, which sched_depend_due() has not settled yet. */
+/* True if it waits only for times that have passed, which sched_depend_due() has not processed yet. */
 bool sched_depend_is_due(const struct job_rules *rules, int64_t now_ms);
-void sched_depend_due(struct sched *sched, struct sched_job *job); // settles those that have come true
+void sched_depend_due(struct sched *sched, struct sched_job *job); // resolves those that are satisfied
 void sched_depend_clear(struct sched *sched);
 
 /* --- sched_rank.c: classes' estimates and ranks --- */
@@ -211,32 +211,32 @@ void sched_rerank_all(struct sched *sched);
 /* Jobs of its priority submitted after this time cannot precede it, as currently estimated. TIME_NEVER: no
  * such time, or it is preemptible, or moved by its owner's priorities or a requeue. */
 int64_t sched_overtaken_until(struct sched *sched, const struct sched_job *job);
-/* The latest that this can become, whatever is learnt and used. */
+/* The maximum of that time, whatever is learnt and used. */
 int64_t sched_promised_until(struct sched *sched, const struct sched_job *job);
 /* The longest time limit with which it would precede that class. 0: none would help. */
 int64_t sched_limit_to_precede(
     struct sched *sched, const struct sched_job *job, const struct queue_class *other);
-/* Its user has nothing running, and has not had more than its share: on a small machine the shares would
- * otherwise be those of the head start. */
+/* Its user has no running jobs and has not exceeded its share: on a small machine the head start would
+ * otherwise determine the shares. */
 bool sched_has_head_start(const struct queue_class *class);
-/* The user has got its first running job, or has lost its last one: then it has had its turn. */
+/* The user's first running job has started, or its last one has ended: its head start is then used. */
 void sched_head_start_changed(struct sched *sched, struct account *account, bool is_over);
-/* Gives head starts to users who have had their turn, once nobody else waits with one. */
+/* Gives head starts again to users who have used theirs, once no other user waits with one. */
 void sched_head_starts_return(struct sched *sched);
 void sched_rerank_timer(struct sched *sched);
 /* Moves it in the tree; `is_shorter`: the expected run time has decreased. */
 void sched_move_class(struct sched *sched, struct queue_class *class, double rank, bool is_shorter);
-/* Ranks jobs by the policy again that were sent to the end of the queue and have now waited longest. */
+/* Ranks jobs that were sent to the end of the queue by the policy again, once they have waited longest. */
 void sched_begin_turns(struct sched *sched);
 /* For a job of this class that has run for this time; `wanted`: ESTIMATE_ bits. */
 void sched_class_estimate(const struct sched *sched, const struct class_key *key, int64_t elapsed_ms,
     unsigned wanted, struct estimate *ret);
-/* The class's burst has new data: ranks it and the neighbouring bursts again. */
+/* The class's burst has new data: recomputes the ranks of it and of neighbouring bursts. */
 void sched_rank_near(struct sched *sched, struct queue_class *class);
 int64_t request_gpu_milli(const struct cluster *cluster, const struct sched_request *request);
 
 /* --- sched_own.c: the order in which users put their own jobs --- */
-/* The class entered or left the tree, or its policy_rank changed. */
+/* To be called when the class entered or left the tree, or its policy_rank changed. */
 void sched_own_changed(struct sched *sched, struct queue_class *class);
 /* Its rank, from its policy_rank and from the jobs it must follow. */
 double sched_own_rank(const struct queue_class *class);
@@ -246,7 +246,7 @@ void sched_own_settle(struct sched *sched);
 /* --- sched_run.c: running jobs --- */
 void sched_run_begin(
     struct sched *sched, struct sched_job *job, const struct allocation *allocation, int64_t started_ms);
-/* In a fork: begins it as it is in the original. */
+/* In a fork: starts it in the state of the original. */
 void sched_run_copy(
     struct sched *sched, struct sched_job *job, const struct sched *from, const struct sched_run *original);
 /* Reports changed bookings of its nodes to the placement. */
@@ -257,7 +257,7 @@ void sched_run_over(struct sched *sched, struct sched_job *job);
 bool sched_run_yields(const struct sched_run *run);
 /* Recomputes its expected end: it started, reached another stage, or exceeded the estimate. */
 void sched_run_expect(struct sched *sched, struct sched_run *run);
-/* It has started, or takes so long that it does not count among the starts of its node any more. */
+/* It has started, or takes so long that it no longer counts among the starts of its node. */
 void sched_run_start_over(struct sched *sched, struct sched_run *run);
 int64_t sched_run_elapsed(const struct sched_run *run, int64_t now_ms);
 /* When each GPU of the node will be free of its current jobs; `free_ms` has space for all its GPUs. */
@@ -274,7 +274,7 @@ void sched_plan_drop_all(struct sched *sched, struct plan_hold **ret_old, size_t
 /* Marks nodes dirty whose holds have changed. */
 void sched_plan_compare(struct sched *sched, struct plan_hold *old, size_t n_old); // frees them
 void sched_plan_free(struct plan_hold *holds, size_t count);
-void sched_plan_drop(struct sched *sched); // all holds, for good: marks their nodes dirty
+void sched_plan_drop(struct sched *sched); // removes all holds: marks their nodes dirty
 
 /* --- sched_calendar.c: reservations made by administrators --- */
 /* Ids of the reservations that this user may use now or later, at most `max`. */
@@ -309,23 +309,23 @@ void sched_unpark_one(struct sched *sched, struct queue_class *class);
 void sched_fit_of(const struct sched *sched, const struct queue_class *class, uint64_t *reservations,
     size_t max, struct fit *ret);
 void sched_start(struct sched *sched, struct sched_job *job, struct allocation *allocation);
-/* Tries the head of the class. 1: it started; 0: it does not fit; -1: a limit keeps it, it is parked, or it
- * has left the queue. */
+/* Tries to start the head of the class. 1: it started; 0: it does not fit; -1: a limit prevents it, it is
+ * parked, or it has left the queue. */
 int sched_try_class(struct sched *sched, struct queue_class *class);
 
 /* --- why.c, why_bars.c, why_order.c, why_ahead.c --- */
-/* The nodes on which starts of this user fail, in a list only if no other node is left. True if none is. */
+/* Reports nodes on which starts of this user fail; in a list only if all do. True if no other is left. */
 bool why_explain_bars(
     const struct sched *sched, const struct queue_class *class, bool is_brief, struct why *why);
 /* Which jobs are ahead of it, and what its expected and latest start are based on. */
 struct why_reason *why_add(struct why *why, enum why_code code, int64_t until_ms); // NULL: no space left
 void why_add_job(struct why_reason *reason, uint64_t job);
-/* Jobs of a better rank that compete for the same resources: how many, which, and why they are ahead.
- * `does_fit`: the requested resources are free. */
+/* Jobs of a better rank that compete for the same resources: their number, the first of them, and why they
+ * are ahead. `does_fit`: the requested resources are free. */
 void why_order(struct sched *sched, const struct sched_job *job, bool does_fit, struct why *why);
-/* For a list: appends the first job ahead and the rule by which it is, in numbers. */
+/* For a list: appends the first job ahead and the rule that puts it ahead, in numbers. */
 void why_add_rule(const struct sched *sched, const struct sched_job *job, char *text, size_t size);
-/* Adds to the reason "no room" that what jobs keep outside the ledger is what it lacks, if so. */
+/* If the resources that it lacks are kept by jobs outside the ledger, adds that to the reason "no room". */
 void why_add_kept(const struct sched *sched, const struct sched_request *request, struct why_reason *reason);
 void why_list_ahead(const struct sched *sched, const struct forecast *forecast, uint64_t id, struct why *why);
 
@@ -351,61 +351,61 @@ bool sched_make_way(struct sched *sched, struct queue_class *class, const struct
 /* --- sched_parked.c: jobs that the scheduler has parked --- */
 /* True if the settings and the caller let it park jobs. */
 bool sched_parks(const struct sched *sched);
-/* Whether a run, or the next job of a waiting class, can be parked, by its shape and as far as is known. */
+/* True if a run, or the next job of a waiting class, can be parked, as far as is known. */
 bool sched_run_can_park(const struct sched *sched, const struct sched_run *run);
 bool sched_class_can_park(const struct sched *sched, const struct queue_class *class);
 /* How long it may be parked from now on. */
 int64_t sched_run_budget(const struct sched *sched, const struct sched_run *run);
-/* What a job gets at least each time before it gives its GPUs back; several of these fit into what it may
- * then be parked for. */
+/* The minimum that a job runs each time before it returns its GPUs; several of these fit into the time for
+ * which it may then be parked. */
 int64_t sched_park_slot(const struct sched *sched);
-/* What a job that waits will probably still need. */
+/* The time that a waiting job will probably still need. */
 int64_t sched_job_needs(const struct sched *sched, const struct sched_job *job);
-/* When it returns, whatever runs on the GPUs that it left. */
+/* The time at which it returns, whatever runs on the GPUs that it left. */
 int64_t sched_parked_due(const struct sched *sched, const struct parked_job *parked);
-/* Takes over what its description says. */
+/* Takes over the values of its description. */
 void sched_parked_take(struct sched *sched, struct sched_job *job, const struct sched_job_spec *spec);
-/* It begins from the beginning, or is gone: owed nothing. */
+/* It starts from the beginning, or is gone: it is owed nothing. */
 void sched_parked_forget(struct sched *sched, struct sched_job *job);
 void sched_parked_free(struct job_rules *rules); // the memory alone
 /* Moves a job to the class of this key; if it is parked, bound to its node. */
 void sched_parked_join(struct sched *sched, struct sched_job *job, const struct class_key *key);
-/* Reckons again what is owed: settings or nodes have changed. */
+/* Recomputes the owed GPUs after a change of settings or nodes. */
 void sched_parked_reckon(struct sched *sched);
-/* Takes a parked job out of the books while it is tried, or if it starts; and puts it back. */
+/* Removes a parked job from the ledger during a trial, or when it starts; and adds it again. */
 struct parked_job *sched_parked_lift(struct sched *sched, struct sched_job *job);
 void sched_parked_put(struct sched *sched, struct parked_job *parked);
 void sched_parked_began(struct sched *sched, struct parked_job *parked); // it has its GPUs again; frees it
-/* Keeps what it left closed to everybody, or no longer. */
+/* Closes the GPUs that it left to all jobs, or opens them again. */
 void sched_parked_keep(struct sched *sched, struct parked_job *parked, bool is_kept);
-/* The same for a running job as if it were parked: to see what would follow. */
+/* The same for a running job as if it were parked, for a trial. */
 void sched_parked_try(struct sched *sched, struct sched_run *run, struct parked_job *trial);
 void sched_parked_try_over(struct sched *sched, struct sched_run *run, struct parked_job *trial);
-/* Its blockers have changed: what is held does not return. */
+/* Its blockers have changed: a held job does not return. */
 void sched_parked_changed(struct sched *sched, struct sched_job *job);
-/* Parks it, once. `next` is the job that comes first on its GPUs then, 0: whoever they are due to. `guest`:
- * the same if that is a guest; 0: one that returns. */
+/* Parks it, once. `next` is the job that comes first on its GPUs then, 0: the one that they are due to.
+ * `guest`: the same if that is a guest; 0: one that returns. */
 void sched_give_back(struct sched *sched, struct sched_run *run, uint64_t next, uint64_t guest);
 int sched_parked_invariant(const struct sched *sched, struct error *err);
 
 /* --- sched_trial.c: parks of several jobs for one --- */
 #define TRIAL_MAX 64U // jobs of one node that are parked for one
-/* If these runs of one node were parked: would all that left their GPUs return in time, these GPUs be left
- * for `for_ms`, and a slot, and the class's head start? Nothing is changed. */
+/* If these runs of one node were parked: would all jobs parked from their GPUs return in time, would the GPUs
+ * be free for `for_ms` and a slot, and would the class's head start? Changes nothing. */
 bool sched_would_start(struct sched *sched, const struct queue_class *class, struct fit *fit,
     struct sched_run *const *hosts, size_t count, int64_t for_ms);
-/* Parks them for this job, as sched_give_back(). True if some were parked at once. */
+/* Parks them for this job, like sched_give_back(). True if some were parked immediately. */
 bool sched_give_back_all(
     struct sched *sched, struct sched_run *const *hosts, size_t count, uint64_t next, uint64_t guest);
-/* Whether jobs are still being parked for this one: until then it does not start. */
+/* True while jobs are being parked for this one, which does not start before. */
 bool sched_is_awaited(const struct sched *sched, uint64_t guest);
 
 /* --- sched_return.c --- */
-/* Parked jobs whose time has come return; who is on their GPUs is parked or stopped. */
+/* Parked jobs that are due return; jobs on their GPUs are parked or stopped. */
 void sched_return_due(struct sched *sched);
 
 /* --- sched_recall.c --- */
-/* Parks what runs on the GPUs of a parked job, most of which would be idle for long. */
+/* Parks the jobs on the GPUs of a parked job, most of which would be idle for long. */
 void sched_recall(struct sched *sched);
 
 /* --- sched_hosts.c --- */
@@ -415,19 +415,19 @@ struct guest {
     struct fit *fit;
     int64_t needs_ms; // probably
 };
-/* The running jobs that are parked for it, all on one node. 0: for none it is worth it. */
+/* The running jobs to park for it, all on one node. 0: none is worth it. */
 size_t sched_hosts_choose(const struct guest *guest, struct sched_run *ret[TRIAL_MAX]);
-/* Its owner wants the host before the guest. */
+/* The owner's priorities put the host before the guest. */
 bool sched_is_preferred(const struct queue_class *host, const struct queue_class *guest);
 
 /* --- sched_guest.c --- */
 #define GUEST_HEADS 64U // waiting classes for which jobs are parked
-/* Parks a running job for this blocked class's head, which is then its guest. True if it was parked at once.
- * `fit` becomes that of the guest. */
+/* Parks a running job for this blocked class's head, which is then its guest. True if it was parked
+ * immediately. `fit` becomes that of the guest. */
 bool sched_guest_make_way(struct sched *sched, struct queue_class *class, struct fit *fit);
-/* Tries the guests whose hosts have been parked since, before anybody else has the GPUs. */
+/* Tries the guests whose hosts have been parked since, before any other job gets the GPUs. */
 void sched_guests_first(struct sched *sched);
-/* When a run is next looked at as a host. TIME_NEVER: by no time alone. */
+/* When a run is next considered as a host. TIME_NEVER: not at any time, only after a change. */
 int64_t sched_guest_change(const struct sched *sched, const struct sched_run *run);
 
 /* --- sched_learnt.c --- */
@@ -435,7 +435,7 @@ int64_t sched_guest_change(const struct sched *sched, const struct sched_run *ru
 /* Preempts running jobs that are expected to take much longer than this blocked class's head. True if some
  * stopped immediately. */
 bool sched_learnt_make_way(struct sched *sched, struct queue_class *class, const struct fit *fit);
-/* The bursts of these classes have new data. */
+/* To be called when the bursts of these classes have new data. */
 void sched_learnt_near(struct sched *sched, struct queue_class *const *near, size_t count);
 
 /* --- sched_preemptive.c --- */
@@ -446,7 +446,7 @@ void sched_pass_preemptive(struct sched *sched);
  * few.
  */
 bool sched_run_is_kept(const struct sched *sched, const struct sched_run *run);
-/* Whether the caller of the scheduler lets it be preempted now. */
+/* True if the caller of the scheduler allows its preemption now. */
 bool sched_run_may_give_way(const struct sched *sched, const struct sched_run *run);
-/* When its order among the others changes with time. */
+/* The time at which its order among the others changes. */
 int64_t sched_preemptive_change(const struct sched *sched, const struct sched_run *run);

@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "sched/sched_private.h"
 
-#define FACTOR_STEP 0.125 // log2 of usage: an order that changes for less would change all the time
+#define FACTOR_STEP 0.125 // log2 of usage: smaller steps would change the order all the time
 
 int64_t request_gpu_milli(const struct cluster *cluster, const struct sched_request *request)
 {
@@ -44,7 +44,7 @@ void sched_history_key(const struct sched *sched, const struct class_key *key, s
     history_key_of(&sched->cluster, key, ret);
 }
 
-/* An estimate from outside, doubled when it was outlived. */
+/* An external estimate, doubled each time a job exceeds it. */
 static void take_given(int64_t total_ms, int64_t elapsed_ms, struct estimate *ret)
 {
     while (total_ms <= elapsed_ms)
@@ -74,7 +74,7 @@ void sched_class_estimate(const struct sched *sched, const struct class_key *key
             *bounded[i] = key->limit_ms;
 }
 
-/* The account's factor is kept until it is a step away from what it was. True when it is another now. */
+/* The account's factor changes only by at least a step. True if it has changed. */
 static bool step_factor(const struct fairshare *fairshare, struct account *account, int64_t now_ms)
 {
     double factor = fairshare_factor(fairshare, account, now_ms);
@@ -90,10 +90,10 @@ static double factor_of_group(const struct account *group)
     return group->factor + (group->parent != NULL ? group->parent->factor : 0);
 }
 
-/* Who gets what comes free is decided as of before the end that frees it, and users who have had their turn
- * get another head start after those who still wait for theirs. Otherwise the user of a flood, who has
- * nothing running whenever one of its jobs has ended or another user's runs, would be ahead of newcomers for
- * ever. */
+/* Freed GPUs are assigned as of the time before the end that frees them, and users who have used their head
+ * start get another one after those who still wait for theirs. Otherwise a user with a flood of jobs, who has
+ * no running job whenever one of them has ended or another user's runs, would always be ahead of
+ * newcomers. */
 bool sched_has_head_start(const struct queue_class *class)
 {
     return class->account->running == 0 && !class->account->had_turn &&
@@ -105,7 +105,7 @@ static void view_of(
 {
     bool is_fair = sched->settings.policy->uses_fairshare;
     *ret = (struct policy_view){
-        .submit_ms = submit_ms + history_stage_ms(class->key.stage), // time that it ran is no waiting
+        .submit_ms = submit_ms + history_stage_ms(class->key.stage), // running time is not waiting time
         .now_ms = sched->now_ms,
         .priority = (int32_t)class_priority(class),
         .gpus = (double)request_gpu_milli(&sched->cluster, &class->key.request) / SHARE_WHOLE,
@@ -163,14 +163,14 @@ int64_t sched_limit_to_precede(
     return low_ms;
 }
 
-/* Does an order that changes matter before something comes free? */
+/* Does a change of order matter before resources become free? */
 static bool reservations_matter(const struct sched *sched)
 {
     return sched->n_holds > 0 || sched->settings.policy->backfill == BACKFILL_NONE;
 }
 
 /*
- * A job requeued to the end of the queue (at its time limit) is behind all jobs that were waiting then,
+ * A job requeued to the end of the queue (at its time limit) is after all jobs that were waiting then,
  * regardless of their limits and priorities. Such jobs take turns, each for its time limit. Once no other job
  * has waited longer, the policy ranks it.
  */
@@ -278,7 +278,7 @@ void sched_rerank_timer(struct sched *sched)
 {
     bool is_group_changed = false;
     if (sched->queue.root == NULL)
-        return; // the next pass that finds a waiting job sets the timer again
+        return; // the next pass with a waiting job sets the timer again
     timers_set(&sched->timers, sched->now_ms + RERANK_MS, TIMER_RERANK, sched, &sched->rerank_timer);
     for (struct account *account = sched->fairshare.first; account != NULL; account = account->next)
         if (account->kind != ACCOUNT_USER)
@@ -383,12 +383,12 @@ void sched_head_start_changed(struct sched *sched, struct account *account, bool
     if (!sched->settings.policy->uses_fairshare)
         return;
     account->had_turn = is_over;
-    sched->is_head_start_due |= is_over; // the next pass gives it, or keeps it back
+    sched->is_head_start_due |= is_over; // the next pass grants or withholds it
     if (!is_over)
         rerank_user(sched, account);
 }
 
-/* Whether a job waits of a user who has a head start. */
+/* True if a job of a user with a head start waits. */
 static bool is_newcomer_waiting(const struct sched *sched)
 {
     for (const struct account *account = sched->fairshare.first; account != NULL; account = account->next)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A parked job whose GPUs are idle in part, and that cannot return because others still run on the rest, has
- * its GPUs back before it is due, if it would not be parked for those any more: if what they probably still
- * need, times park_ratio and times the GPUs that it left for each that is in use, is more than what it needs
- * itself. Guests take longer than expected, and what is owed is closed to jobs that cannot be parked: most of
- * a wide job's GPUs would be idle for one long guest.
- * It is asked for where nothing else starts, so nobody else could use the idle GPUs. The jobs that run there
- * are parked for it like hosts for a guest, under the same bounds.
+ * A parked job whose GPUs are partly idle, and that cannot return because others still run on the rest, gets
+ * its GPUs back before it is due if it would no longer be parked for those others: if their remaining time,
+ * times park_ratio and times the GPUs that it left per GPU in use, exceeds its own remaining time. Otherwise
+ * most of a wide job's GPUs could be idle for one long guest, because guests take longer than expected, and
+ * owed GPUs are closed to jobs that cannot be parked. The check is made only if nothing else starts, so no
+ * other job could use the idle GPUs. The jobs that run there are parked for it like hosts for a guest, under
+ * the same bounds.
  */
 #include "sched/sched_private.h"
 
@@ -35,7 +35,7 @@ static bool may_leave(const struct sched *sched, const struct sched_run *run, co
            sched_run_can_park(sched, run);
 }
 
-/* What runs on its GPUs, if all of it may leave. 0: not so. */
+/* The jobs on its GPUs, if all of them may be parked. 0: not all may. */
 static size_t list_guests(const struct sched *sched, const struct parked_job *parked,
     struct sched_run *guests[TRIAL_MAX], int64_t *ret_longest_ms)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parked jobs return at the latest when the GPUs that they left are due (sched_parked.c): on any of their
- * node that are free, or on those, whose jobs are parked then, or preempted if they cannot be. Such a return
- * asks for no rank and no limit: it has been in the queue like every other job until now.
+ * Parked jobs return at the latest when the GPUs that they left are due (sched_parked.c): on any free GPUs of
+ * their node, or on those that they left, whose jobs are then parked, or preempted if they cannot be. Such a
+ * return ignores rank and limits: until then the job was in the queue like every other.
  */
 #include <stdlib.h>
 
@@ -28,7 +28,7 @@ static int compare_due(const void *a, const void *b)
     return (left->job > right->job) - (left->job < right->job);
 }
 
-/* Whether the job may have these GPUs, whoever has them now, and whatever is planned and owed there. */
+/* True if the job may have these GPUs, regardless of their current jobs and of holds and debts. */
 static bool can_be_open(const struct sched *sched, const struct sched_job *job, const struct allocation *left)
 {
     const struct cluster_node *node = &sched->cluster.nodes[left->nodes[0].node];
@@ -65,8 +65,8 @@ static bool overlap(const struct allocation *a, const struct allocation *b)
     return false;
 }
 
-/* When jobs were kept from returning in time, by a reservation or a drained node, several are overdue for the
- * same GPUs: each then has them for half a slot at least. Otherwise all have had them for longer. */
+/* If a reservation or a drained node has delayed returns, several jobs are overdue for the same GPUs: each
+ * then has them for at least half a slot. Otherwise all have had them for longer. */
 static bool is_too_soon(struct sched *sched, const struct allocation *left)
 {
     const struct node_runs *runs = sched_node_runs(sched, left->nodes[0].node);
@@ -81,7 +81,7 @@ static bool is_too_soon(struct sched *sched, const struct allocation *left)
     return until_ms > sched->now_ms;
 }
 
-/* By their ids: a callback may end one at once. */
+/* By their ids: a callback may end one immediately. */
 static void clear_gpus(struct sched *sched, const struct allocation *left)
 {
     const struct node_runs *runs = sched_node_runs(sched, left->nodes[0].node);
@@ -95,7 +95,7 @@ static void clear_gpus(struct sched *sched, const struct allocation *left)
         if (job != NULL && job->run != NULL && sched_parks(sched) && sched_run_can_park(sched, job->run))
             sched_give_back(sched, job->run, 0, 0);
         job = sched_find(sched, ids[i]);
-        if (job != NULL && job->run != NULL && !job->run->is_giving_way) // it may have refused at once
+        if (job != NULL && job->run != NULL && !job->run->is_giving_way) // it may have refused immediately
             sched_give_way(sched, job->run, "its GPUs are due to a parked job");
     }
     free(ids);
@@ -116,7 +116,7 @@ static bool start_where_free(struct sched *sched, struct sched_job *job)
     return has;
 }
 
-/* Directly, whatever is owed to others there: its time is before theirs. */
+/* Starts it directly, ignoring GPUs owed to others: it is due before them. */
 static bool start_where_it_was(struct sched *sched, struct sched_job *job, struct allocation *left)
 {
     if (!can_be_open(sched, job, left) || !is_free(sched, left))

@@ -44,7 +44,7 @@ void sched_node_free_times(const struct sched *sched, uint32_t node, int64_t *fr
     }
 }
 
-/* Into the ascending row of the soonest ones. */
+/* Inserts into the ascending list of the soonest ones. */
 static void insert_time(int64_t times[INDEX_TIMES], int64_t at_ms)
 {
     size_t k = INDEX_TIMES;
@@ -136,7 +136,7 @@ static int64_t next_stage(const struct sched *sched, const struct sched_run *run
     return at == INT64_MAX ? TIME_NEVER : sched->now_ms + (at - elapsed_ms);
 }
 
-/* For certain: at its limit, or so late that nothing waits for it. */
+/* The certain end: its limit, or so late that nothing waits for it. */
 static int64_t certain_end(const struct sched *sched, const struct sched_run *run)
 {
     int64_t limit_ms = run->job->class->key.limit_ms;
@@ -144,7 +144,7 @@ static int64_t certain_end(const struct sched *sched, const struct sched_run *ru
     return limit_ms > 0 ? since_ms + limit_ms : sched->now_ms + EXPECT_MAX_MS;
 }
 
-/* In a forecast it ends as assumed, so the estimate is not outlived and needs no correction. */
+/* In a forecast it ends as assumed, so it never exceeds the estimate. */
 static void assume_end(struct sched *sched, struct sched_run *run)
 {
     bool is_certain = sched->assumed_ends == ENDS_CERTAIN, has_limit = run->job->class->key.limit_ms > 0;
@@ -179,7 +179,7 @@ static bool is_end_certain(const struct sched *sched)
     return sched->assumed_ends == ENDS_CERTAIN && sched->settings.policy->preempting == PREEMPT_NONE;
 }
 
-/* Also arms the timer for the moment at which the expectation is outlived. */
+/* Also arms the timer for the time at which it exceeds the estimate. */
 static void estimate_end(struct sched *sched, struct sched_run *run)
 {
     const struct class_key *key = &run->job->class->key;
@@ -238,7 +238,7 @@ void sched_run_expect(struct sched *sched, struct sched_run *run)
         sched->n_holds > 0 || sched->settings.policy->preempting != PREEMPT_NONE || sched_parks(sched);
 }
 
-/* What the accounts are charged: whole GPUs, fractions, and for memory alone its part of the GPU's memory. */
+/* The charge to its accounts: whole GPUs, fractions, and for memory alone its part of the GPU's memory. */
 static int64_t charge_of(const struct sched *sched, const struct allocation *allocation)
 {
     int64_t milli = 0;
@@ -317,7 +317,7 @@ static struct sched_run *add_run(
     return run;
 }
 
-/* A node takes only so many jobs without GPUs at a time, which are those that can come by thousands. */
+/* A node limits simultaneous starts of jobs without GPUs, because these can arrive by the thousand. */
 static void count_start(struct sched *sched, struct sched_run *run)
 {
     bool is_counted = run->started_ms == 0 && run->allocation.n_gpus == 0 && run->allocation.n_nodes == 1 &&

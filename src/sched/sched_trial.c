@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What would follow if some running jobs of one node were parked: whether all that were parked there return
- * in time, and whether a waiting job would start. And the parks themselves, of several jobs for one: what
- * those left that are parked first is kept until the last is parked, or one refuses.
+ * Tests whether, if some running jobs of one node were parked, all jobs parked there would return in time and
+ * a waiting job would start. Also parks several jobs for one: the GPUs of those parked first are kept until
+ * the last is parked, or one refuses.
  */
 #include "sched/sched_private.h"
 
-/* Each GPU is left for so long at least. */
+/* Each GPU is left for at least this long. */
 static bool are_left(const struct sched *sched, const struct sched_run *run, int64_t until_ms)
 {
     const struct allocation *held = &run->allocation;
@@ -48,7 +48,7 @@ bool sched_give_back_all(
     uint64_t ids[TRIAL_MAX], n_over = sched->n_over;
     for (size_t i = 0; i < count; i++)
         ids[i] = hosts[i]->job->entry.job;
-    for (size_t i = 0; i < count; i++) { // by their ids: a callback may end one at once
+    for (size_t i = 0; i < count; i++) { // by their ids: a callback may end one immediately
         struct sched_job *host = sched_find(sched, ids[i]);
         if (host != NULL && host->run != NULL)
             sched_give_back(sched, host->run, next, guest);

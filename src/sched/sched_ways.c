@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "sched/sched_private.h"
 
-/* What has to come free on one node, and what that takes. */
+/* The resources to free on one node, and the jobs to preempt for them. */
 struct way {
     uint32_t node, gpus;
     double loss;
@@ -77,8 +77,8 @@ static bool part_fits(const struct making *making, uint32_t node, uint32_t gpus)
     return fit_count(cluster, where, request, making->fit, gpus) >= gpus;
 }
 
-/* How many of these must be preempted for `gpus` GPUs of the node; more than `count`: it would not help. The
- * ledger is restored. */
+/* The number of these that must be preempted for `gpus` GPUs of the node; more than `count`: it would not
+ * help. The ledger is restored. */
 static size_t needed(
     const struct making *making, uint32_t node, uint32_t gpus, struct sched_run **victims, size_t count)
 {
@@ -102,7 +102,7 @@ static double loss_of(const struct making *making, const struct sched_run *run)
     return run->is_giving_way ? 0 : making->rules->loss(making->sched, run);
 }
 
-/* Looks for a way to so many GPUs on this node. */
+/* Searches a way to this many GPUs on this node. */
 static bool find_way(const struct making *making, uint32_t node, uint32_t gpus, struct way *ret)
 {
     const struct sched *sched = making->sched;
@@ -142,7 +142,7 @@ static int compare_ways(const void *a, const void *b)
     return (left->node > right->node) - (left->node < right->node);
 }
 
-/* Adds ways to `gpus` GPUs on each of `parts` nodes more, those of least loss. False: there are not so many.
+/* Adds ways to `gpus` GPUs on `parts` more nodes each, those of least loss. False: there are too few.
  */
 static bool add_ways(struct making *making, size_t parts, uint32_t gpus)
 {
@@ -165,7 +165,7 @@ static bool add_ways(struct making *making, size_t parts, uint32_t gpus)
     return is_enough;
 }
 
-/* GPUs that are named, on the nodes that are named with them. */
+/* Named GPUs, on the nodes named with them. */
 static bool add_named(struct making *making)
 {
     const struct sched_request *request = &making->class->key.request;
@@ -207,7 +207,7 @@ static bool find_all_ways(struct making *making)
            (request->gpus % most == 0 || add_ways(making, 1, request->gpus % most));
 }
 
-/* --- all of them together --- */
+/* --- all ways together --- */
 
 struct victim {
     struct sched_run *run;
@@ -224,7 +224,7 @@ static int compare_losses(const void *a, const void *b)
            (left->run->job->entry.job < right->run->job->entry.job);
 }
 
-/* Those of all the ways, each once (it may be on several of the nodes), the greatest loss first. */
+/* The runs of all ways, each once (it may be on several of the nodes), the greatest loss first. */
 static size_t list_victims(const struct making *making, struct victim **ret)
 {
     struct victim *all = NULL;
@@ -290,7 +290,7 @@ static bool spare(const struct making *making, struct victim *victims, size_t *c
     return is_good;
 }
 
-/* By their ids: a callback may end one at once. */
+/* By their ids: a callback may end one immediately. */
 static void tell(const struct making *making, const struct victim *victims, size_t count)
 {
     struct sched *sched = making->sched;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The reasons come from the functions that make the decisions: a request is placed ignoring holds, then
- * ignoring reservations, and what makes the difference is the reason. Sentences contain no clock times and no
- * user names, which the pure scheduler does not have; the code that prints them adds these from `until_ms`
- * and `jobs`.
+ * ignoring reservations, and the one that makes a difference is the reason. Sentences contain no clock times
+ * and no user names, which the pure scheduler does not have; the code that prints them adds these from
+ * `until_ms` and `jobs`.
  */
 #include "sched/why.h"
 
@@ -74,7 +74,7 @@ static void add_gpu(struct why_reason *reason, uint32_t node, uint32_t gpu)
         reason->gpus[reason->n_gpus++] = (struct alloc_gpu){ .node = node, .gpu = gpu };
 }
 
-/* --- what keeps it from the queue --- */
+/* --- blockers outside the queue --- */
 
 static void explain_dependency(const struct sched *sched, const struct sched_job *job, struct why *why)
 {
@@ -167,9 +167,9 @@ static void explain_limit(const struct sched *sched, const struct queue_class *c
             account->kind == ACCOUNT_GROUP ? "group" : "owner", text);
 }
 
-/* --- what the cluster lacks --- */
+/* --- missing resources --- */
 
-/* What is left out of account. */
+/* Constraints to ignore. */
 enum without { WITHOUT_NOTHING, WITHOUT_STARTS = 1, WITHOUT_HOLDS = 2, WITHOUT_RESERVATIONS = 4 };
 
 static bool fits(const struct sched *sched, const struct queue_class *class, unsigned without)
@@ -195,7 +195,7 @@ static bool fits(const struct sched *sched, const struct queue_class *class, uns
     return is_found;
 }
 
-/* How a GPU is closed; several may be so. */
+/* Reasons why a GPU is closed; several may apply. */
 enum closure {
     CLOSED_EXTERNAL,
     CLOSED_UNCLEAN,
@@ -209,7 +209,7 @@ enum closure {
 
 struct tally {
     uint32_t suitable, open, free, crowded; // GPUs
-    uint32_t taken;                         // of the suitable ones, by jobs
+    uint32_t taken;                         // suitable ones in use by jobs
     uint32_t n_closed[CLOSURES];            // suitable ones that are closed
     struct why_reason closed[CLOSURES];     // their names
 };
@@ -231,7 +231,7 @@ static bool suits(const struct sched *sched, const struct sched_request *request
            cluster_gpu_suits(&sched->cluster, gpu, request) && is_picked(request, node->name, gpu->index);
 }
 
-/* A GPU shared with an external process is open, but not for a job that needs the whole GPU. */
+/* A GPU shared with an external process is open, except for a job that needs the whole GPU. */
 static bool is_used_externally(const struct cluster_gpu *gpu, const struct sched_request *request)
 {
     if (cluster_gpu_is_adoptee(gpu, request))
@@ -263,7 +263,7 @@ static void count_closed(const struct cluster_node *node, const struct cluster_g
     }
 }
 
-/* By jobs, so that it could not serve the request even if it were open. */
+/* In use by jobs, so it could not serve the request even if it were open. */
 static bool is_taken(const struct cluster_gpu *gpu, const struct sched_request *request)
 {
     if (!request_is_shared(request))
@@ -450,7 +450,7 @@ static bool explain_missing_nodes(
 static bool explain_partition(const struct sched *sched, const struct sched_request *request, struct why *why)
 {
     struct sched_request any = *request;
-    any.share_kind = 0; // a partition without it is no missing one
+    any.share_kind = 0; // a partition without it is not missing
     for (size_t i = 0; i < sched->cluster.n_nodes; i++)
         if (cluster_node_admits(&sched->cluster.nodes[i], &any))
             return false;
@@ -463,7 +463,7 @@ static bool explain_partition(const struct sched *sched, const struct sched_requ
     return reason != NULL;
 }
 
-/* It fits, but on no node that may start one more now. */
+/* It fits, but every such node already starts its maximum. */
 static void explain_starts(const struct sched *sched, struct why *why)
 {
     struct why_reason *reason = why_add(why, WHY_NODE_STARTING, TIME_NEVER);
@@ -516,8 +516,8 @@ static void explain_cluster(struct sched *sched, const struct sched_job *job, bo
         why_order(sched, job, does_fit, why);
 }
 
-/* What a list shows about the jobs of one class is the same for all of them; with a long queue it is looked
- * up again only after a while. */
+/* A list shows the same for all jobs of a class; with a long queue it is recomputed only after a
+ * while. */
 static bool take_brief(const struct sched *sched, const struct queue_class *class, struct why *why)
 {
     const struct queue_brief *brief = class->brief;
@@ -538,7 +538,7 @@ static void add_rule(const struct sched *sched, const struct sched_job *job, str
         why_add_rule(sched, job, reason->text, sizeof(reason->text));
 }
 
-/* Not that others are before it: of a job that fits the place in the queue counts. */
+/* For a job that fits, only its position in the queue counts, not that others are ahead. */
 static void keep_brief(const struct sched *sched, struct queue_class *class, const struct why *why)
 {
     if (why->n_reasons == 0 || why->reasons[0].code == WHY_PRIORITY)
@@ -550,7 +550,7 @@ static void keep_brief(const struct sched *sched, struct queue_class *class, con
     (void)snprintf(class->brief->text, sizeof(class->brief->text), "%s", why->reasons[0].text);
 }
 
-/* Until when it can be overtaken, and what was promised for that. */
+/* Until when it can be overtaken, and the promise for that. */
 static void explain_bound(struct sched *sched, const struct sched_job *job, struct why *why)
 {
     const struct sched_settings *settings = &sched->settings;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Why a job waits: all blockers by code, the jobs ahead of it, its start time, and the change that would
- * start it now. */
+/* The reasons why a job waits: all blockers by code, the jobs ahead of it, its start time, and the change
+ * that would start it now. */
 #pragma once
 
 #include "sched/forecast.h"
@@ -41,7 +41,7 @@ struct why_reason {
     struct alloc_gpu gpus[8];
     size_t n_gpus;
     int64_t until_ms;    // TIME_NEVER: unknown
-    bool is_own_failure; // of the job's last attempt: its record says why
+    bool is_own_failure; // of the job's last attempt: its record has the reason
 };
 
 struct why_run;
@@ -62,7 +62,7 @@ struct why {
     int64_t eta_ms, latest_ms;  // TIME_NEVER: unknown
     int64_t overtaken_until_ms; // jobs of its priority submitted after this cannot precede it; TIME_NEVER:
                                 // unknown
-    int64_t promised_ms;        // the latest that this can become; TIME_NEVER: unknown
+    int64_t promised_ms;        // the maximum of that time; TIME_NEVER: unknown
     char eta_basis[128], latest_basis[128], promise_basis[96];
     bool has_change;          // the cheapest change that would start it now
     char change[160];         // as text: "-g 1 starts now on node1:5"
@@ -85,9 +85,9 @@ void why_explain(
 void why_clear(struct why *why);
 
 /*
- * The same in parts, so that a caller with other work to do is not held up by a large cluster: each advance()
- * makes one copy of the scheduler, or processes so many steps of a forecast. True: it is complete. The
- * scheduler may change meanwhile and must exist until the end, which frees the run; `ret` NULL: no result is
+ * The same in parts, so the caller can do other work in between: each advance() makes one copy of the
+ * scheduler, or processes the given number of steps of a forecast. True: it is complete. The scheduler
+ * may change meanwhile and must exist until the end, which frees the run; `ret` NULL: no result is
  * wanted.
  */
 struct why_run *why_begin(struct sched *sched, int64_t now_ms, uint64_t job);

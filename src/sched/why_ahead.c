@@ -15,7 +15,7 @@
 #define AHEAD_MAX   (sizeof(((struct why *)NULL)->ahead) / sizeof(struct why_ahead))
 #define RUNNING_MAX (AHEAD_MAX / 2)
 
-/* What is known of how long a job takes, the least sure first. */
+/* Knowledge about how long a job takes, the least certain first. */
 enum surety {
     SURE_DEFAULT,
     SURE_ALL,
@@ -52,7 +52,7 @@ static enum surety surety_of(const struct sched *sched, const struct class_key *
         return SURE_GIVEN;
     sched_class_estimate(sched, key, elapsed_ms, ESTIMATE_LIKELY, &estimate);
     if (estimate.basis == BASIS_BURST &&
-        estimate.samples == 0) { // none of them has ended: what it rests on else
+        estimate.samples == 0) { // none of them has ended: the basis of the estimate then
         struct class_key alone = *key;
         alone.burst = 0;
         sched_class_estimate(sched, &alone, elapsed_ms, ESTIMATE_LIKELY, &estimate);
@@ -78,7 +78,7 @@ static bool share_a_node(const struct allocation *a, const struct allocation *b)
     return false;
 }
 
-/* It has, before the job does, what the job will get. A job without GPUs waits for its node. */
+/* It has the job's future GPUs before the job does. A job without GPUs waits for its node. */
 static bool is_between(const struct listing *listing, const struct allocation *held)
 {
     const struct allocation *wanted = &listing->row->allocation;
@@ -164,7 +164,7 @@ static void list_waiting(struct listing *listing, const struct forecast *forecas
             note(listing, ahead, &(struct why_ahead){ row->job, row->start_ms, TIME_NEVER, false });
     }
     if (why->n_reasons == 0 || why->reasons[0].code != WHY_PRIORITY)
-        return; // nothing it needs is free and held for others
+        return; // no free resources that it needs are held for others
     for (size_t i = 0; i < why->reasons[0].n_jobs; i++) {
         uint64_t id = why->reasons[0].jobs[i];
         const struct sched_job *ahead = sched_find(listing->sched, id);
@@ -204,7 +204,7 @@ static void tell_latest_basis(const struct listing *listing)
 {
     struct why *why = listing->why;
     const char *reservations = listing->sched->n_reservations > 0 ? ", if reservations are used in full" : "";
-    if (why->latest_ms != TIME_NEVER && listing->endless != 0) // what it waits for then is held by others
+    if (why->latest_ms != TIME_NEVER && listing->endless != 0) // others then hold what it waits for
         (void)snprintf(why->latest_basis, sizeof(why->latest_basis),
             "from time limits of other jobs: job %llu ahead of it has none%s",
             (unsigned long long)listing->endless, reservations);
@@ -222,7 +222,7 @@ static void tell_latest_basis(const struct listing *listing)
             why->latest_basis, sizeof(why->latest_basis), "unknown: a job ahead of it has no time limit");
 }
 
-/* Its GPUs will be free by then, so no job is ahead of it, whichever has them now. */
+/* Its GPUs will be free by then, so no job is ahead of it, regardless of who has them now. */
 static bool starts_at_begin(const struct listing *listing)
 {
     const struct job_rules *rules = listing->job->rules;

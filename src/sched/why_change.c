@@ -235,11 +235,11 @@ static void take_times(struct why_run *run)
     struct why *why = &run->why;
     why->eta_ms = forecast_find(&run->likely, run->job);
     why->latest_ms = forecast_find(&run->latest, run->job);
-    why->eta_ms = why->latest_ms < why->eta_ms ? why->latest_ms : why->eta_ms; // what is certain comes first
+    why->eta_ms = why->latest_ms < why->eta_ms ? why->latest_ms : why->eta_ms; // the certain one is earlier
     why_list_ahead(run->sched, &run->likely, run->job, why);
 }
 
-/* The next part: PART_OVER if limits, resources or other jobs are not what it waits for. */
+/* The next part: PART_OVER if it does not wait for limits, resources or other jobs. */
 static enum why_part advance_copy(struct why_run *run, const struct sched_job *job)
 {
     if (job->blockers != 0 || job->entry.class == NULL || job->class->is_parked)
@@ -261,7 +261,7 @@ bool why_advance(struct why_run *run, size_t steps)
 {
     const struct sched_job *job = sched_find(run->sched, run->job);
     if (!has_times(job, &run->why))
-        run->part = PART_OVER; // perhaps it has started meanwhile, or is held
+        run->part = PART_OVER; // it may have started meanwhile, or is held
     switch (run->part) {
     case PART_LIKELY: run->part = advance_forecast(run, steps) ? PART_LATEST : PART_LIKELY; break;
     case PART_LATEST:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What jobs that started before their GPUs were free have of a node stays booked outside the ledger until
- * they end (cluster_keep()). They are no running jobs to the scheduler, and so nobody else says that it is
- * theirs. */
+/* Jobs that started before their GPUs were free keep their resources of a node, booked outside the ledger,
+ * until they end (cluster_keep()). The scheduler does not count them as running jobs, so no other reason
+ * mentions these resources. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "sched/sched_private.h"
 #include "sched/why.h"
 
-/* Has the node CPUs and memory for it, with or without what is kept? */
+/* Does the node have CPUs and memory for it, with or without the kept ones? */
 static bool has_room(const struct cluster_node *node, const struct sched_request *request, bool with_kept)
 {
     uint64_t cpu = node->cpu_booked - (with_kept ? node->cpu_kept : 0);
@@ -33,7 +33,7 @@ void why_add_kept(const struct sched *sched, const struct sched_request *request
     }
     if (keeping == NULL)
         return;
-    reason->until_ms = TIME_NEVER; // they have yet to be given their GPUs, or use them
+    reason->until_ms = TIME_NEVER; // they still wait for their GPUs, or use them
     format_size(keeping->memory_kept, memory, sizeof(memory));
     size_t length = strlen(reason->text);
     (void)snprintf(reason->text + length, sizeof(reason->text) - length,

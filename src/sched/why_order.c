@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which jobs precede a job in the queue and compete for its resources, and by which rule those do that were
- * submitted after it. */
+/* The jobs that precede a job in the queue and compete for its resources, and the rule by which later
+ * submitted ones precede it. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static bool share_a_node(
     return is_whole;
 }
 
-/* One of the two can be in the other's way: some GPU could serve either, or both want CPUs or memory. */
+/* The two can compete: some GPU could serve either, or both need CPUs or memory. */
 static bool contend(const struct sched *sched, const struct sched_request *a, const struct sched_request *b)
 {
     const struct cluster *cluster = &sched->cluster;
@@ -81,7 +81,7 @@ static void add_keepers(const struct sched *sched, const struct sched_job *job, 
 #define HOUR_S       3600.0
 #define MINUTE_MS    INT64_C(60000)
 
-/* Why jobs that were submitted later come first: of each cause the first such job, 0: none. */
+/* Why jobs submitted later come first: for each cause the first such job, 0: none. */
 struct overtaking {
     uint64_t shorter, newcomer, poorer, preferred;
     int64_t expected_ms; // of the shorter one
@@ -230,7 +230,7 @@ void why_order(struct sched *sched, const struct sched_job *job, bool does_fit, 
         add_overtaking(sched, &overtaking, job, reason->text, sizeof(reason->text));
 }
 
-/* By which rule the first job of a class precedes a job, in numbers. */
+/* The rule by which the first job of a class precedes a job, in numbers. */
 static void rule_text(const struct sched *sched, const struct queue_class *class, const struct sched_job *job,
     char *text, size_t size)
 {
@@ -262,7 +262,7 @@ static void rule_text(const struct sched *sched, const struct queue_class *class
 }
 
 /* Appends the first job ahead and its rule: "; after job 17, which is expected to take 3m, this one 9h". A
- * list shows this of every job, so only the beginning of the queue is examined. */
+ * list shows this for every job, so only the beginning of the queue is examined. */
 void why_add_rule(const struct sched *sched, const struct sched_job *job, char *text, size_t size)
 {
     const struct queue_class *class = queue_first(&sched->queue), *own = job->class;

@@ -67,7 +67,7 @@ struct cluster_node *cluster_node(struct cluster *cluster, const char *name)
     struct cluster_node *node = cluster_find(cluster, name);
     if (node != NULL)
         return node;
-    if ((cluster->n_nodes & (cluster->n_nodes - 1)) == 0) { // full: the room is always a power of two
+    if ((cluster->n_nodes & (cluster->n_nodes - 1)) == 0) { // full: the capacity is always a power of two
         size_t room = cluster->n_nodes > 0 ? 2 * cluster->n_nodes : 1;
         cluster->nodes = xreallocarray(cluster->nodes, room, sizeof(*cluster->nodes));
         cluster->dirty = xreallocarray(cluster->dirty, room, sizeof(*cluster->dirty));
@@ -289,7 +289,7 @@ bool cluster_gpu_is_adoptee(const struct cluster_gpu *gpu, const struct sched_re
 
 /* --- the index's row --- */
 
-/* How much of what there is no one else has or keeps. */
+/* The amount that no job has or keeps. */
 static uint64_t left_of(uint64_t all, uint64_t booked, uint64_t held)
 {
     return booked < all && held < all - booked ? all - booked - held : 0;

@@ -55,7 +55,7 @@ struct cluster_gpu {
     uint64_t hold_class;              // number of the class it is held for; several: 0
     struct cluster_booking *bookings; // reservations, ordered by time
     size_t n_bookings;
-    /* Of jobs that were parked from it by the scheduler and return at the latest then (sched_parked.c). */
+    /* Of jobs that the scheduler has parked from it: the latest time of their return (sched_parked.c). */
     int64_t return_ms;       // TIME_NEVER: none
     uint32_t parked;         // how many
     int64_t parked_until_ms; // when they have probably ended
@@ -64,7 +64,7 @@ struct cluster_gpu {
     uint64_t links; // bit k: NVLink to the GPU at position k of the same node
 };
 
-/* Why no job of a user starts on a node for a while, although there is room: their starts fail there. */
+/* A bar: no job of a user starts on a node for a while, because their starts fail there. */
 struct cluster_bar {
     uint32_t uid;     // CLUSTER_ALL_USERS: no job of any user
     int64_t until_ms; // removed then by the scheduler
@@ -77,23 +77,23 @@ struct cluster_node {
     char *name;
     uint32_t position;
     bool is_up;
-    bool is_described; // it has reported its hardware; before that, it is unknown what it cannot run
+    bool is_described; // it has reported its hardware; before that, any job might run there
     bool is_drained;   // drained by an administrator
     struct cluster_bar *bars;
     size_t n_bars;
     bool is_gone;        // removed from the cluster; it keeps its position, and bookings until they end
     bool is_counted;     // in cluster->widths
-    bool is_exclusive;   // one job has it alone
+    bool is_exclusive;   // one job has it exclusively
     bool parks;          // jobs are parked there by the scheduler's own rule
     bool returns_home;   // and they return only to the GPUs that they left
     uint64_t partitions; // bits of cluster->partitions
     uint32_t shares;     // bit k: shares of GPUs can be enforced by enum share_kind k; 0: not known
     uint32_t cpu_milli, cpu_booked; // thousandths of a CPU
     uint64_t memory, memory_booked; // bytes; memory 0: unknown, not limited
-    uint32_t cpu_kept; // of these, what jobs have that wait for their GPUs and run (cluster_keep())
+    uint32_t cpu_kept; // of these, the part of running jobs that wait for their GPUs (cluster_keep())
     uint64_t memory_kept;
     uint32_t jobs, jobs_max; // attempts on it, and their maximum; 0: no limit
-    /* Of these, the ones without GPUs, on this node alone, that have not started; their maximum; 0: no limit.
+    /* Attempts without GPUs, on this node only, that have not started; their maximum; 0: no limit.
      */
     uint32_t starts, starts_max;
     uint32_t dirty_at; // its position in cluster->dirty, if listed
@@ -110,7 +110,7 @@ struct cluster_node {
 struct node_index;
 struct node_offer;
 
-/* The hardware of all nodes, also of those that are away. */
+/* The hardware of all nodes, including unreachable ones. */
 struct cluster_totals {
     double gpus, cpu_milli, memory;
 };
@@ -176,7 +176,7 @@ struct cluster_gpu *cluster_gpu(struct cluster_node *node, uint32_t index, const
 /* Sets the node up with these resources; cluster_set_gpu adds its GPUs. Bookings are kept. */
 struct cluster_node *cluster_set_node(
     struct cluster *cluster, const char *name, uint32_t cpu_milli, uint64_t memory);
-/* Sets what jobs have of the node that wait for their GPUs and run: booked, but by no allocation. */
+/* Sets the resources of running jobs on the node that wait for their GPUs: booked, but by no allocation. */
 void cluster_keep(struct cluster *cluster, struct cluster_node *node, uint32_t cpu_milli, uint64_t memory);
 struct cluster_gpu *cluster_set_gpu(struct cluster *cluster, struct cluster_node *node, uint32_t index,
     const char *uuid, const char *model, uint64_t memory_bytes, bool is_present);
@@ -211,9 +211,9 @@ bool cluster_node_is_full(const struct cluster_node *node);
 void cluster_limit_starts(struct cluster *cluster, uint32_t starts_max);
 /* True if the node is starting its maximum number of them. */
 bool cluster_node_is_starting(const struct cluster_node *node);
-/* One more of them starts on the node. */
+/* Counts one more of them as starting on the node. */
 void cluster_start_begins(struct cluster_node *node);
-/* It has started or ended. Touches a node that was starting its maximum. */
+/* One of them has started or ended. Touches the node if it was starting its maximum. */
 void cluster_start_ends(struct cluster *cluster, struct cluster_node *node);
 
 /* The node was removed: no request can use it until cluster_set_node adds it again. Unknown names are

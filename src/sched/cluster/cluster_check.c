@@ -80,7 +80,7 @@ bool cluster_gpu_suits(
 {
     const char *model = cluster->models[gpu->model];
     bool is_named = request->model != NULL || request->n_picks > 0;
-    /* A program cannot use several instances as it uses several GPUs: who wants that names them. */
+    /* A program cannot use several instances like several GPUs, so they must be named. */
     if (!is_named && request->gpus > 1 && cluster->has_instances && gpu_instance_profile(model) != NULL)
         return false;
     return (request->model == NULL || name_meets(model, request->model)) && is_allowed(request, gpu->index);
@@ -137,7 +137,7 @@ static struct division division_of(const struct sched_request *request)
 
 /* The needs of a job while nodes are examined one after another. */
 struct found {
-    uint32_t n_most, n_least; // nodes with so many GPUs
+    uint32_t n_most, n_least; // nodes with this many GPUs
     uint64_t gpus;
 };
 
@@ -257,7 +257,7 @@ static void find_largest(
 typedef int lack_fn(const struct cluster *cluster, const struct sched_request *request,
     const struct largest *largest, struct error *err);
 
-/* The first of them, as many as a hint has room for; the caller frees it. */
+/* The first names that fit into a hint; the caller frees it. */
 static char *join_names(const char *const *names)
 {
     struct buffer out = { 0 };
@@ -435,7 +435,7 @@ static int lack_nodes(const struct cluster *cluster, const struct sched_request 
     return error_hint(err, "request at most -N %u", largest->nodes);
 }
 
-/* Some node has GPUs for its part, but too few have. */
+/* Some nodes have GPUs for their part, but too few. */
 static int lack_division(const struct cluster *cluster, const struct sched_request *request,
     const struct largest *largest, struct error *err)
 {
@@ -496,7 +496,7 @@ static int lack_member(const struct cluster *cluster, const struct sched_request
     return 0;
 }
 
-/* True if there are nodes for it, none of which enforces shares as it requests. */
+/* True if nodes are available, but none enforces shares as requested. */
 static bool lacks_share_kind(
     const struct cluster *cluster, const struct sched_request *request, const struct largest *largest)
 {
@@ -534,7 +534,7 @@ static char *find_stranger(const struct cluster *cluster, const char *list)
     return NULL;
 }
 
-/* Its lists leave no node. */
+/* Its lists exclude every node. */
 static int lack_any(const struct cluster *cluster, const struct sched_request *request,
     const struct largest *largest, struct error *err)
 {

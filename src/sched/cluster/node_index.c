@@ -216,8 +216,8 @@ uint32_t node_index_most_whole(const struct node_index *index)
     return index->rows[1].offer.whole;
 }
 
-/* --- in order of time: subtrees in a heap by the soonest time in them, opened when they come to the top: the
- * number of a subtree is the position of its leftmost leaf, its detail where it is --- */
+/* --- in order of time: a heap of subtrees by the soonest time in them, opened at the top: the number of a
+ * subtree is the position of its leftmost leaf, its detail the node of the tree --- */
 
 static void push_subtree(
     const struct node_index *index, struct heap *heap, uint32_t k, uint64_t models, struct heap_item item)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Partitions: named sets of nodes. A node has a bit for each that contains it, and a request one for each
- * that it names, so that a fit is one comparison. The bits follow the order of the table: whoever replaces it
- * (sched_set_partitions) also renews those of the requests.
+ * that it names, so that a fit is one comparison. The bits follow the order of the table, so
+ * sched_set_partitions, which replaces it, also updates the requests.
  */
 #include "sched/cluster/partition.h"
 
@@ -90,7 +90,7 @@ static bool is_named(const char *names, const char *name)
     return false;
 }
 
-/* A node whose agent has not said what it can do may be able to. */
+/* A node whose agent has not reported its abilities may have them. */
 static bool enforces(const struct cluster_node *node, uint32_t kind)
 {
     bool is_any = kind == SHARE_NONE || kind >= SHARE_AUTO;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Converts what the user wrote to the scheduler's form: lists of ids are parsed once, at the submit. */
+/* Converts the user's request to the scheduler's form: lists of ids are parsed once, at the submit. */
 #include "sched/cluster/request.h"
 
 #include <stdlib.h>

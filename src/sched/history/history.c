@@ -56,7 +56,7 @@ struct history {
     size_t n_forgotten;
 };
 
-/* Of each level: its name in the store, and which parts of the key make it. */
+/* For each level: its name in the store, and the parts of the key that it uses. */
 static const struct {
     const char *name;
     bool has_user, has_gpus, has_stem, has_limit;
@@ -97,7 +97,7 @@ void history_free(struct history *history)
     free(history);
 }
 
-/* The levels that a job of this key has are the first ones. */
+/* A job of this key has the first levels. */
 static unsigned last_level(const struct history_key *key)
 {
     return key->limit_ms > 0 ? LEVEL_LAST : LEVEL_LAST - 1;
@@ -293,7 +293,7 @@ void history_add(struct history *history, const struct history_key *key, unsigne
 static void learn_levels(const struct history *history, const struct history_key *key,
     struct run_belief *belief, struct estimate *ret)
 {
-    double parts[LEVEL_LAST + 1] = { 0 }; // of the belief, that come from each level
+    double parts[LEVEL_LAST + 1] = { 0 }; // part of the distribution that comes from each level
     *belief = history->prior;
     for (unsigned level = LEVEL_FIRST; level <= last_level(key); level++) {
         const struct cell_key cell_key = cell_key_of(key, level);

@@ -99,8 +99,8 @@ void history_estimate(const struct history *history, const struct history_key *k
 /* A stored cell. */
 extern const struct record_type history_cell_record;
 
-/* The data to be stored, to be called after every history_add() of this key: visits each changed cell as
- * (name, bytes), and each cell dropped to make room with NULL for the bytes. */
+/* Visits the data to store; call it after every history_add() of this key: each changed cell as (name,
+ * bytes), and each cell dropped to make room with NULL for the bytes. */
 void history_each_of(const struct history *history, const struct history_key *key,
     void (*visit)(void *arg, const char *name, const struct buffer *bytes), void *arg);
 /* Restores a cell. -EBADMSG if it is damaged or does not match the name. */

@@ -35,7 +35,7 @@
 #define FALL       0.36787944117144233 // e^-1, with each bin away from the centre
 #define STICK      0.9                 // bursts that follow at once and are like the one before
 #define STICK_MS   60000.0             // time over which that begins to fade
-#define STICK_FADE 0.15                // how fast it then does: after a day it has come to a third
+#define STICK_FADE 0.15                // how fast it then fades: after a day a third is left
 #define HOPS       3U                  // bursts with evidence that are used, on each side
 #define STEPS_MAX  32U                 // and bursts altogether
 #define FLOOR      1e-9                // minimum probability: evidence may contradict the prior
@@ -62,11 +62,11 @@ struct burst {
     uint32_t jobs;             // that refer to it
     uint32_t n_evidence;
     struct evidence *evidence;
-    struct weights *weights; // what the evidence comes to; NULL before there is more than one
-    double stick;            // how much of the centre before it is carried over
+    struct weights *weights; // the combined evidence; NULL while there is at most one piece
+    double stick;            // weight of the previous centre that is carried over
     void *owner;
     struct burst *previous, *next;       // of its class
-    struct map_link by_number, by_class; // by class only the last of a chain
+    struct map_link by_number, by_class; // by class; only the last of a chain
     struct burst *older, *newer;         // of those without jobs
 };
 
@@ -75,10 +75,10 @@ struct burst_table {
     size_t n_kept;
     struct burst *oldest, *newest; // without jobs
     uint64_t last_number;
-    double share[RUN_BINS];               // of the centre's own bin, by the centre
-    float log_chance[RUN_BINS][RUN_BINS]; // of a member's bin: by that, then by the centre
-    float log_reach[RUN_BINS][RUN_BINS];  // of getting to a bin at all
-    float one_ended[RUN_BINS][RUN_BINS];  // what one member comes to that ended there
+    double share[RUN_BINS];               // probability of the centre's own bin, by the centre
+    float log_chance[RUN_BINS][RUN_BINS]; // of a member's bin: by that bin, then by the centre
+    float log_reach[RUN_BINS][RUN_BINS];  // of reaching a bin
+    float one_ended[RUN_BINS][RUN_BINS];  // the evidence of one member that ended there
     float one_runs[RUN_BINS][RUN_BINS];   // or got there
 };
 
@@ -196,7 +196,7 @@ static void keep_no_more(struct burst_table *table, struct burst *burst)
 
 /* --- members --- */
 
-/* To be asked when it or the one before it has got another first or last member. */
+/* To be called when it or the previous one has a new first or last member. */
 static void reckon_stick(struct burst *burst)
 {
     if (burst == NULL || burst->previous == NULL)
@@ -411,7 +411,7 @@ static void look_back(const struct burst_table *table, const struct burst *burst
     }
 }
 
-/* From the later bursts: how much more or less likely each centre is for them. */
+/* From the later bursts: the likelihood of each centre. */
 static void look_ahead(const struct burst_table *table, const struct burst *burst,
     const struct run_belief *base, struct run_belief *ret)
 {
@@ -432,7 +432,7 @@ static void look_ahead(const struct burst_table *table, const struct burst *burs
     }
 }
 
-/* Members around the centres: what is k bins away gets e^-k of it, carried on from bin to bin. */
+/* Members around the centres: a bin k bins away gets a factor of e^-k, carried from bin to bin. */
 static void spread(const struct burst_table *table, const struct run_belief *centre, struct run_belief *ret)
 {
     double carried = 0;

@@ -13,7 +13,7 @@
 
 #define FIRST_MS       8000.0
 #define HALF_OCTAVE    1.4142135623730951
-#define BEYOND_LIMIT   0.01 // what is left of a part beyond the limit: limits are raised, ends noticed late
+#define BEYOND_LIMIT   0.01 // factor for durations beyond the limit: limits are raised, ends detected late
 #define LIMIT_SLACK    1.1
 #define NEARLY_NOTHING 1e-12
 
@@ -124,7 +124,7 @@ double run_belief_quantile_ms(const struct run_belief *belief, int64_t elapsed_m
         if (below + rest.part >= quantile * sum)
             return rest.from_ms + (rest.to_ms - rest.from_ms) * (quantile * sum - below) / rest.part;
         below += rest.part;
-        at = rest.to_ms; // rounding may leave nothing to cross
+        at = rest.to_ms; // after rounding, the quantile may not be reached
     }
     return at;
 }

@@ -83,7 +83,7 @@ struct fgd_rule {
     uint32_t at_once;    // maximum number of nodes scored per decision
     bool takes_tightest; // a share goes to the GPU with least free, instead of the one with the highest score
     bool is_for_shares;  // best fit is used instead while only whole GPUs are requested
-    bool is_by_gpus;     // a request is as typical as the GPUs that it asks for, instead of each alike
+    bool is_by_gpus;     // requests are weighted by their GPUs, instead of equally
 };
 
 extern const struct fgd_rule fgd_rule_plus;

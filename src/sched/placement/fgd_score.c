@@ -24,7 +24,7 @@ static uint32_t asked_share(const struct cluster_node *node, const struct fgd_no
     return request->share > by_memory ? request->share : by_memory;
 }
 
-/* Several GPUs: the tightest that do, which is any for whole ones. False: there are not so many. */
+/* Several GPUs: the tightest that fit; any for whole ones. False: too few. */
 static bool take_several(const struct cluster *cluster, const struct cluster_node *node,
     struct fgd_node *view, const struct sched_request *request)
 {
@@ -52,7 +52,7 @@ static bool is_as_large(const struct cluster_node *node, const struct fgd_node *
     return node->gpus[view->gpu[i]].memory_bytes == node->gpus[view->gpu[k]].memory_bytes;
 }
 
-/* One share: every GPU is tried, those like an earlier one left out. */
+/* One share: tries every GPU, except those like an earlier one. */
 static float score_share(const struct fgd_rule *rule, const struct fgd_typicals *typicals,
     const struct cluster *cluster, const struct cluster_node *node, struct fgd_node *view, double before,
     const struct sched_request *request, int32_t *ret_gpu)

@@ -20,7 +20,7 @@
 #define FIRST        100.0
 #define INTERVAL     1000.0
 #define FADE         0.5
-#define SMALL_SHIFT  0.05 // of the weights, in sum
+#define SMALL_SHIFT  0.05 // total change of the weights
 #define NODES_LOOKED 64U
 
 struct fgd_count {
@@ -69,7 +69,7 @@ static bool is_same(const struct fgd_shape *a, const struct fgd_shape *b)
            a->gpu_mem == b->gpu_mem && a->models == b->models;
 }
 
-/* The place of a shape that is new: behind the others, or instead of the rarest. */
+/* The slot for a new shape: after the others, or that of the rarest. */
 static struct fgd_count *add_count(struct fgd_counts *counts)
 {
     if (counts->items == NULL)
@@ -158,7 +158,7 @@ static void make_typicals(
     qsort(ret->shapes, ret->n, sizeof(ret->shapes[0]), compare_share);
 }
 
-/* The memory of one GPU, for all that is asked by memory alone: the mean of some nodes'. */
+/* The memory of one GPU, for requests by memory alone: the mean of some nodes. */
 static uint64_t usual_gpu_bytes(const struct cluster *cluster)
 {
     uint64_t sum = 0, n = 0;
@@ -167,7 +167,7 @@ static uint64_t usual_gpu_bytes(const struct cluster *cluster)
         const struct cluster_node *node = &cluster->nodes[i];
         if (node->n_gpus == 0 || node->gpus[0].memory_bytes == 0)
             continue;
-        sum += node->gpus[0].memory_bytes >> 20; // of 64 nodes no sum overflows
+        sum += node->gpus[0].memory_bytes >> 20; // with 64 nodes no sum overflows
         n++;
     }
     return n > 0 ? (sum / n) << 20 : 0;
@@ -186,7 +186,7 @@ static void price_holes(const struct cluster *cluster, struct fgd_typicals *typi
     fgd_holes(demand, typicals->holes);
 }
 
-/* The sum of what every shape's weight has changed by. */
+/* The sum of the changes of all shapes' weights. */
 static double shift(const struct fgd_typicals *a, const struct fgd_typicals *b)
 {
     double sum = 0;

@@ -11,10 +11,10 @@
  * combined. Requests count by their GPUs: those for all GPUs of a node are rare, and would not be typical.
  * And a small slope over the positions of the nodes replaces rounding, which makes many nodes equal in the
  * plain rule so that the first of them is filled: the far end of the order stays empty for wide jobs. It must
- * be the order in which everything else that places jobs takes the nodes: with another one, no end stays
- * empty when jobs end, and those with many GPUs wait twice as long.
+ * match the order in which all other placement code visits the nodes: otherwise no end stays empty when jobs
+ * end, and jobs with many GPUs wait twice as long.
  *
- * Best fit is the one that the same paper compares with.
+ * Best fit is the variant that the same paper compares with.
  */
 #include "sched/placement/fgd.h"
 
@@ -37,7 +37,7 @@ static uint16_t free_share(const struct cluster_gpu *gpu)
         return (uint16_t)(cluster_gpu_is_whole(gpu) ? SHARE_WHOLE
                           : share < SHARE_WHOLE     ? share
                                                     : SHARE_WHOLE - 1);
-    /* Booked memory was rounded down, so that the rest is rounded down as well. */
+    /* Booked memory was rounded down, so the rest is rounded down as well. */
     double rest = (double)cluster_gpu_memory_left(gpu) / (double)gpu->memory_bytes * SHARE_WHOLE;
     return (uint16_t)(rest < share ? rest : share);
 }
@@ -61,16 +61,16 @@ void fgd_node_read(const struct cluster *cluster, const struct cluster_node *nod
     }
 }
 
-/* --- GPUs in ascending order of what they have free --- */
+/* --- GPUs in ascending order of their free share --- */
 
 struct ladder {
     uint32_t n, total;
     uint16_t free[NODE_GPUS_LIMIT];
     uint32_t small,
-        small_sum; // of the last shape by share: GPUs with less than it asks, and what they have free
+        small_sum; // for the last shape by share: GPUs with less than it requests, and their free share
 };
 
-/* The GPUs with less free than a shape asks of each. */
+/* The GPUs whose free share is less than a shape requests of each. */
 struct below {
     uint32_t share, n, sum;
 };
@@ -88,7 +88,7 @@ static void order_gpus(const struct fgd_node *node, struct ladder *ret)
     }
 }
 
-/* Shapes come in order of share, so that one walk meets both. */
+/* Shapes are in order of share, so one walk visits both. */
 static struct below below(struct ladder *ladder, const struct fgd_node *node, const struct fgd_shape *shape)
 {
     struct below below = { .share = shape->share };
@@ -145,7 +145,7 @@ const struct fgd_rule fgd_rule_plain = { .value = value_plain, .score = score_pl
 
 #define HOLES 10.0 // weight of the prices; 4 to 16 do as well
 
-/* What the shape can use of the node: the GPUs with enough free, cut to the part for which there are CPUs. */
+/* The part of the node that the shape can use: the GPUs with enough free, limited by the CPUs. */
 static double usable(const struct fgd_node *node, const struct fgd_shape *shape, struct ladder *ladder)
 {
     struct below small = below(ladder, node, shape);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one node may allocate to a request now. A GPU that is not allocated may be excluded for four reasons:
- * it is held for blocked jobs of the plan (excludes jobs expected to end after the hold begins), it is
- * reserved (excludes jobs whose certain end is after its beginning), it is owed to a parked job (the same,
+ * The GPUs that one node may allocate to a request now. A GPU that is not allocated may be excluded for four
+ * reasons: it is held for blocked jobs of the plan (excludes jobs expected to end after the hold begins), it
+ * is reserved (excludes jobs whose certain end is after its beginning), it is owed to a parked job (the same,
  * unless the job can give it back), or it is closed or used by external processes.
  */
 #include "sched/placement/placement.h"
@@ -48,7 +48,7 @@ static bool is_reserved(const struct cluster_gpu *gpu, const struct fit *fit)
     return false;
 }
 
-/* Whoever was parked from the GPU returns in time: the job has ended by then, or it gives the GPU back. */
+/* Jobs parked from the GPU return in time: this job has ended by then, or returns the GPU. */
 static bool is_owed(const struct cluster_gpu *gpu, const struct fit *fit)
 {
     if (gpu->return_ms == TIME_NEVER || fit->limit_ms <= gpu->return_ms)
@@ -92,7 +92,7 @@ bool fit_gpu(const struct cluster *cluster, const struct cluster_node *node, con
     return cluster_gpu_is_whole(gpu) && !is_held(gpu->hold_from_ms, gpu->hold_class, fit);
 }
 
-/* Only jobs without GPUs, on one node, can come by thousands: others start whatever their node is starting.
+/* The limit of simultaneous starts is for jobs without GPUs on one node: only they come by the thousand.
  */
 static bool must_wait_for_starts(
     const struct cluster_node *node, const struct sched_request *request, const struct fit *fit)
@@ -195,7 +195,7 @@ static void tightest_first(const struct cluster_node *node, const struct sched_r
     }
 }
 
-/* A job that ends before others need these GPUs takes held ones, and leaves the others to longer jobs. */
+/* A job that ends before these GPUs are needed takes held ones, and leaves the others to longer jobs. */
 static uint32_t held_first(const struct cluster_node *node, uint32_t *at, uint32_t n, uint32_t count)
 {
     uint32_t held = 0;
@@ -210,7 +210,7 @@ static uint32_t held_first(const struct cluster_node *node, uint32_t *at, uint32
     return kept;
 }
 
-/* GPUs that only jobs use come before those that others use a little. */
+/* GPUs without external processes come before those with small ones. */
 static uint32_t undisturbed_first(const struct cluster_node *node, uint32_t *at, uint32_t n, uint32_t count)
 {
     uint32_t undisturbed = 0;

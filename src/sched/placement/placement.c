@@ -57,7 +57,7 @@ static bool choose_picks(const struct cluster *cluster, const struct sched_reque
     return false;
 }
 
-/* --- without GPUs: on nodes without any, else where the GPUs are busiest and so the least is spoilt --- */
+/* --- without GPUs: on nodes without any, else where the GPUs are busiest, which wastes the least --- */
 
 static bool choose_cpu(const struct cluster *cluster, const struct sched_request *request,
     const struct fit *fit, struct allocation *found, uint64_t *work)
@@ -108,7 +108,7 @@ static bool choose_nodes(const struct cluster *cluster, const struct sched_reque
     return true;
 }
 
-/* How many nodes have how many GPUs that could serve the request, given away or not. */
+/* The number of nodes by their number of GPUs that could serve the request, allocated or not. */
 static void count_widths(const struct cluster *cluster, const struct sched_request *request,
     uint32_t widths[NODE_GPUS_LIMIT + 1], uint64_t *work)
 {
@@ -131,7 +131,7 @@ static void count_widths(const struct cluster *cluster, const struct sched_reque
 /*
  * Uses as few nodes as the idle cluster would need: the widest nodes completely, as many as exist and are
  * needed, then the next width, and the rest where it leaves least over. If these are not free the job waits:
- * parts on more nodes would slow it down for its whole run.
+ * running on more nodes would slow it down throughout.
  */
 static bool choose_wide(const struct cluster *cluster, const struct sched_request *request,
     const struct fit *fit, struct allocation *found, uint64_t *work)
@@ -140,7 +140,7 @@ static bool choose_wide(const struct cluster *cluster, const struct sched_reques
     struct search search;
     uint32_t same = cluster_all_suit(cluster, request) ? cluster_width(cluster) : 0;
     if (same > 0 && request->gpus >= same && node_index_most_whole(cluster->index) < same)
-        return false; // not one whole node is free
+        return false; // no whole node is free
     search_init(&search, cluster, request, fit);
     count_widths(cluster, request, widths, work);
     for (uint32_t width = NODE_GPUS_LIMIT; width > 0 && left > 0; width--) {
@@ -155,7 +155,7 @@ static bool choose_wide(const struct cluster *cluster, const struct sched_reques
     return left == 0;
 }
 
-/* On the smallest GPUs that have the memory: what fits on a MIG instance leaves the whole GPUs to jobs that
+/* On the smallest GPUs that have the memory: a job that fits on a MIG instance leaves whole GPUs to jobs that
  * need them. */
 static bool choose_by_memory(const struct placement *placement, void *state, const struct cluster *cluster,
     const struct sched_request *request, const struct fit *fit, struct allocation *found, uint64_t *work)

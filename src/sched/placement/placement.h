@@ -13,17 +13,17 @@
 /* The job to be placed, and for how long. */
 struct fit {
     int64_t now_ms;
-    int64_t end_ms;               // expected end: holds that begin later are not in the way
+    int64_t end_ms;               // expected end: holds that begin later do not exclude it
     int64_t limit_ms;             // certain end (its time limit); TIME_NEVER: none. Reservations use this one
     uint64_t class_number;        // holds for this class are ignored; 0: for none
     const uint64_t *reservations; // ids of the reservations its user may use now
     size_t n_reservations;
     bool may_give_way; // preemptible: may use reserved GPUs before the reservation begins
-    /* Of a job that can be parked or stopped: it must have the GPU until this time before it gives it back to
-     * one that was parked from it. 0: it cannot give it back before its certain end. */
+    /* For a job that can be parked or stopped: it must have the GPU until this time before it returns it to a
+     * job that was parked from it. 0: it cannot return it before its certain end. */
     int64_t give_back_ms;
-    uint32_t parked_max;    // and at most so many are parked from the GPU
-    bool counts_starts;     // to start now: a node may be starting as many jobs as it may
+    uint32_t parked_max;    // and at most this many are parked from the GPU
+    bool counts_starts;     // to start now: nodes that already start their maximum of jobs are excluded
     uint64_t gpu_bytes_max; // only GPUs with at most this much memory; 0: any
 };
 
@@ -55,7 +55,7 @@ void fit_take(const struct cluster *cluster, const struct cluster_node *node,
     const struct sched_request *request, const struct fit *fit, uint32_t count, int64_t first,
     struct allocation *allocation);
 
-/* What a request for a share, or for memory, books of the GPU's memory, in bytes. */
+/* The GPU memory, in bytes, that a request for a share or for memory books. */
 uint64_t fit_share_memory(const struct cluster_gpu *gpu, const struct sched_request *request);
 
 /* Adds the node's CPUs and memory, once per node. */

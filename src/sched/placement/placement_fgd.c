@@ -37,9 +37,9 @@ struct known_state {
 struct shape {
     struct sched_request request;
     uint64_t hash, used, epoch;
-    uint64_t seen;     // up to here the ring was read
-    bool is_started;   // scores, tree and seen are good
-    int64_t walked;    // the last node that was due and is scored; n_nodes at the end
+    uint64_t seen;     // position up to which the ring was read
+    bool is_started;   // scores, tree and seen are valid
+    int64_t walked;    // the last due node that was scored; n_nodes at the end
     float *scores;     // by position; -INFINITY: it does not fit
     int32_t *gpus;     // the GPU of the node to share, -1: any
     uint32_t *winners; // the tree's inner nodes, from 1 on
@@ -54,7 +54,7 @@ struct fgd {
     uint64_t uses;
     uint32_t capacity; // leaves of each tree, places of the ring; a power of two
     uint32_t *ring;    // touched nodes
-    uint64_t touched;  // how many were ever put into the ring
+    uint64_t touched;  // total number put into the ring
     uint64_t *last;    // for each node: `touched` after it was last put there
 };
 
@@ -107,7 +107,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return hash ^ (hash >> 32);
 }
 
-/* --- what was touched --- */
+/* --- touched nodes --- */
 
 static void grow(struct fgd *fgd, size_t nodes)
 {
@@ -146,14 +146,14 @@ static uint64_t hash_state(const struct fgd_node *view)
     return hash != 0 ? hash : 1;
 }
 
-/* Whatever its place in the order. */
+/* Independent of its position in the order. */
 static float score_state(
     struct fgd *fgd, struct shape *shape, const struct cluster *cluster, uint32_t position, int32_t *ret_gpu)
 {
     const struct cluster_node *node = &cluster->nodes[position];
     struct fgd_node view;
     fgd_node_read(cluster, node, &view);
-    /* Whether a GPU is allowed cannot be seen from the state alone. */
+    /* The state alone does not show whether a GPU is allowed. */
     bool is_comparable = cluster_all_suit(cluster, &shape->request);
     uint64_t hash = is_comparable ? hash_state(&view) : 0;
     struct known_state *known = &shape->known[hash & (KNOWN_STATES - 1)];
@@ -303,7 +303,7 @@ static bool take(const struct shape *shape, uint32_t position, const struct clus
     return true;
 }
 
-/* Nodes that do not pass are put out of the tree for the time of the search. */
+/* Nodes that fail the check are removed from the tree during the search. */
 static bool take_best(struct fgd *fgd, struct shape *shape, const struct cluster *cluster,
     const struct sched_request *request, const struct fit *fit, struct allocation *ret, uint64_t *work)
 {
@@ -349,7 +349,7 @@ static bool place_fgd(void *state, const struct cluster *cluster, const struct s
     int64_t only = node_index_find(cluster->index, &need, 0, work);
     if (only < 0)
         return false;
-    /* In a full cluster there is mostly one node to choose from: the one on which a job has just ended. */
+    /* In a full cluster there is usually one candidate: the node on which a job has just ended. */
     if (fgd->rule->is_for_shares && request->gpus > 0 &&
         node_index_find(cluster->index, &need, (uint32_t)only + 1, work) < 0)
         return placement_first_fit.place(NULL, cluster, request, fit, ret, work);

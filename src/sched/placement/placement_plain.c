@@ -27,8 +27,8 @@ static bool place_first_fit(void *state, const struct cluster *cluster, const st
 
 #define DISTURBED (1ULL << 62) // more than any GPU has left
 
-/* Thousandths, or bytes when no thousandths are asked, that the GPU would have left; those that others use,
- * too, come last. */
+/* Thousandths, or bytes if no thousandths are requested, that the GPU would have left; GPUs with external
+ * processes come last. */
 static uint64_t left_over(const struct cluster_gpu *gpu, const struct sched_request *request)
 {
     uint64_t left = request->share > 0 ? SHARE_WHOLE - gpu->share_booked - request->share

@@ -21,9 +21,9 @@ void request_need(const struct cluster *cluster, const struct sched_request *req
     uint64_t models = request->model != NULL ? cluster_models(cluster, request) : 0, work = 0;
     *ret = (struct node_need){ .cpu_milli = request->cpu_milli, .memory = request->memory, .models = models };
     if (request->adopted_pid != 0 && request->n_picks > 0)
-        return; // its own process may be all that closes them: each GPU must be checked
+        return; // its own process may be the only one that closes them: each GPU must be checked
     if (request->model != NULL && models == 0)
-        ret->whole = UINT32_MAX; // nothing has it, and 0 would mean any
+        ret->whole = UINT32_MAX; // no node has it, and 0 would mean any
     else if (request_is_shared(request)) {
         ret->share = request->share > 0 ? request->share : 1;
         ret->part = request->gpu_mem == 0 ? request->share : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by the placement strategies: finds the node where a part of a request leaves the least over. */
+/* Shared by the placement strategies: finds the node with the least left over after a part of a request. */
 #pragma once
 
 #include "sched/placement/placement.h"

@@ -11,11 +11,11 @@
 
 #include "base/memory.h"
 
-#define EXACT_GPUS  16U   // sets of so many are masks
+#define EXACT_GPUS  16U   // sets of this size are masks
 #define EXACT_TRIES 2000U // combinations
 #define GROWN_TRIES 16U
 
-/* What a pair is worth; each step outweighs what a few pairs of the step below are worth. */
+/* The value of a pair; each step outweighs a few pairs of the step below. */
 enum { FAR = 0, SAME_NUMA = 1, SAME_SWITCH = 4, NVLINK = 16 };
 
 struct quality {

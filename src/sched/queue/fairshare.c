@@ -167,7 +167,7 @@ static void join_total(struct fairshare *fairshare, const struct account *accoun
         *total = (struct fairshare_total){ 0 };
 }
 
-/* The same of an account whose parent may have other shares thereby. */
+/* The same for an account whose parent's shares may change with it. */
 static void change_total(struct fairshare *fairshare, const struct account *account, int64_t now_ms, int sign)
 {
     const struct account *parent = account->parent;
@@ -242,7 +242,7 @@ static void move_group(
 {
     bring_account_to(fairshare, department, now_ms);
     bool was_counted = department->is_counted;
-    if (was_counted) // it returns with the new values
+    if (was_counted) // it joins again with the new values
         join_total(fairshare, department, now_ms, -1);
     department->is_counted = false;
     department->usage += sign * group->usage;
@@ -310,8 +310,8 @@ static bool is_over_usage(const struct fairshare *fairshare, const struct accoun
            fairshare_usage(fairshare, account, now_ms) >= account->limits.gpu_seconds;
 }
 
-/* U(t) of the head comment solved for the t at which it is the limit. While so much runs that it does not
- * come below, only the end of a job helps. */
+/* U(t) of the head comment solved for the t at which it is the limit. If running jobs keep usage above it,
+ * only the end of a job helps. */
 int64_t fairshare_limit_ends(const struct fairshare *fairshare, const struct account *account, int64_t now_ms)
 {
     if (!is_over_usage(fairshare, account, now_ms))
@@ -333,7 +333,7 @@ const struct account_limits *fairshare_limits(
     return kind == ACCOUNT_GROUP ? &fairshare->group_limits : &fairshare->user_limits;
 }
 
-/* The other limits are on what its owner's other jobs do: each of these ends, and usage decays. */
+/* The other limits concern its owner's other jobs, which end, and usage, which decays. */
 bool account_limits_exclude(const struct account_limits *limits, int64_t gpu_milli)
 {
     return limits->gpu_milli > 0 && gpu_milli > limits->gpu_milli;

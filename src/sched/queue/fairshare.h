@@ -7,12 +7,12 @@
  * department, below each group its users. Unless groups have configured shares, a group has those of its
  * users with jobs, so all users of a department, or of a machine without departments, are equal. An account
  * is compared with the other accounts below the same
- * parent that have jobs. The share of those without jobs is thereby lent to the others; whoever lent it is
- * below its share when it returns, and comes first.
+ * parent that have jobs. The share of accounts without jobs is thereby lent to the others; an account that
+ * lent its share is below it when it returns, and comes first.
  *
- * What counts is the dominant resource (Ghodsi et al., Dominant resource fairness, NSDI 2011): a job is
- * charged for the GPUs, or for the CPUs or memory if they are a larger part of the cluster, as that many
- * GPUs. Limits count GPUs alone.
+ * Accounts are charged for the dominant resource (Ghodsi et al., Dominant resource fairness, NSDI 2011): a
+ * job's GPUs, or its CPUs or memory if they are a larger part of the cluster, converted to GPUs. Limits count
+ * only GPUs.
  */
 #pragma once
 
@@ -61,8 +61,8 @@ struct account {
     struct account_limits limits;
     uint32_t running;            // running jobs
     uint32_t aside, aside_milli; // jobs that the scheduler has parked, and their GPUs: limits count them
-    bool had_turn;               // it had one, and others may wait for theirs (sched/sched_rank.c)
-    uint32_t gpu_milli;          // GPUs held
+    bool had_turn;      // it has had a head start, and other users may wait for theirs (sched/sched_rank.c)
+    uint32_t gpu_milli; // GPUs held
     uint64_t charged_milli;      // and charged for
     uint32_t waiting;            // waiting jobs
     bool is_counted;             // it has jobs and is included in the total
@@ -111,11 +111,11 @@ void fairshare_settle(struct fairshare *fairshare, int64_t now_ms, double half_l
 void fairshare_count(
     struct fairshare *fairshare, struct account *account, int64_t now_ms, int32_t running, int32_t waiting);
 
-/* An attempt that holds this many thousandths of GPUs, and is charged for so many, begins (+) or ends (-). */
+/* An attempt that holds, and is charged for, this many thousandths of GPUs begins (+) or ends (-). */
 void fairshare_charge(struct fairshare *fairshare, struct account *account, int64_t now_ms, int64_t gpu_milli,
     int64_t charged_milli);
 
-/* The same of what it was charged for: at least its usage. */
+/* The same for the charged usage: at least its usage. */
 double fairshare_charged(const struct fairshare *fairshare, const struct account *account, int64_t now_ms);
 
 /*
@@ -129,8 +129,8 @@ double fairshare_factor(const struct fairshare *fairshare, const struct account 
 double fairshare_path_factor(
     const struct fairshare *fairshare, const struct account *account, int64_t now_ms);
 
-/* The part of the machine that is its own while all accounts with jobs want it: the product of its part of
- * the shares below each parent up to the top. */
+/* The part of the machine that it is entitled to while all accounts with jobs compete for it: the product of
+ * its part of the shares below each parent up to the top. */
 double fairshare_part(const struct fairshare *fairshare, const struct account *account);
 
 /* The limits of this account, even if it has no jobs yet. */

@@ -66,15 +66,15 @@ static int64_t when_aged(const struct policy_view *view)
  * duration, the average wait was within the noise of shortest job first from 30 on (docs/scheduling.md).
  *
  * The jobs of a user with twice the usage of others count as longer by 2^FAIRNESS, so that a user with a
- * flood of short jobs does not keep all others waiting. Those of a user who has nothing running, and no more
- * than its share, count as 2^HEAD_START times shorter until the first of them runs. The number of requested
- * GPUs does not count: no exponent of it between -1 and 1 was an improvement in every respect.
+ * flood of short jobs does not keep all others waiting. Those of a user who has no running job and has not
+ * exceeded its share count as 2^HEAD_START times shorter until the first of them runs. The number of
+ * requested GPUs does not count: no exponent of it between -1 and 1 was an improvement in every respect.
  *
- * Neither may move a job beyond what was promised when it was submitted.
+ * Neither may move a job past the promise made at its submit.
  */
 #define FAIRNESS   0.7
 #define HEAD_START 2.0
-#define FACTOR_MAX 6.0 // usage beyond 64 times the mean, or below a 64th, makes no more difference
+#define FACTOR_MAX 6.0 // usage above 64 times the mean, or below a 64th, makes no further difference
 
 /* The time after the submission within which later jobs may overtake it; RANK_TIER_MS: no bound. */
 static double promised_ms(const struct policy_view *view)
@@ -108,8 +108,8 @@ static int64_t overtaken_by_submit(const struct policy_view *view)
     return view->submit_ms;
 }
 
-/* The same without fair share: the order must agree with the order of preemption, to avoid thrashing, and
- * among short jobs no wait is long. */
+/* The same without fair share: the order must agree with the order of preemption, to avoid thrashing, and no
+ * short job waits long. */
 static double rank_by_index(const struct policy_view *view)
 {
     return in_tier(view, is_aged(view), is_aged(view) ? (double)view->submit_ms : (double)view->order_ms);

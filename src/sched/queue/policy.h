@@ -15,8 +15,8 @@ struct policy_view {
     double user_factor, group_factor; // fairshare_factor(), in steps
     bool has_head_start;              // its user has nothing running, and no more than its share
     bool is_preemptible;
-    bool has_begun;   // it runs, and waits for its GPUs alone: what it has of its node does nothing meanwhile
-    int64_t limit_ms; // its time limit, 0: none
+    bool has_begun;     // it runs, and waits only for its GPUs: its other resources are idle meanwhile
+    int64_t limit_ms;   // its time limit, 0: none
     int64_t age_cap_ms; // setting: a job submitted this much later never precedes it; 0: none
 };
 
@@ -60,8 +60,8 @@ struct policy {
     int64_t (*rank_changes)(const struct policy_view *view);
     /* Jobs of its tier submitted after this time cannot precede it, as expected now. NULL: no such time. */
     int64_t (*overtaken_until)(const struct policy_view *view);
-    /* The promise: the latest that this can become, whatever is learnt and whoever uses how much. It follows
-     * from the request and the settings alone. TIME_NEVER: no bound; NULL with overtaken_until. */
+    /* The promise: the maximum of overtaken_until, whatever is learnt and however usage develops. It depends
+     * only on the request and the settings. TIME_NEVER: no bound; NULL together with overtaken_until. */
     int64_t (*promised_until)(const struct policy_view *view);
 };
 

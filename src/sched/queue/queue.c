@@ -118,7 +118,7 @@ static struct queue_entry *entry_before(const struct queue_class *class, const s
     return NULL;
 }
 
-/* A new last job keeps the places of the others right; one between two others does not. */
+/* A new last job keeps the other places valid; an insertion between two others does not. */
 static void count_added(struct queue_entry *entry)
 {
     struct queue_class *class = entry->class;

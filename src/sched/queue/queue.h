@@ -36,8 +36,8 @@ struct class_key {
     int32_t priority;
     int32_t own_priority; // above 0: takes precedence only over its owner's jobs with a lower one
     bool is_preemptible;
-    bool had_turn;       // sent to the end of the queue: behind all jobs that were waiting then
-    bool has_begun;      // it runs without its GPUs: before all that do not, of its priority
+    bool had_turn;       // sent to the end of the queue: after all jobs that were waiting then
+    bool has_begun;      // it runs without its GPUs: before all others of its priority
     int64_t limit_ms;    // time limit, 0: none
     int64_t estimate_ms; // external estimate (of a simulator), 0: learnt from history
     uint64_t stem;       // hash of the command: similar jobs of a user take similar times
@@ -157,8 +157,8 @@ struct queue_class *queue_first_from(
     const struct queue *queue, double rank); // the first class with at least that rank
 struct queue_class *queue_next(const struct queue_class *class);
 
-/* Resources that became free: those for jobs of any length, and those only for jobs that end before
- * `window_ms`, when they are held for others. */
+/* Resources that became free: for jobs of any length, and for jobs that end before `window_ms`, when they are
+ * held for others. */
 struct queue_offer {
     struct node_offer any;
     struct node_offer brief;
@@ -167,7 +167,7 @@ struct queue_offer {
 
 #define QUEUE_OFFERS_MAX 8U
 
-/* What is sought: set only the first three members, again whenever the offers change. */
+/* A search: the caller sets only the first three members, again whenever the offers change. */
 struct queue_search {
     const struct queue_offer *offers;
     size_t n_offers; // maximum QUEUE_OFFERS_MAX

@@ -105,7 +105,7 @@ static void enter_kind(struct queue *queue, struct queue_class *class)
     queue->kinds_version++;
 }
 
-/* Its need may have changed. */
+/* To be called when its need may have changed. */
 static void update_kind(struct queue *queue, struct queue_class *class)
 {
     if (class->kind < QUEUE_KINDS && need_equal(&queue->kinds[class->kind].need, &class->need))
@@ -123,7 +123,7 @@ static struct queue_class **link_to(struct queue *queue, const struct queue_clas
     return class->parent->left == class ? &class->parent->left : &class->parent->right;
 }
 
-/* Puts a class in its parent's place and the parent below it. The parent's sums are right afterwards, those
+/* Puts a class in its parent's place and the parent below it. The parent's sums are valid afterwards, those
  * of the class are not. */
 static void rotate_up(struct queue *queue, struct queue_class *class)
 {
@@ -306,7 +306,7 @@ static bool is_wanted(const struct queue_search *search, const struct queue_clas
     return class->is_fresh || may_help(search, 1ULL << class->kind, &class->need, class->horizon_ms);
 }
 
-/* The first wanted class of a subtree. Its depth is that of the tree. */
+/* The first matching class of a subtree. The depth of recursion is that of the tree. */
 static struct queue_class *first_wanted(const struct queue_search *search, struct queue_class *class)
 {
     for (; class != NULL; class = class->right) {
