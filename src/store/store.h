@@ -22,7 +22,7 @@
 struct store_verification {
     int64_t checked_ms;   // wall clock; 0: there was none yet
     uint32_t findings;    // 0: sound
-    bool is_file_damaged; // pages or indexes, and not only what the rows say
+    bool is_file_damaged; // pages or indexes, and not only contents of rows
     char finding[256];    // the first one
 };
 
@@ -125,8 +125,8 @@ void store_commit(struct store *store, struct store_batch *batch);
 /* --- reading, results through store_dispatch(); NULL results mean "no such row" ---
  *
  * Each request is answered exactly once. Requests pending when the store closes, or after it failed, get an
- * empty answer within store_close(), so that the caller can free what it holds for the answer. This includes
- * requests about tokens and the removal of nodes. */
+ * empty answer within store_close(), so the caller can free its data for the answer. This includes requests
+ * about tokens and the removal of nodes. */
 
 /* For an element: the spec of its array; its own request is in the job. */
 void store_fetch_spec(struct store *store, uint64_t job,
@@ -143,21 +143,21 @@ enum store_order { STORE_OLDEST_FIRST, STORE_NEWEST_FIRST };
 struct store_ids_query {
     enum store_order order;
     uint64_t from;        // only higher ids, or with STORE_NEWEST_FIRST lower ones
-    size_t most;          // jobs looked at; the store takes fewer of a large number
+    size_t most;          // jobs to examine; the store limits a large number
     int64_t uid;          // of this user, or STORE_ANY_USER
     const char *name;     // a pattern; NULL: any
     bool has_no_elements; // leaves out the elements of arrays
 };
 
 /* The ids of jobs that match, among the next ones in this order; `next` is the `from` of those after them, 0
- * after the last. The array is the store's. */
+ * after the last. The store owns the array. */
 void store_fetch_ids(struct store *store, const struct store_ids_query *query,
     void (*on_ids)(void *arg, const uint64_t *ids, size_t count, uint64_t next), void *arg);
 
 #define STORE_JOB_EVENTS_BYTES (1U << 20)
 
-/* Up to `limit` events with seq > `after`, oldest first; `job` 0 means all jobs, otherwise those of its steps
- * are left out, and what follows STORE_JOB_EVENTS_BYTES. The array is the store's. */
+/* Up to `limit` events with seq > `after`, oldest first; `job` 0 means all jobs, otherwise the events of its
+ * steps, and those beyond STORE_JOB_EVENTS_BYTES, are left out. The store owns the array. */
 void store_fetch_events(struct store *store, uint64_t after, uint64_t job, size_t limit,
     void (*on_events)(void *arg, const struct job_event *events, size_t count), void *arg);
 
@@ -201,23 +201,23 @@ void store_revoke_token(struct store *store, uint64_t id, int64_t uid,
 int store_fd(const struct store *store);
 void store_dispatch(struct store *store);
 
-/* The same without pages of events and of ended jobs, each of which is long work for one reader. */
+/* The same without pages of events and of ended jobs, each of which is long work for a single client. */
 int store_prompt_fd(const struct store *store);
 void store_dispatch_prompt(struct store *store);
 
-/* True while free space is so low that new work must be refused (ends of jobs are still stored). It is what
- * the store's thread saw last, which looks again now. A store that was idle
- * may not know yet that the disk is full; one that was full notices by itself that it is not. */
+/* True while free space is so low that new work must be refused (ends of jobs are still stored). Returns the
+ * last check of the store's thread, and requests another. An idle store may not have detected yet that the
+ * disk is full; a full one detects by itself that it no longer is. */
 bool store_is_full(struct store *store);
 
-/* Of a store that is full: inodes are missing, and not bytes. */
+/* For a full store: inodes are exhausted, not bytes. */
 bool store_lacks_inodes(const struct store *store);
 
 /*
- * Takes a snapshot to DIR/backup/, keeping the three latest: copied as of one moment and checked as
- * store_fsck() does, on a thread of its own beside commits. A copy with a finding is removed. The result of
- * the check goes to on_verified. Nothing happens while one is being made, or so soon after the last that they
- * would take more than a twentieth of the time. A store that is closed drops the one being made.
+ * Takes a snapshot to DIR/backup/, keeping the three latest: a consistent copy, checked like store_fsck()
+ * does, on a thread of its own in parallel with commits. A copy with a finding is removed. The result of the
+ * check goes to on_verified. Does nothing while one is being made, or so soon after the last that snapshots
+ * would take more than a twentieth of the time. Closing the store drops the one being made.
  */
 void store_snapshot(struct store *store);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A batch is filled on the caller's thread, where events and jobs are, and read on the store's: so everything
- * is encoded or copied when it is added, and nothing is shared afterwards.
+ * A batch is filled on the caller's thread, which has the events and jobs, and read on the store's:
+ * everything is encoded or copied when it is added, and nothing is shared afterwards.
  */
 #include "store/store_batch.h"
 

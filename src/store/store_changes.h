@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The form of a changeset of SQLite's session extension, checked before it is applied: SQLite 3.40 does not
- * end on some bytes that are none. https://www.sqlite.org/session/c_changesetapply.html; the format is
+ * Checks the form of a changeset of SQLite's session extension before it is applied: SQLite 3.40 does not
+ * terminate on some invalid bytes. https://www.sqlite.org/session/c_changesetapply.html; the format is
  * described in ext/session/sqlite3session.c of SQLite.
  */
 #pragma once

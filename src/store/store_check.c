@@ -9,7 +9,7 @@
  * commits are lost, and the store is refused. If both are missing, either another program closed the file
  * properly after a crash, or this is a copy made without its log: the store is used, but ids that the
  * original may have assigned are never assigned again. A log with a damaged frame is refused (store_log.c);
- * one that may have lost its end, which nothing can prove, costs the reserved ids.
+ * one that may have lost its end, which cannot be proved, costs the reserved ids.
  */
 #include "store/store_check.h"
 
@@ -35,7 +35,7 @@ static int damaged(const struct store *store, struct error *err, const char *wha
     return store_snapshot_hint(store->dirfd, store->dir, err);
 }
 
-/* The disk or its file system fails: what is in the file is not known, and may be whole. */
+/* The disk or its file system fails: the contents of the file are unknown, and may be intact. */
 static int unreadable(const struct store *store, struct error *err)
 {
     char why[200];
@@ -66,7 +66,7 @@ static int quick_check(sqlite3 *db, struct error *err)
     if (rc != SQLITE_ROW)
         return store_sql_fail(err, db, rc, "quick_check");
     const char *text = (const char *)sqlite3_column_text(check, 0);
-    /* A page that cannot be read is a row of the result, too. */
+    /* An unreadable page is reported as a row of the result. */
     if (errno == EIO && (text == NULL || strcmp(text, "ok") != 0))
         return error_set(err, -EIO, "disk I/O error: %s", strerror(EIO));
     if (text != NULL && strcmp(text, "ok") == 0)
@@ -97,7 +97,7 @@ static int check_mark(
 static int check_open(struct store *store, struct store_found *found, struct error *err)
 {
     struct store_log log;
-    /* Before SQLite looks: it makes an index when there is none, and drops what it cannot read. */
+    /* Before SQLite opens the log: it creates an index if there is none, and drops unreadable frames. */
     int r = store_log_check(store->dirfd, store->dir, &log, err);
     if (r < 0)
         return r;

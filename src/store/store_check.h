@@ -29,7 +29,7 @@ int store_check(struct store *store, struct store_found *ret, struct error *err)
  * finding. The cost does not depend on the number of ended jobs. */
 int store_fsck_open_jobs(sqlite3 *db, struct error *err);
 
-/* All of it, on a file that nobody writes: 0 with *ret, whatever was found. -ECANCELED once `is_stopping` is
- * set; other failures say nothing about the store. */
+/* The complete check, of a file that no process writes: 0 with *ret, whatever the findings. -ECANCELED once
+ * `is_stopping` is set; other failures do not concern the store. */
 int store_fsck_copy(const char *path, const atomic_bool *is_stopping, const struct store_progress *progress,
     struct store_verification *ret, struct error *err);

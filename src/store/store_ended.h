@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ended jobs, including those that only the store still has: pages, totals, and removal. Each request takes
+ * Ended jobs, including those that are no longer in memory: pages, totals, and removal. Each request takes
  * only a short time on the store's thread, so that commits are not delayed.
  */
 #pragma once

@@ -42,7 +42,7 @@ struct key {
     const char *node;
 };
 
-/* What one row adds, of `jobs` jobs. */
+/* The contribution of a row for `jobs` jobs. */
 struct portion {
     uint32_t uid, gid;
     int64_t day;
@@ -90,7 +90,7 @@ static struct group *insert(struct sums *sums, size_t at, const struct key *key)
     return group;
 }
 
-/* NULL when there are too many. */
+/* NULL if there are too many. */
 static struct group *find_group(struct sums *sums, const struct key *key)
 {
     size_t low = 0, high = sums->count;
@@ -265,7 +265,7 @@ void store_sum_ended(struct store *store, const struct ended_filter *filter, enu
     struct sums *sums = xcalloc(1, sizeof(*sums));
     sums->by = by;
     ended_scan_init(&sums->scan, filter, NULL);
-    /* No row of kept_days is before this. */
+    /* The earliest possible row of kept_days. */
     sums->day = filter->since_ms / DAY_MS;
     sums->uid = sums->gid = -1;
     sums->node = xstrdup("");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpud --fsck, and the part of it that each start does: open jobs and their GPUs. A running daemon does the
- * whole to copies (store_verify.c). Everything is read in one transaction of a connection that cannot write,
- * so it works beside a running daemon and sees one moment of the store. Events and jobs are walked together
- * in order of job id: at any time one job is in memory, folded from its events, next to its row.
+ * mgpud --fsck, and the part of it that runs at each start: open jobs and their GPUs. A running daemon checks
+ * copies completely (store_verify.c). Everything is read in one transaction of a read-only connection, so it
+ * works beside a running daemon on a consistent view of the store. Events and jobs are walked together in
+ * order of job id: at any time one job is in memory, folded from its events, next to its row.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ struct fsck {
     sqlite3 *db;
     void (*report)(void *arg, const char *sentence);
     void *arg;
-    int findings, file_findings;                          // those of SQLite's own check among them
+    int findings, file_findings;                          // including those of SQLite's own check
     sqlite3_stmt *jobs, *events, *spec, *gpus, *attempts; // jobs and events: cursors over the whole tables
     int jobs_rc, events_rc;
 };
@@ -126,7 +126,7 @@ static void check_cluster_event(struct fsck *fsck, const struct job_event *event
         find(fsck, "event %" PRIu64 ": %s", event->seq, err.message);
 }
 
-/* Takes the events of `id` off the cursor and folds them into `job`, as far as they can be read. */
+/* Reads the events of `id` from the cursor and folds them into `job`, as far as they are readable. */
 static bool fold_events(struct fsck *fsck, uint64_t id, struct job *job, struct attempts *attempts)
 {
     bool is_whole = true;
@@ -191,7 +191,7 @@ static bool is_grant(const struct job *job, sqlite3_stmt *row)
     return false;
 }
 
-/* The primary key makes rows distinct, so as many right rows as grants are all of them. */
+/* The primary key makes rows distinct: if as many rows match as there are grants, all match. */
 static void check_gpus(struct fsck *fsck, const struct job *job)
 {
     size_t rows = 0, wanted = job_holds_gpus(job) ? job->grants.count : 0;
@@ -301,7 +301,7 @@ static int check_integrity(struct fsck *fsck, struct error *err)
     return rc == SQLITE_DONE ? 0 : store_sql_fail(err, fsck->db, rc, "integrity check");
 }
 
-/* Each query counts what must not be. */
+/* Each query counts rows that must not exist. */
 static int check_totals(struct fsck *fsck, struct error *err)
 {
     static const struct {
@@ -386,7 +386,7 @@ static void clear(struct fsck *fsck)
     store_sql_closep(&fsck->db);
 }
 
-/* The first finding is the reason. */
+/* The first finding becomes the reason. */
 static void refuse(void *arg, const char *sentence)
 {
     struct error *err = arg;
@@ -412,7 +412,7 @@ int store_fsck_open_jobs(sqlite3 *db, struct error *err)
     return r;
 }
 
-/* Whoever waits for a check, or ends it; both may be NULL. */
+/* The observer of a check, and its stop flag; both may be NULL. */
 struct fsck_watcher {
     const atomic_bool *is_stopping;
     const struct store_progress *progress;
@@ -425,7 +425,7 @@ static int is_stopped(void *arg)
     return watcher->is_stopping != NULL && atomic_load(watcher->is_stopping);
 }
 
-/* `watcher` lives as long as the connection. */
+/* `watcher` must live as long as the connection. */
 static int check_all(struct fsck *fsck, const char *path, struct fsck_watcher *watcher, struct error *err)
 {
     int version = 0;
@@ -449,7 +449,7 @@ static int check_all(struct fsck *fsck, const char *path, struct fsck_watcher *w
     return r == 0 ? check_jobs(fsck, err) : r;
 }
 
-/* While a daemon writes it, the log cannot be judged: the daemon has done so at its start. */
+/* While a daemon writes it, the log cannot be checked: the daemon has done so at its start. */
 static int check_log(int dirfd, const char *dir, struct error *err)
 {
     struct store_log log;

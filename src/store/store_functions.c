@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A record that cannot be read counts as nothing here: detecting damage is the task of fsck. */
+/* An unreadable record counts as 0 or NULL here: detecting damage is the task of fsck. */
 #include "store/store_functions.h"
 
 #include "job/event.h"

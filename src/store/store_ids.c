@@ -68,7 +68,7 @@ int store_ids_begin(struct store *store, const struct store_found *found, struct
         r = store_sql_number(store->db, STORE_LAST_JOB, &last, err);
     if (r == 0)
         r = reserve(store, last + STORE_ID_BLOCK, err);
-    /* In a cluster no id is known to anybody before the log contains its job. */
+    /* In a cluster no id is published before the log contains its job. */
     if (r == 0)
         store->reserved = store->writer != NULL ? UINT64_MAX : (uint64_t)last + STORE_ID_BLOCK;
     return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Submit keys: the random text that identifies a client's repeated submit. Only a hash of it is kept,
- * combined with the user, so that the keys of two users never collide.
+ * Submit keys: random text that identifies a client's repeated submit. Only a hash of it is kept, combined
+ * with the user, so that the keys of two users never collide.
  */
 #include <string.h>
 

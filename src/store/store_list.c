@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The ids of jobs, in pieces that do not delay a commit for long. */
+/* Lists the ids of jobs, in pieces so short that commits are not delayed. */
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "store/store_sqlite.h"
 
-#define ROWS_MAX 4096U // looked at for one answer
+#define ROWS_MAX 4096U // examined for one answer
 
 struct fetch_ids {
     struct store_request request;

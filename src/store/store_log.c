@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * SQLite recovers a log up to its first bad checksum and silently drops the rest: after a crash this is
- * usually a transaction that was being written. It may also be acknowledged work behind a damaged frame, so
- * the log is checked here first. Formats: sqlite.org/walformat.html.
+ * usually a transaction that was being written. The rest may also contain acknowledged work after a damaged
+ * frame, so the log is checked here first. Formats: sqlite.org/walformat.html.
  *
  * A transaction is synced before the next one is written, and the index (-shm) counts a transaction only
  * after its sync. So the log has lost commits if
  *
  *   the index counts more frames of this log than can be read, or
- *   behind the first unreadable frame there is a commit, and behind that another frame.
+ *   behind the first unreadable frame, there is a commit, and after that another frame.
  *
  * A frame belongs to this log if it has the salts of the log's header, which change each time the log
- * restarts. Only the last transaction is in doubt after a power failure; the index then does not confirm it.
+ * restarts. After a power failure only the last transaction is in doubt; the index then does not confirm it.
  */
 #include "store/store_log.h"
 
@@ -30,7 +30,7 @@
 #define FRAME_HEADER 24
 #define PAGE_MIN     512U
 #define PAGE_MAX     65536U
-#define INDEX_HEADER 48 // twice, one behind the other
+#define INDEX_HEADER 48 // two consecutive copies
 
 struct checksum {
     uint32_t a, b;
@@ -75,7 +75,7 @@ static off_t frame_at(const struct reader *reader, uint32_t index)
     return LOG_HEADER + (off_t)index * (FRAME_HEADER + (off_t)reader->page_size);
 }
 
-/* False when the file ends before the frame does, and when it is not of this log. */
+/* False if the file ends before the frame does, or if the frame is not of this log. */
 static bool read_frame(const struct reader *reader, uint32_t index)
 {
     size_t length = FRAME_HEADER + reader->page_size;
@@ -104,7 +104,7 @@ static bool read_header(struct reader *reader, struct checksum *ret_sum)
            (reader->page_size & (reader->page_size - 1)) == 0;
 }
 
-/* How many frames from the first on can be read, whole transactions or not. */
+/* The number of readable frames from the first on, including incomplete transactions. */
 static uint32_t count_good(const struct reader *reader, struct checksum sum, uint32_t *ret_committed)
 {
     uint32_t good = 0;
@@ -121,7 +121,7 @@ static uint32_t count_good(const struct reader *reader, struct checksum sum, uin
     return good;
 }
 
-/* Behind the frames that can be read: a commit of this log with another frame behind it. */
+/* True if, after the readable frames, a commit of this log is followed by another frame. */
 static bool has_later_commit(const struct reader *reader, uint32_t good)
 {
     bool has_commit = false;
@@ -135,7 +135,7 @@ static bool has_later_commit(const struct reader *reader, uint32_t good)
     return false;
 }
 
-/* What the index counts as committed; 0 frames with new salts while a log restarts. */
+/* The number of frames that the index counts as committed; 0 frames with new salts while a log restarts. */
 struct index {
     bool is_valid;
     uint8_t salts[8];
@@ -145,7 +145,7 @@ struct index {
 static struct index read_index(int dirfd)
 {
     const uint32_t one = 1;
-    bool is_big_endian = *(const uint8_t *)&one == 0; // the index is in this machine's words
+    bool is_big_endian = *(const uint8_t *)&one == 0; // the index is in native byte order
     struct index index = { 0 };
     uint8_t headers[2 * INDEX_HEADER];
     _cleanup_close_ int fd = openat(dirfd, STORE_LOG_INDEX, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -201,7 +201,7 @@ int store_log_check(int dirfd, const char *dir, struct store_log *ret, struct er
     int r = 0;
     const struct index index = read_index(dirfd);
     if (log.has_log && !read_header(&reader, &sum)) {
-        /* A header that was being written: everything before is in the database file already. */
+        /* A header that was being written: all earlier commits are in the database file already. */
         log.is_complete = index.is_valid && index.committed == 0;
         r = log.is_complete ? 0 : refuse(dir, 0, 0, err);
     } else if (log.has_log) {

@@ -99,7 +99,7 @@ struct join {
     void *arg;
 };
 
-/* In a time that does not depend on where they differ. */
+/* Compares in constant time. */
 static bool is_hash(sqlite3_stmt *row, int column, const uint8_t hash[STORE_HASH_SIZE])
 {
     const volatile uint8_t *kept = sqlite3_column_blob(row, column);
@@ -116,7 +116,7 @@ static bool is_text(sqlite3_stmt *row, int column, const char *text)
     return text_equal((const char *)sqlite3_column_text(row, column), text);
 }
 
-/* The row of the token, or none. Callers without its secret learn nothing else about it. */
+/* The row of the token, or none. Callers without its secret get no other information about it. */
 static enum store_join_result judge_token(
     sqlite3_stmt *row, const struct store_join *wish, bool *ret_is_replacing)
 {

@@ -73,7 +73,7 @@ struct fetch_spec {
     void *arg;
 };
 
-/* Moves to the first row; 0: no row, 1: a row, or an errno. The caller resets. */
+/* Steps to the first row; 0: no row, 1: a row, or an errno. The caller resets. */
 static int step(sqlite3_stmt *statement, const char *what, struct error *err)
 {
     int rc = sqlite3_step(statement);
@@ -210,7 +210,7 @@ static int read_event(struct fetch_events *fetch, sqlite3_stmt *statement, struc
     return 0;
 }
 
-/* What is shown of one job; the steps of a job fold from all their events. */
+/* The displayed events of one job; the steps of a job fold from all their events. */
 static bool is_enough(const struct fetch_events *fetch)
 {
     return fetch->job != 0 && !fetch->has_steps_alone && fetch->bytes >= STORE_JOB_EVENTS_BYTES;
@@ -263,7 +263,7 @@ static const struct store_request_kind fetch_events_kind = { .run = run_fetch_ev
     .free = free_fetch_events,
     .is_page = true };
 
-/* The answer joins what is published next, and may not come behind it. */
+/* The answer must precede events published later. */
 static const struct store_request_kind fetch_steps_kind = { .run = run_fetch_events,
     .answer = answer_fetch_events,
     .drop = drop_fetch_events,

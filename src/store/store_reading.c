@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A second connection to the file that a standby applies the log to. One read transaction lasts as long as
- * the store is open, so all answers are of the same moment, also those of the store's thread.
+ * the store is open, so all answers, including those of the store's thread, see the same state.
  */
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ static int open_connection(struct store *store, const char *dir, struct store_su
     if (r == 0)
         r = store_sql_run(store->db, "BEGIN", err);
     if (r == 0)
-        r = store_recording_position(store->db, ret_position, err); // from here on, this is the moment
+        r = store_recording_position(store->db, ret_position, err); // fixes the state that is read
     if (r == 0)
         r = store_read_summary(store->db, ret_summary, err);
     if (r == 0)

@@ -5,8 +5,8 @@
  * changed within entries either.
  *
  * Triggers and foreign keys guard the leader's tables when an entry is made. When it is applied they are off:
- * an entry contains what they did, as rows, and its rows are in no particular order. A row that is not as the
- * entry expects it means that the stores differ, and nothing of the entry is applied.
+ * an entry contains their effects, as rows, and its rows are in no particular order. If a row differs from
+ * what the entry expects, the stores differ, and nothing of the entry is applied.
  */
 #define SQLITE_ENABLE_SESSION        1
 #define SQLITE_ENABLE_PREUPDATE_HOOK 1
@@ -94,7 +94,7 @@ static int append(struct store *store, const void *changes, int length, struct e
         .changes = changes,
         .length = (size_t)length,
     };
-    /* First here: what cannot be written here must not be in the log. */
+    /* Local write first: a transaction that cannot be written here must not be in the log. */
     int r = set_position(store->db, entry.position, err);
     if (r < 0)
         return r;
@@ -366,7 +366,7 @@ static int change_membership(const char *dir, const char *sql, bool is_joining, 
     if (r == 0 && is_joining)
         r = set_position(store->db, (struct store_position){ 1, random_id() }, err);
     if (r < 0) {
-        store_sql_closep(&store->db); // leaves the mark as it was
+        store_sql_closep(&store->db); // leaves the mark unchanged
         store->db = NULL;
     }
     store_replica_close(replica);
@@ -440,7 +440,7 @@ static int check_copy(const char *path, struct error *err)
     return 0;
 }
 
-/* A log that belongs to the old file must be gone before the new file has its name. */
+/* The old file's log must be removed before the new file gets its name. */
 static int put_in_place(const struct store *store, const char *name, struct error *err)
 {
     static const char *const beside[] = { STORE_DATABASE "-wal", STORE_DATABASE "-shm",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stores that several controllers keep equal. Every transaction of the leader's store is an entry of one log
- * outside (a `struct store_log`), and is in that log before it is committed here; the other controllers apply
- * the entries to their own stores in order. An entry is the row changes of the transaction, recorded by
+ * Stores that several controllers keep identical. Every transaction of the leader's store is an entry of an
+ * external log (a `struct store_log`), and is in that log before it is committed here; the other controllers
+ * apply the entries to their own stores in order. An entry is the row changes of the transaction, recorded by
  * SQLite's session extension.
  */
 #pragma once
@@ -49,8 +49,8 @@ int store_open_leading(const char *dir, const struct store_observer *observer,
 /* Makes the store in DIR, which is created if missing, the first of a cluster, at a position of its own. */
 int store_replica_found(const char *dir, struct error *err);
 
-/* The same for a store whose log is lost: its new position is behind those of all stores that have no entry
- * which this one lacks, so that they are replaced by it. */
+/* The same for a store whose log is lost: its new position follows those of all stores that have no entry
+ * which this one lacks, so this store replaces them. */
 int store_replica_found_again(const char *dir, struct error *err);
 
 /* The opposite: the store in DIR is one controller's own again. */
@@ -79,8 +79,8 @@ const char *store_replica_instance(const struct store_replica *replica);
 int store_replica_apply(struct store_replica *replica, const struct store_entry *entry, struct error *err);
 
 /*
- * Opens the store of a standby, in DIR, as it is at this moment: what is read from it does not change while
- * entries are applied. Nothing can be committed to it. Not for long: SQLite's log grows meanwhile.
+ * Opens a read-only view of the store of a standby, in DIR, as of now: reads do not change while entries are
+ * applied. Keep it only for a short time: SQLite's log grows meanwhile.
  */
 int store_open_reading(const char *dir, const struct store_observer *observer, struct store **ret,
     struct store_summary *ret_summary, struct store_position *ret_position, struct error *err);
@@ -90,7 +90,7 @@ int store_open_reading(const char *dir, const struct store_observer *observer, s
 int store_replica_copy(const char *dir, const char *path, struct store_position *ret, struct error *err);
 
 /*
- * Checks such a copy in DIR/NAME and makes it the store in DIR. The store that was there is kept as
- * DIR/diverged.db. Takes the lock of the directory for the moment.
+ * Checks such a copy in DIR/NAME and makes it the store in DIR. The previous store is kept as
+ * DIR/diverged.db. Takes the lock of the directory temporarily.
  */
 int store_replica_install(const char *dir, const char *name, struct error *err);

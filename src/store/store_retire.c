@@ -16,7 +16,7 @@
 struct retire {
     struct store_request request;
     bool has_cut;
-    struct ended_place cut; // this one and all before it go
+    struct ended_place cut; // this one and all before it are removed
     uint64_t keep_max;
     char *kept; // ids that stay, as JSON
     uint64_t total;
@@ -63,7 +63,7 @@ static int find_jobs(struct store *store, const struct retire *retire, struct en
     return r;
 }
 
-/* The order matters: events may go only when the job is gone, which takes its other rows along. */
+/* The order matters: events may be removed only after their job, whose removal includes its other rows. */
 static int remove_job(struct store *store, const struct ended_place *job, struct error *err)
 {
     static const struct {

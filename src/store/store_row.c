@@ -176,7 +176,7 @@ char *store_row_select_sql(const char *where)
     return buffer_take(&sql);
 }
 
-/* SQLite takes a copy: the bytes live no longer than this call. */
+/* SQLite copies the bytes, which are valid only during this call. */
 static int bind_record(sqlite3_stmt *statement, int index, const struct record_type *type, const void *object)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -221,7 +221,7 @@ static int bind_column(sqlite3_stmt *statement, int index, const struct column *
     }
 }
 
-/* Where the job has it; a job that was given nothing yet has zeros. */
+/* The address of the member in the job; zeros before the first allocation. */
 static const void *member_of(const struct job *job, const struct column *column)
 {
     return (column->is_run ? (const char *)job_run(job) : (const char *)job) + column->offset;

@@ -89,9 +89,9 @@ static const char tables[] =
     " created_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL) STRICT;";
 
 /*
- * What a job asks for becomes one record, made by ask_of() below from the columns that held it. A stop has a
- * reason, and before this step it was always a cancel (3). A CHECK cannot be altered, so the events move to a
- * new table; it has room for more types than there are.
+ * The request of a job becomes one record, built by ask_of() below from its former columns. A stop gets a
+ * reason, which before this step was always a cancel (3). A CHECK cannot be altered, so the events move to a
+ * new table, which allows more types than exist.
  */
 static const char scheduler[] =
     "ALTER TABLE jobs ADD COLUMN ask BLOB NOT NULL DEFAULT x'';"
@@ -139,9 +139,9 @@ static const char scheduler[] =
     " PRIMARY KEY (kind, key)) STRICT, WITHOUT ROWID;";
 
 /*
- * What the latest attempt of a job made of its GPUs, and what followed from not using them. Jobs that ended
- * have a narrow row beside their wide one, so that years of them can be summed up, and leave in the end: then
- * the sums of their days stay.
+ * How the latest attempt of a job used its GPUs, and the consequences of not using them. Ended jobs have a
+ * narrow row in addition to the wide one, so that years can be summed up; they are removed in the end, and
+ * the sums of their days remain.
  */
 static const char usage[] =
     "ALTER TABLE jobs ADD COLUMN usage BLOB;"
@@ -180,11 +180,11 @@ static const char usage[] =
                 "WHERE id = OLD.job) BEGIN SELECT RAISE(ABORT, 'events are removed only after their job'); "
                 "END;";
 
-/* How a job is being stopped holds over a restart. */
+/* The terms of a stop survive a restart. */
 static const char stops[] = "ALTER TABLE jobs ADD COLUMN stop_terms INTEGER NOT NULL DEFAULT 0;"
                             "ALTER TABLE jobs ADD COLUMN stop_grace_ms INTEGER NOT NULL DEFAULT 0;";
 
-/* Requeues at time limits and after losses have a bound each; until now they were counted together. */
+/* Requeues at time limits and after losses have separate limits; before, they were counted together. */
 static const char requeues[] = "ALTER TABLE jobs ADD COLUMN limit_requeues INTEGER NOT NULL DEFAULT 0;"
                                "ALTER TABLE jobs ADD COLUMN loss_requeues INTEGER NOT NULL DEFAULT 0;"
                                "UPDATE jobs SET"
@@ -193,10 +193,10 @@ static const char requeues[] = "ALTER TABLE jobs ADD COLUMN limit_requeues INTEG
                                " loss_requeues = (SELECT count(*) FROM events WHERE job = id AND type = 10"
                                "  AND requeue_cause(event) = 4) WHERE restarts > 0;";
 
-/* What a parked job needs to return: struct job_park. */
+/* The data for the return of a parked job: struct job_park. */
 static const char parks[] = "ALTER TABLE jobs ADD COLUMN park BLOB;";
 
-/* Tokens that permit less than their user may do, and the jobs submitted with each. 15: all scopes. */
+/* Tokens with fewer permissions than their user, and the jobs submitted with each. 15: all scopes. */
 static const char scopes[] = "ALTER TABLE tokens ADD COLUMN scopes INTEGER NOT NULL DEFAULT 15;"
                              "ALTER TABLE tokens ADD COLUMN max_gpu_ms INTEGER NOT NULL DEFAULT 0;"
                              "ALTER TABLE jobs ADD COLUMN api_token INTEGER NOT NULL DEFAULT 0;";

@@ -2,8 +2,8 @@
 /*
  * DIR/backup/mgpu-NNNNNNNN.db: numbered upwards, so that a clock that was set back cannot make a new snapshot
  * look like the oldest. It is written under another name, marked as a snapshot, checked (store_verify.c),
- * synced and renamed. It is copied through a connection of its own, as of one moment: commits go on meanwhile
- * on the store's thread, however slow the disk writes the copy.
+ * synced and renamed. It is copied consistently through a connection of its own: commits continue on the
+ * store's thread, however slow the disk is.
  */
 #include "store/store_snapshot.h"
 
@@ -61,7 +61,7 @@ static void list(int backupfd, struct numbers *numbers)
         if (strncmp(entry->d_name, SNAPSHOT_PREFIX, strlen(SNAPSHOT_PREFIX)) != 0)
             continue;
         uint64_t number = strtoull(entry->d_name + strlen(SNAPSHOT_PREFIX), NULL, 10);
-        name_of(number, name); // and back again: other names are not ours
+        name_of(number, name); // and back again: other names are not snapshots
         if (strcmp(name, entry->d_name) == 0)
             numbers->items[numbers->count++] = number;
     }
@@ -147,7 +147,7 @@ static int copy(struct store *store, sqlite3 *from, struct error *err)
     int r = make_file(store, err);
     if (r == 0)
         r = store_sql_open_plain(path, &to, err);
-    if (r == 0) // the one sync is at the end; a snapshot cut short is thrown away
+    if (r == 0) // the only sync is at the end; an interrupted snapshot is discarded
         r = store_sql_run(to, "PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF", err);
     if (r == 0)
         r = store_sql_copy(

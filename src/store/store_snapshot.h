@@ -15,7 +15,7 @@ struct store;
 /* Takes a complete snapshot at once, before the store's thread exists. */
 int store_snapshot_take(struct store *store, struct error *err);
 
-/* Writes a complete copy as of now, on any thread, beside commits. It is to be kept or discarded.
+/* Writes a complete copy as of now, on any thread, beside commits. The caller keeps or discards it.
  * -ECANCELED when the store closes. */
 int store_snapshot_write(struct store *store, struct error *err);
 

@@ -73,7 +73,7 @@ static bool make_reserve(struct store *store)
     return false;
 }
 
-/* A snapshot, logs and the files beside the database need some. */
+/* A snapshot, logs and SQLite's extra files need some. */
 static bool lacks_inodes(const struct store *store)
 {
     struct statvfs disk;

@@ -8,19 +8,19 @@
 
 #include "base/error.h"
 
-#define STORE_SPACE_MIN    (8 << 20) // with less free space the store counts as full
+#define STORE_SPACE_MIN    (8 << 20) // below this free space the store counts as full
 #define STORE_RESERVE      (8 << 20) // size of the reserve file
-#define STORE_INODES_MIN   16        // with fewer free inodes as well
-#define STORE_OPEN_NEEDS   (1 << 20) // with less free space at a start, the reserve is removed first
-#define STORE_SPACE_AGE    250       // milliseconds after which the disk is looked at again
+#define STORE_INODES_MIN   16        // the same for free inodes
+#define STORE_OPEN_NEEDS   (1 << 20) // below this free space at a start, the reserve is removed first
+#define STORE_SPACE_AGE    250       // milliseconds after which the disk is checked again
 #define STORE_RESERVE_NAME "reserve"
 
 struct store;
 
-/* As the store's thread saw it last: the caller's thread never waits for the disk. */
+/* The last check of the store's thread: the caller's thread never waits for the disk. */
 struct store_space {
     atomic_bool has_reserve, is_low, lacks_inodes;
-    atomic_bool is_asked; // the thread has been asked to look
+    atomic_bool is_asked; // a check has been requested
     _Atomic int64_t looked_ms;
 };
 
@@ -34,7 +34,7 @@ bool store_space_is_out(const struct store *store, struct error *err);
 /* New work is refused, as far as the store's thread knows; it looks again by itself then. */
 bool store_space_is_short(const struct store *store);
 
-/* On the store's thread: looks at the disk if that was not done within STORE_SPACE_AGE. */
+/* On the store's thread: checks the disk unless that was done within STORE_SPACE_AGE. */
 void store_space_look(struct store *store);
 
 /* On the store's thread: removes the reserve; true if there was one. */

@@ -12,7 +12,7 @@
 
 #include "store/store_functions.h"
 
-#define COPY_PAGES 128 // between two looks at who waits or ends it
+#define COPY_PAGES 128 // between two checks for progress reports and a stop
 
 #define TEXT(number)  #number
 #define VALUE(number) TEXT(number)
@@ -34,7 +34,7 @@ static const struct {
     int code;
 } codes[] = {
     { SQLITE_FULL, -ENOSPC },
-    { SQLITE_ERROR, -EUCLEAN }, // our statements are right, so the tables are not ours any more
+    { SQLITE_ERROR, -EUCLEAN }, // mgpu's statements are correct, so the tables must have been changed
     { SQLITE_CORRUPT, -EUCLEAN },
     { SQLITE_NOTADB, -EUCLEAN },
     { SQLITE_BUSY, -EBUSY },
@@ -125,7 +125,7 @@ void store_sql_closep(sqlite3 **db)
     errno = saved;
 }
 
-/* A transaction around all steps keeps SQLite from beginning anew after each commit of others. */
+/* A transaction around all steps prevents SQLite from restarting the copy after each commit. */
 int store_sql_copy(sqlite3 *from, sqlite3 *to, const char *what, const struct store_progress *progress,
     const atomic_bool *is_stopping, struct error *err)
 {

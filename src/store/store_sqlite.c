@@ -239,7 +239,7 @@ void store_close(struct store *store)
     bool is_sound = was_open && store->lockfd >= 0 && store->thread.health == STORE_WORKS &&
                     store_sql_run_number(
                         store->db, "UPDATE meta SET value = ?1 WHERE name = 'mark'", STORE_CLOSED, NULL) == 0;
-    /* Whatever went wrong, the log stays as it is for the next start. */
+    /* After any failure the log stays unchanged for the next start. */
     if (!is_sound && store->db != NULL)
         (void)sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     store_sql_closep(&store->db);

@@ -36,9 +36,9 @@ struct store {
     uint64_t reserved; // job ids up to this one (store_ids.h)
     /* In a cluster (store_recording.h). */
     const struct store_log_writer *writer; // NULL: this store is the only one
-    struct sqlite3_session *session;       // records the transaction under way
+    struct sqlite3_session *session;       // records the current transaction
     struct store_position position;        // after the last committed transaction
-    bool is_appended;                      // the transaction under way is, or may be, in the log
+    bool is_appended;                      // the current transaction is, or may be, in the log
 };
 
 /* DIR/mgpu.db; the caller frees it. */

@@ -14,7 +14,7 @@ static const char *const texts[STORE_STATEMENTS] = {
     [SQL_COMMIT] = "COMMIT",
     [SQL_ROLLBACK] = "ROLLBACK",
     [SQL_INSERT_SPEC] = "INSERT INTO specs (job, spec) VALUES (?1, ?2)",
-    /* A key older than its life may come again before the next start has removed its row. */
+    /* An expired key may be submitted again before the next start has removed its row. */
     [SQL_INSERT_KEY] = "INSERT OR REPLACE INTO submit_keys (key_hash, uid, job, spec_hash, created_ms)"
                        " VALUES (?1, ?2, ?3, ?4, ?5)",
     [SQL_INSERT_EVENT] = "INSERT INTO events (seq, job, attempt, type, wall_ms, event)"
@@ -59,12 +59,12 @@ static const char *const texts[STORE_STATEMENTS] = {
                            " WHERE (day, uid, gid, node) > (?1, ?2, ?3, ?4) AND day <= ?5"
                            " ORDER BY day, uid, gid, node LIMIT ?6",
     [SQL_FIND_SURPLUS] = "SELECT ended_ms, job FROM ended ORDER BY ended_ms DESC, job DESC LIMIT 1 OFFSET ?1",
-    /* An array goes after its elements, which have their specification from it. */
+    /* An array is removed after its elements, which use its specification. */
     [SQL_FIND_OLD] =
         "SELECT job, ended_ms FROM ended AS e WHERE (ended_ms, job) <= (?1, ?2) AND NOT (is_array AND EXISTS"
         " (SELECT 1 FROM jobs AS m WHERE m.array_job = e.job AND m.array_job <> 0))"
         " AND job NOT IN (SELECT value FROM json_each(?4)) ORDER BY ended_ms, job LIMIT ?3",
-    /* Numbers of events never come again, even when the latest ones leave. */
+    /* Event numbers are never reused, even if the latest events are removed. */
     [SQL_RAISE_EVENT_FLOOR] = "UPDATE meta SET value = max(value, (SELECT ifnull(max(seq), 0) FROM events))"
                               " WHERE name = 'event_floor'",
     [SQL_KEEP_DAY] =

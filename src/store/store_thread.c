@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread waits for requests, and between them does what must not delay a commit: checkpoints of the
- * write-ahead log and the pages of a snapshot. A checkpoint is due at STORE_WAL_SOFT bytes after a moment
- * without requests, and at STORE_WAL_HARD in any case. A log that restarts overwrites its old blocks, which
- * makes the sync of a commit cheaper than growing the file does.
+ * The thread waits for requests and, between them, does background work that must not delay a commit:
+ * checkpoints of the write-ahead log and the pages of a snapshot. A checkpoint is due at STORE_WAL_SOFT bytes
+ * after a moment without requests, and at STORE_WAL_HARD in any case. A log that restarts overwrites its old
+ * blocks, which makes the sync of a commit cheaper than growing the file does.
  *
  *   works ──a request fails──> failed ──on_failed was called──> dead
  *
- * Pages of events and of ended jobs have a queue of their own for their answers: what is behind a page may be
- * the end of a commit, for which all wait.
+ * Answers with pages of events and of ended jobs have a queue of their own, so they cannot delay the end of a
+ * commit, for which all clients wait.
  *
- * From `failed` on nothing is run and nothing is written: the next start determines what a failed COMMIT
- * left.
+ * From `failed` on no request is executed and nothing is written: the next start determines the outcome of a
+ * failed COMMIT.
  */
 #include "store/store_thread.h"
 
@@ -29,7 +29,7 @@
 #define STORE_WAL_SOFT  (2 << 20)  // bytes
 #define STORE_WAL_HARD  (64 << 20) // bytes
 #define STORE_IDLE_NS   20000000L
-#define STORE_GROUP_MAX 64 // batches carried out as one transaction
+#define STORE_GROUP_MAX 64 // batches executed as one transaction
 
 static void queue_init(struct store_queue *queue)
 {
@@ -44,7 +44,7 @@ static void queue_add(struct store_queue *queue, struct store_request *first)
         queue->end = &(*queue->end)->next;
 }
 
-/* The first request, with those of its kind that follow it directly when they are carried out together. */
+/* The first request, and those of its kind that directly follow it if the kind is grouped. */
 static struct store_request *queue_take(struct store_queue *queue)
 {
     struct store_request *first = queue->first, *last = first;
@@ -105,7 +105,7 @@ static void fail(struct store *store, struct store_request *failed, uint64_t bat
     notify(thread, false);
 }
 
-/* False when that was the end of the store. */
+/* False if this ended the store. */
 static bool run_requests(struct store *store, struct store_request *requests)
 {
     struct error err = { 0 };
@@ -139,7 +139,7 @@ static bool is_checkpoint_due(const struct store *store, int bytes)
     return store->wal_pages >= bytes / store->page_bytes && store->wal_pages >= store->checkpoint_at;
 }
 
-/* How long a pause must be until background work is due; 0: there is none. */
+/* The pause after which background work is due; 0: there is none. */
 static long idle_ns(const struct store *store)
 {
     if (is_checkpoint_due(store, STORE_WAL_SOFT))
@@ -147,7 +147,7 @@ static long idle_ns(const struct store *store)
     return store_space_is_short(store) ? STORE_SPACE_AGE * 1000000L : 0;
 }
 
-/* Waits until there is something to do; true when the wait was long enough to call the store idle. */
+/* Waits for work; true if the wait was long enough to count the store as idle. */
 static bool wait_for_requests(struct store *store)
 {
     struct store_thread *thread = &store->thread;
@@ -177,7 +177,7 @@ static void run_idle(struct store *store)
     (void)pthread_mutex_lock(&thread->mutex);
 }
 
-/* Runs what must happen even under a constant load of requests. */
+/* Runs the background work that is due even under a constant load of requests. */
 static void run_overdue(struct store *store)
 {
     store_space_look(store);

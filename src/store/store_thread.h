@@ -21,7 +21,7 @@ struct store_request_kind {
     void (*drop)(struct store_request *request);
     void (*free)(struct store_request *request);
     bool is_grouped;
-    bool is_page; // of something long: its answer is work for one reader, and comes behind those that are not
+    bool is_page; // a long answer for a single client, delivered after the short ones
 };
 
 struct store_request {
@@ -31,12 +31,12 @@ struct store_request {
 
 struct store_queue {
     struct store_request *first;
-    struct store_request **end; // where the next one is appended
+    struct store_request **end; // tail pointer for the next one
 };
 
 enum store_health {
     STORE_WORKS,
-    STORE_FAILED, // nothing is carried out any more; the caller has not been notified
+    STORE_FAILED, // no further requests are executed; the caller has not been notified yet
     STORE_DEAD,   // the caller has been notified
 };
 
@@ -63,8 +63,8 @@ void store_thread_stop(struct store *store);
 /* Takes ownership of the request; a failed store drops it when it closes. */
 void store_thread_push(struct store *store, struct store_request *request);
 
-/* From a thread of the store: hands something over to the caller's, with `answer` of its kind. */
+/* From a thread of the store: passes a request to the caller's thread, which runs `answer` of its kind. */
 void store_thread_answer(struct store *store, struct store_request *requests);
 
-/* Likewise: tells the caller of something that needs a person and loses nothing. */
+/* Likewise: warns the caller of a problem that loses nothing but needs an administrator. */
 void store_thread_warn(struct store *store, const struct error *warning);

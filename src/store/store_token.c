@@ -10,7 +10,7 @@
 #include "store/store_write.h"
 
 #define HASH_SIZE       32
-#define EXPIRED_KEPT_MS (7 * 24 * 3600 * 1000L) // longer than a clock is wrong without notice
+#define EXPIRED_KEPT_MS (7 * 24 * 3600 * 1000L) // longer than any undetected error of the clock
 
 struct add_token {
     struct store_request request;
@@ -21,7 +21,7 @@ struct add_token {
     void *arg;
 };
 
-/* Those that expired before `before_ms`, of one user or of all (-1). */
+/* Removes those that expired before `before_ms`, of one user or of all (-1). */
 static int delete_expired(struct store *store, int64_t uid, int64_t before_ms, struct error *err)
 {
     sqlite3_stmt *old = store->statements[SQL_DELETE_OLD_TOKENS];
@@ -36,7 +36,7 @@ static int count_tokens(struct store *store, uint32_t uid, int64_t *ret, struct 
     return store_sql_number(store->db, sql, ret, err);
 }
 
-/* One more than it may have is refused, once those that have expired are gone. */
+/* After the removal of expired ones, a token beyond the user's maximum is refused. */
 static int make_room(struct store *store, const struct store_token *token, struct error *err)
 {
     int64_t count = 0;
@@ -74,7 +74,7 @@ static int insert_token(struct store *store, void *arg, struct error *err)
     return r;
 }
 
-/* A token that cannot be added is refused: nothing in memory is ahead of the disk, as with a job. */
+/* A token that cannot be added is refused: as with jobs, memory is never ahead of the disk. */
 static int run_add_token(struct store *store, struct store_request *request, struct error *err)
 {
     struct add_token *add = (struct add_token *)request;

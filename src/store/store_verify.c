@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A start checks what it needs: the pages of a small file, open jobs and their GPUs. The rest is checked
- * here, while mgpud works. The subject is a snapshot before it gets its name: a copy of all pages as they
- * are, which nobody writes and no lock protects. Copy and check may therefore take minutes without keeping a
- * commit waiting, and no damaged copy ever displaces a sound snapshot.
+ * A start checks only the necessary parts: the pages of a small file, open jobs and their GPUs. The rest is
+ * checked here, while mgpud runs, on a snapshot before it gets its name: a copy of all pages, which no
+ * process writes and no lock protects. Copy and check may therefore take minutes without delaying a commit,
+ * and a damaged copy never replaces a sound snapshot.
  *
  * Copy and check together take at most one part in SHARE of the time, so one that needs two minutes gets a
  * snapshot every forty minutes instead of every ten.
@@ -22,7 +22,7 @@
 #include "store/store_sqlite.h"
 
 #define SHARE    20
-#define REST_MS  1000 // what takes less may be repeated at once
+#define REST_MS  1000 // shorter checks may be repeated immediately
 #define NICENESS 10
 
 struct verified {
@@ -75,7 +75,7 @@ static void *run(void *arg)
     store_progress_tell(&store->observer.progress, NULL, 0, 0);
     int64_t now_ms = clock_boot_ms(), took_ms = now_ms - verifier->began_ms;
     verifier->next_ms = took_ms < REST_MS ? 0 : now_ms + (SHARE - 1) * took_ms;
-    /* Whoever has the result may ask for the next snapshot. */
+    /* The receiver of the result may request the next snapshot. */
     atomic_store(&verifier->is_running, false);
     if (r == 0)
         hand_over(store, &result);

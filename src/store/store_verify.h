@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The whole check of the store behind the running program: of each copy that is to become a snapshot. */
+/* The complete check of the store, in the background: of each copy before it becomes a snapshot. */
 #pragma once
 
 #include <pthread.h>
@@ -14,11 +14,11 @@ struct store_verifier {
     bool is_started;         // and not joined; of the store's thread
     atomic_bool is_running;  // until the result has been handed over
     atomic_bool is_stopping; // the store closes
-    int64_t began_ms;        // boot clock: when the copy was begun; of its thread once there is one
-    int64_t next_ms;         // no copy is begun before
+    int64_t began_ms;        // boot clock: start of the copy; owned by its thread once that exists
+    int64_t next_ms;         // no copy is started before
 };
 
-/* On the store's thread: true while no copy may be begun. */
+/* On the store's thread: true while no copy may be started. */
 bool store_verify_is_busy(struct store *store);
 
 /*

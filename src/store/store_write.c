@@ -8,8 +8,8 @@
  * can safely be repeated. Any other failure of COMMIT, above all of its sync, leaves frames in the log that
  * the next start may find complete: the outcome is unknown and the store ends.
  *
- * In a cluster a transaction is in the log of all controllers before COMMIT. What fails after that, even for
- * want of space, is not repeated and refused to nobody: the store ends, and this controller continues by
+ * In a cluster a transaction is in the log of all controllers before COMMIT. A later failure, even for lack
+ * of space, is neither retried nor reported as a refusal: the store ends, and this controller continues by
  * applying the log.
  */
 #include "store/store_write.h"
@@ -130,7 +130,7 @@ static int insert_gpus(struct store *store, const struct store_change *change, s
     sqlite3_stmt *statement = store->statements[SQL_INSERT_GPU];
     const struct job *job = change->row;
     const struct gpu_grant *grants = job->grants.items;
-    size_t count = job_holds_gpus(job) ? job->grants.count : 0; // one that starts early has none yet
+    size_t count = job_holds_gpus(job) ? job->grants.count : 0; // one that starts early has no GPUs yet
     int r = 0;
     for (size_t i = 0; r == 0 && i < count; i++) {
         const char *node = grants[i].node != NULL ? grants[i].node : job->node;
@@ -158,8 +158,8 @@ static int delete_gpus(struct store *store, const struct store_change *change, s
 
 #define PLAN_STEPS 4
 
-/* A stop and a preemption change no booking: it ends with `returned`, `requeued` or `ended`, and for as long
- * as the job is parked. */
+/* A stop and a preemption do not change the booking, which ends with `returned`, `requeued` or `ended`, and
+ * is suspended while the job is parked. */
 static int (*const plans[EVENT_TYPES][PLAN_STEPS])(
     struct store *, const struct store_change *, struct error *) = {
     [EVENT_SUBMITTED] = { insert_job, insert_spec, insert_key, insert_event },
@@ -238,7 +238,7 @@ static int write_batches(struct store *store, void *arg, struct error *err)
     return r;
 }
 
-/* The log may contain the transaction: no caller may take it for one that did not happen. */
+/* The log may contain the transaction: it must not be reported as one that did not happen. */
 static int outcome_unknown(struct error *err)
 {
     if (err != NULL)
@@ -246,8 +246,8 @@ static int outcome_unknown(struct error *err)
     return -EIO;
 }
 
-/* The files are open, and so commits succeed without them; but the next start would not find what they
- * stored. */
+/* Commits succeed while the removed files are still open, but the next start would not find their
+ * data. */
 static int check_files(const struct store *store, struct error *err)
 {
     int has_moved = 0;

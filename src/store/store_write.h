@@ -7,8 +7,8 @@
 
 struct store;
 
-/* Begins a transaction, calls `write`, and commits; if the disk is full, removes the reserve and tries once
- * more. A failure leaves no changes, unless COMMIT itself failed: then the outcome is unknown. */
+/* Begins a transaction, calls `write`, and commits; if the disk is full, removes the reserve and retries
+ * once. A failure leaves no changes, unless COMMIT itself failed: then the outcome is unknown. */
 int store_write_transaction(struct store *store,
     int (*write)(struct store *store, void *arg, struct error *err), void *arg, struct error *err);
 

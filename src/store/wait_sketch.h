@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Quantiles of many durations in little memory: counts in classes, each 1/32 wider than the previous one. */
+/* Approximate quantiles of many durations: counts in classes, each 1/32 wider than the previous one. */
 #pragma once
 
 #include <stdint.h>
@@ -13,5 +13,5 @@ struct wait_sketch {
 
 void wait_sketch_add(struct wait_sketch *sketch, int64_t ms);
 
-/* The duration that `percent` of them do not exceed, within 2 %; 0 if there are none. */
+/* The duration that `percent` of them do not exceed, to within 2 %; 0 if there are none. */
 int64_t wait_sketch_quantile(const struct wait_sketch *sketch, unsigned percent);
