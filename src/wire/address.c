@@ -47,7 +47,7 @@ int address_parse(const char *text, const char *default_port, struct address *re
         length -= 2;
     }
     int64_t number = 0;
-    /* Colons are there in brackets only, and before a zone such as %eth0. */
+    /* Colons occur only in brackets, and before a zone such as %eth0. */
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:%";
     if (length == 0 || length > HOST_MAX || strspn(host, allowed) < length || port == NULL ||
         parse_integer(port, "port", 1, UINT16_MAX, &number, NULL) < 0)

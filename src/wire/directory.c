@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers are kept in a table with one place per hash of the question: a newcomer replaces whoever holds the
- * place. An answer that is too old is asked for anew, and serves all the same while the database does not
- * answer. While the thread has a question that hangs, others are noted for it and answered at once with what
- * is known, so that a hanging database costs its caller DIRECTORY_WAIT_MS once, and not once for each
- * question.
+ * Answers are cached in a table with one slot per hash of the query: a new answer replaces the old one
+ * in its slot. An expired answer is requested again, and still used while the database does not
+ * respond. While a query hangs in the thread, further ones are queued for it and answered immediately
+ * from the cache, so a hanging database costs its caller DIRECTORY_WAIT_MS once, and not once per
+ * query.
  */
 #include "wire/directory.h"
 
@@ -25,12 +25,12 @@
 #include "base/memory.h"
 
 #define PLACES       1024U // answers kept
-#define NOTED_MAX    64U   // questions that wait for the thread
+#define NOTED_MAX    64U   // queries that wait for the thread
 #define FOUND_MS     60000
-#define MISSING_MS   2000 // for a user who is being made
+#define MISSING_MS   2000 // for a user who is being created
 #define BUFFER_SIZE  16384
 #define GROUPS_FIRST 64
-#define GROUPS_MOST  65536 // of one user, as many as Linux allows
+#define GROUPS_MOST  65536 // groups of one user: the maximum of Linux
 
 struct place {
     char *key; // NULL: nothing is there
@@ -119,7 +119,7 @@ static void question_clear(struct question *question)
     free(question->key);
 }
 
-/* --- what is known, under the mutex --- */
+/* --- cached answers, under the mutex --- */
 
 static struct place *place_of(const char *key)
 {
@@ -139,7 +139,7 @@ static bool is_fresh(const struct place *place, const char *key)
     return is_known(place, key) && clock_boot_ms() < place->until_ms;
 }
 
-/* Takes entry and key over. */
+/* Takes ownership of entry and key. */
 static void keep(char *key, bool is_found, const struct directory_entry *entry)
 {
     struct place *place = place_of(key);
@@ -187,7 +187,7 @@ static void note(const struct question *question)
     (void)pthread_cond_signal(&directory.asked);
 }
 
-/* What was found in files that have changed since is asked for anew. */
+/* An answer from files that have changed since is requested again. */
 static void expire_changed(void)
 {
     static const char *const paths[] = { "/etc/passwd", "/etc/group" };

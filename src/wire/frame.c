@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "wire/message.h"
 
-/* A message of a newer mgpu that is not needed here: adjacent versions work together. */
+/* An unknown message of a newer mgpu, which is ignored: adjacent versions are compatible. */
 static int pass_over(struct evbuffer *input, uint16_t id, size_t length, struct error *err)
 {
     uint8_t nothing = 0;
@@ -18,7 +18,7 @@ static int pass_over(struct evbuffer *input, uint16_t id, size_t length, struct 
     return r < 0 ? r : evbuffer_drain(input, length);
 }
 
-/* The first known message; *ret_length 0: it is not all there yet. */
+/* The first known message; *ret_length 0: it is incomplete. */
 static int find_message(struct evbuffer *input, size_t max_length, const struct record_type **ret_type,
     size_t *ret_length, struct error *err)
 {
@@ -106,7 +106,7 @@ int frame_send(
     int result = encode(type, message, &bytes, err);
     if (result < 0)
         return result;
-    /* Without another turn of the loop: on the way from a freed GPU to the next job there are four of them.
+    /* Saves a turn of the loop: there are four messages between a freed GPU and the start of its next job.
      */
     if (evbuffer_get_length(bufferevent_get_output(stream)) == 0) {
         ssize_t n = send(bufferevent_getfd(stream), bytes.bytes, bytes.length, MSG_DONTWAIT | MSG_NOSIGNAL);

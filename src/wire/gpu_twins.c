@@ -103,7 +103,7 @@ static int compare(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Of an even number the larger one: two GPUs are compared with the faster. */
+/* For an even number the larger of the middle two: of two GPUs, the slower is compared with the faster. */
 static uint64_t median(struct model *model, size_t figure)
 {
     for (size_t k = 0; !model->is_sorted && k < FIGURES; k++)

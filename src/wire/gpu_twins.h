@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Results of scheduled GPU tests, compared between GPUs of a model. */
+/* Compares the results of scheduled GPU tests between GPUs of a model. */
 #pragma once
 
 #include "wire/message.h"
 
-#define GPU_TWINS_SLOW_PART 0.8 // of the median; below it a GPU is slow
+#define GPU_TWINS_SLOW_PART 0.8 // fraction of the median below which a GPU is slow
 #define GPU_TWINS_TEXT_SIZE 320
 
 enum gpu_test_verdict { GPU_UNTESTED, GPU_PASSED, GPU_SLOW, GPU_TEST_FAILED };
@@ -20,9 +20,9 @@ void gpu_twins_free(struct gpu_twins *twins); // NULL is allowed
 void gpu_twins_add(struct gpu_twins *twins, const struct gpu_state *gpu);
 
 /*
- * What its last test showed. `text` is "" or says what is wrong: "copies on the GPU are 40 % below its
- * twins". *ret_part is its worst figure as a part of the median of the GPUs of its model; 1 if there is no
- * other.
+ * The result of its last test. `text` is "" or describes the problem: "copies on the GPU are 40 % below its
+ * twins". *ret_part is its worst figure as a fraction of the median of the GPUs of its model; 1 if there is
+ * no other.
  */
 enum gpu_test_verdict gpu_twins_judge(
     struct gpu_twins *twins, const struct gpu_state *gpu, char text[GPU_TWINS_TEXT_SIZE], double *ret_part);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The client side of HTTP on the local socket. libhttp-parser parses the answers; this file only moves bytes.
- * A connection carries one request after another; two answers at a time need two connections. Nothing here
- * retries: the callers know what is safe to repeat (docs/decisions/0001-http-client.md).
+ * A connection carries one request after another; two answers at a time need two connections. This file never
+ * retries: its callers know which requests are safe to repeat (docs/decisions/0001-http-client.md).
  */
 #include "wire/http_client.h"
 
@@ -37,7 +37,7 @@ struct http_client {
     bool is_reusable;
     int sink_result;
     size_t header_bytes;
-    char name[32], value[HTTP_CONTROLLERS_MAX]; // of the header that is being read; longer ones are cut
+    char name[32], value[HTTP_CONTROLLERS_MAX]; // length of a header that is read; longer ones are truncated
     bool is_in_value;
     char bytes[READ_SIZE];
 };
@@ -47,7 +47,7 @@ static struct http_client *client_of(http_parser *parser)
     return parser->data;
 }
 
-/* 1: too many, or one that no text has. */
+/* 1: too many, or a NUL byte. */
 static int check_bytes(struct http_client *client, const char *bytes, size_t length)
 {
     client->header_bytes += length;
@@ -290,7 +290,7 @@ const struct http_answer *http_client_answer(const struct http_client *client)
     return &client->answer;
 }
 
-/* As poll(), and signals, such as those of Ctrl-Z and fg, neither end nor lengthen it. */
+/* Like poll(), but signals, such as those of Ctrl-Z and fg, neither end nor prolong the wait. */
 static int poll_all(struct pollfd *wanted, nfds_t count, int timeout_ms)
 {
     int64_t end_ms = clock_boot_ms() + timeout_ms;
@@ -302,7 +302,7 @@ static int poll_all(struct pollfd *wanted, nfds_t count, int timeout_ms)
     return ready;
 }
 
-/* An answer that is on its way still counts after an interrupt. */
+/* An answer that is already arriving still counts after an interrupt. */
 static int wait_readable(const struct http_client *client, int timeout_ms, struct error *err)
 {
     struct pollfd wanted[] = { { .fd = client->fd, .events = POLLIN },

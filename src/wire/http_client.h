@@ -33,7 +33,7 @@ struct http_request {
 struct http_answer {
     unsigned status;     // 0 until the header of the answer has been read
     int64_t range_start; // position of the body's first byte, from Content-Range; -1: none
-    int64_t age_ms;      // X-Mgpu-Age: a standby answered, from what was true so long ago; -1: the leader did
+    int64_t age_ms;      // X-Mgpu-Age: a standby answered, from data of this age; -1: the leader answered
     char controllers[HTTP_CONTROLLERS_MAX]; // X-Mgpu-Controllers: "HOST:PORT,..."; empty: none
     struct buffer body;                     // the body, unless passed to a sink
     bool is_complete;
@@ -45,7 +45,7 @@ int http_client_connect(const char *socket_path, struct http_client **ret, struc
 /* The same for a connected socket; takes ownership of it. */
 struct http_client *http_client_adopt(int fd);
 
-/* Sent with every further request; copied. NULL: nothing. */
+/* Sent with every further request; copied. NULL: none. */
 void http_client_authorize(struct http_client *client, const char *token);
 
 /* Creates the value of Authorization for one request; the caller frees *ret. */

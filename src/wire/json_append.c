@@ -58,7 +58,7 @@ static void append_integer(struct buffer *out, int64_t number)
     buffer_append(out, digits + at, sizeof(digits) - at);
 }
 
-/* Most are thousandths: seconds, shares. False: it is something else. */
+/* Most are thousandths: seconds, shares. False: another number. */
 static bool append_milli(struct buffer *out, double number)
 {
     double milli = number * 1000;

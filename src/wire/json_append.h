@@ -13,7 +13,7 @@
 /* One line without white space. Does not take ownership of `value`. */
 void json_append(struct buffer *out, json_t *value);
 
-/* An object that is being written: as text, or as a tree for those who add to it. */
+/* An object that is being written: as text, or as a tree for callers that add to it. */
 struct json_members {
     struct buffer *out; // NULL: `tree`
     json_t *tree;

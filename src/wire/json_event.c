@@ -219,13 +219,13 @@ static void add_change(json_t *object, const struct job_event *event, struct use
 
 /* --- the state after an event --- */
 
-/* Only of a job that waits or runs. */
+/* Only for a job that waits or runs. */
 static const char *after_edit(const struct job_event *event, const struct job *job)
 {
     return job_state_name(event->attempt > 0 ? JOB_RUNNING : JOB_QUEUED);
 }
 
-/* A job that goes back to the queue is held and released with the number of its attempt. */
+/* A job that returns to the queue is held and released with the number of its attempt. */
 static const char *after_hold(const struct job_event *event, const struct job *job)
 {
     return job_state_name(event->attempt != 0 ? JOB_STOPPING : JOB_QUEUED);
@@ -238,7 +238,7 @@ static const char *after_start(const struct job_event *event, const struct job *
     return job_state_name(job->state == JOB_STOPPING ? JOB_STOPPING : JOB_RUNNING);
 }
 
-/* True when this very event, and not a later one, was the job's end. */
+/* True if this event, and not a later one, was the job's end. */
 static bool was_end(const struct job_event *event, const struct job *job)
 {
     return job->state == JOB_DONE && job->end == job->stop_reason && job->ended_ms == event->wall_ms;

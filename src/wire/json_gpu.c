@@ -53,7 +53,7 @@ static json_t *measured(const struct json_gpu_view *view, enum gpu_value value, 
     return json_null();
 }
 
-/* Every process on it, whoever started it. */
+/* All processes on it, of jobs and external. */
 static json_t *processes(const struct json_gpu_view *view)
 {
     const struct gpu_process *items = view->gpu->processes.items;
@@ -77,7 +77,7 @@ static json_t *processes(const struct json_gpu_view *view)
     return array;
 }
 
-/* Of several jobs on it the one that used it last counts. */
+/* If several jobs are on it, the one that used it last counts. */
 static json_t *idle_seconds(const struct json_gpu_view *view)
 {
     int64_t idle_ms = view->n_jobs > 0 ? view->idle_ms[0] : 0;
@@ -101,7 +101,7 @@ static json_t *links(uint64_t bits)
     return array;
 }
 
-/* Why it is not in use: an administrator's word before mgpu's own. */
+/* Why it is not in use: an administrator's reason takes precedence over mgpu's. */
 static const char *reason(const struct json_gpu_view *view)
 {
     const struct cluster_change *marks[] = { view->pause, view->fault, view->drain };
@@ -130,7 +130,7 @@ static json_t *thousandth(uint64_t value)
     return json_real((double)value / 1000);
 }
 
-/* Names of figures as `mgpu gpu test --json` has them. */
+/* Names of figures as in `mgpu gpu test --json`. */
 static json_t *tests(const struct gpu_state *gpu)
 {
     const struct gpu_test *items = gpu->tests.items;

@@ -20,7 +20,7 @@ struct json_gpu_view {
     const struct gpu_state *gpu;
     const struct job *const *jobs; // jobs that hold it or a part of it
     const int64_t *idle_ms;        // how long each of them has not used it; 0: in use
-    bool is_wasted;                // all of them have left it unused for too long
+    bool is_wasted;                // none of them has used it for too long
     size_t n_jobs;
     const struct cluster_change *pause, *drain; // by an administrator, for it and for its node; NULL: none
     const struct cluster_change *fault;         // drained by mgpu; NULL: not drained
@@ -28,7 +28,7 @@ struct json_gpu_view {
     bool is_avoided;                            // because of these, no new job starts on it
     struct usernames *names;
     bool is_sparse;          // omit members that are null, false or empty
-    struct gpu_twins *twins; // to compare its tests with; NULL: these are not compared
+    struct gpu_twins *twins; // for comparing its tests; NULL: not compared
 };
 
 /* "free", "used" and so on. */

@@ -39,7 +39,7 @@ static bool is_running(const struct job *job)
     return job->state == JOB_RUNNING;
 }
 
-/* It is queued, or parked and waits for its GPUs. */
+/* True if it is queued, or parked and waits for its GPUs. */
 static bool is_waiting(const struct job *job)
 {
     return job->state == JOB_QUEUED || (job->state == JOB_RUNNING && job_park(job)->phase == PARK_WAITING);
@@ -71,7 +71,7 @@ static bool has_run(const struct job *job)
     return is_over(job) && job->started_ms != 0;
 }
 
-/* Of an attempt that ended where nobody could look, what it used is not known. */
+/* The usage of an attempt that ended unobserved is not known. */
 static bool is_measured(const struct job *job)
 {
     return has_run(job) && job->end != END_NODE_LOST && job->end != END_REBOOT && job->end != END_UNKNOWN;
@@ -104,7 +104,7 @@ const char *json_job_state(const struct job *job)
     return is_over(job) ? json_job_end_state(job->end, job->exit_code) : job_state_name(job->state);
 }
 
-/* A number of which 0 means that there is none. */
+/* A number whose 0 means "none". */
 static json_t *json_or_null(uint64_t number)
 {
     return number != 0 ? json_integer((json_int_t)number) : json_null();
@@ -194,7 +194,7 @@ static json_t *make_wait_seconds(const struct json_job_view *view)
 static json_t *make_run_seconds(const struct json_job_view *view)
 {
     const struct job *job = view->job;
-    int64_t early_ms = job_early_ms(job, view->now_ms); // that is no run time: its limit begins afterwards
+    int64_t early_ms = job_early_ms(job, view->now_ms); // this is not run time: its limit starts afterwards
     int64_t ms = is_over(job) ? job_run(job)->run_ms : view->now_ms - job->started_ms - early_ms;
     return job->started_ms == 0 ? json_null() : json_text_seconds(ms);
 }
@@ -413,7 +413,7 @@ static const struct {
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-/* What the job asks for, under the names by which it was requested. */
+/* The request, under the names by which it was submitted. */
 static void add_ask(const struct json_job_view *view, struct json_members *members)
 {
     for (size_t i = 0; i < job_ask_record.n_fields; i++) {

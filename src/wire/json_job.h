@@ -23,13 +23,13 @@ struct json_job_view {
     const char *reason; // code of why it waits; NULL: unknown or not queued
     const char *reason_text;
     int64_t eta_ms, eta_latest_ms;     // 0: unknown
-    int64_t eta_from_ms, eta_until_ms; // between which it probably starts; 0: unknown
+    int64_t eta_from_ms, eta_until_ms; // probable range of its start; 0: unknown
     int64_t expected_end_ms;           // 0: unknown
     const struct job_usage *usage;     // NULL: not measured
     int64_t latest_return_ms;          // of a job parked by the scheduler's own rule; 0: it has none
     uint64_t park_host;                // the job that is parked for it; 0: none
     const char *park_bar;              // why it is not parked by that rule; NULL: it may be, or no job is
-    const char *early_start;           // whether it starts early, and why; NULL: unknown or not asked
+    const char *early_start;           // whether it starts early, and why; NULL: unknown or not requested
     int64_t idle_end_ms;               // idle time after which it is ended; 0: never
     const struct json_rank *ranks;     // of an active attempt on several nodes, in order of rank; else NULL
     int64_t unreachable_ms;            // its node has been unreachable since; 0: reachable

@@ -62,7 +62,7 @@ static json_t *write_ask(const struct job_event *event)
     json_t *record = json_record_write(&job_ask_record, event->ask.items);
     _cleanup_json_ json_t *exact = json_record_write(&exact_record, event->ask.items);
     (void)json_object_update(record, exact);
-    /* It decides nothing, and addresses of hooks are secrets. */
+    /* Notification targets affect no decision, and URLs of hooks are secrets. */
     (void)json_object_del(record, "notify");
     (void)json_object_del(record, "notify_on");
     (void)json_object_del(record, "slurm");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events in the journal's form: with everything another scheduler needs to make the same decisions
+/* Events in the journal's form: with all data that another scheduler needs to make the same decisions
  * (docs/journal.md). */
 #pragma once
 

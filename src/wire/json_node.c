@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Features are described by the node itself; `mgpu doctor` prints them unchanged. */
+/* The node itself describes its features; `mgpu doctor` prints them unchanged. */
 #include "wire/json_node.h"
 
 #include "base/strings.h"
@@ -41,7 +41,7 @@ static json_t *write_nics(const struct message_hello *hello)
     return list;
 }
 
-/* Names of the kinds; none, if an older agent did not say. */
+/* Names of the kinds; none if an older agent did not report them. */
 static json_t *write_shares(const struct message_hello *hello)
 {
     json_t *list = json_array();
@@ -51,7 +51,7 @@ static json_t *write_shares(const struct message_hello *hello)
     return list;
 }
 
-/* A GPU that has been divided is not one besides its MIG instances. */
+/* A GPU that has been divided is not counted in addition to its MIG instances. */
 static bool is_divided(const struct message_hello *hello, const char *uuid)
 {
     const struct gpu_state *gpus = hello->gpus.items;

@@ -28,8 +28,8 @@ struct json_node_view {
     const struct cluster_change *drain; // drained by an administrator; NULL: not drained
     size_t n_drained;                   // GPUs drained by mgpu
     const struct park_proof *parking;   // its last test of parking; NULL: there was none
-    const char *parking_state;          // what that is worth; NULL: "none"
-    size_t n_stopping;                  // attempts being ended before anything new starts there
+    const char *parking_state;          // its current validity; NULL: "none"
+    size_t n_stopping;                  // attempts being ended before new ones start there
 };
 
 /* The caller owns the result. */

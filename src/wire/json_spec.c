@@ -38,7 +38,7 @@ static int set_gpus(json_t *object, double gpus, struct error *err)
     return 0;
 }
 
-/* 2, 0.5, "2", "0.25" or "2:h200". What is none of them is left to the strict reader. */
+/* 2, 0.5, "2", "0.25" or "2:h200". Other values are left to the strict reader. */
 static int expand_gpus(json_t *object, struct error *err)
 {
     const json_t *value = json_object_get(object, "gpus");
@@ -90,8 +90,8 @@ static int expand_after(json_t *object, struct error *err)
     return json_object_set_new(object, "after", i > 0 ? json_string(buffer_text(&text)) : json_null());
 }
 
-/* The number of GPUs follows from which they are, or from how many are on how many nodes; if it is reset,
- * also when the request had these before. */
+/* The number of GPUs follows from their list, or from the numbers of nodes and of GPUs per node; if it is
+ * reset, also from those that the request had before. */
 static int follow_gpus(const json_t *object, struct job_ask *ask, struct error *err)
 {
     bool is_reset = json_is_null(json_object_get(object, "gpus"));

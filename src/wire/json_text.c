@@ -65,7 +65,7 @@ char *json_text_format(const json_t *value)
 {
     char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
     if (text == NULL)
-        abort(); // only when memory is out: every string was checked when it was made
+        abort(); // only if out of memory: every string was checked when it was created
     return text;
 }
 
@@ -92,7 +92,7 @@ json_t *json_text_time(int64_t wall_ms)
     return json_string(text);
 }
 
-/* "Z", "+01:00" or "-05:30" in milliseconds; false when it is none of these. */
+/* "Z", "+01:00" or "-05:30" in milliseconds; false for anything else. */
 static bool parse_offset(const char *text, int64_t *ret_ms)
 {
     unsigned hours = 0, minutes = 0;
@@ -112,7 +112,7 @@ int64_t json_text_parse_time(const char *text)
 {
     struct tm when = { 0 };
     int64_t fraction = 0, offset = 0;
-    /* strptime also takes white space and single digits, and has more forms for a year. */
+    /* strptime also accepts white space, single digits, and more forms of a year. */
     if (strspn(text, "0123456789") != 4 || strcspn(text, "Tt") != 10)
         return -1;
     const char *rest = strptime(text, text[10] == 'T' ? "%Y-%m-%dT%H:%M:%S" : "%Y-%m-%dt%H:%M:%S", &when);

@@ -8,7 +8,7 @@ static json_t *number(struct optional value)
     return value.is_known ? json_integer((json_int_t)value.value) : json_null();
 }
 
-/* Of thousandths; json_text_milli and json_text_seconds have the same form. */
+/* Converts thousandths; json_text_milli and json_text_seconds have the same signature. */
 static json_t *thousandths(struct optional value)
 {
     return value.is_known ? json_text_seconds((int64_t)value.value) : json_null();

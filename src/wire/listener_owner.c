@@ -51,7 +51,7 @@ bool listener_owner(const struct sockaddr *address, uint32_t *ret_uid)
     if (!listener_is_loopback(address))
         return false;
     write_place(address, &query.id);
-    /* The answer may be about a connection when the kernel finds no listener. */
+    /* If the kernel finds no listener, its answer may be about a connection. */
     if (!socket_query(&query, &answer) || answer.idiag_state != TCP_LISTEN ||
         answer.id.idiag_sport != query.id.idiag_sport)
         return false;

@@ -27,7 +27,7 @@ struct listening {
     struct event *readable, *resume;
     void (*on_accept)(void *arg, int fd);
     void *arg;
-    bool is_short; // accept() failed, and has not worked since
+    bool is_short; // accept() has failed, and has not succeeded since
     bool is_stopped, is_paused;
 };
 

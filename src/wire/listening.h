@@ -15,7 +15,7 @@ void listening_stop(struct listening *listening); // stops accepting; the socket
 void listening_pause(struct listening *listening);
 void listening_resume(struct listening *listening);
 
-/* Among the events of the loop; another one from now on. May be called in on_accept. */
+/* Sets its priority among the events of the loop. May be called in on_accept. */
 void listening_set_priority(struct listening *listening, int priority);
 
 void listening_free(struct listening *listening); // NULL is allowed; closes the socket

@@ -135,7 +135,7 @@ struct gpu_test {
     uint64_t to_mb_s, from_mb_s, on_mb_s; // copies to, from and on the GPU
     uint64_t product_mflops;
     uint64_t wrong; // words of memory, and elements of products
-    char *error;    // why there are no figures; NULL: there are
+    char *error;    // why there are no figures; NULL: none is missing
 };
 
 #define GPU_TESTS_MAX 4U
@@ -238,8 +238,8 @@ struct known_attempt {
     struct spool_id id;
     uint64_t token;
     uint32_t phase; // enum attempt_phase
-    /* The latest orders that the node has had about it: if the controller knows fewer, its store is an older
-     * copy. */
+    /* The latest orders that the node has had about it: if the controller has sent fewer, its store is an
+     * older copy. */
     uint32_t terms;       // number of the latest UPDATE; 1: the agent has been started again since
     uint32_t park_number; // of the latest PARK; 0: there was none
     uint32_t park_seen;   // enum park_seen
@@ -269,7 +269,7 @@ struct message_hello {
     struct record_list features; // struct node_feature
     struct record_list attempts; // struct known_attempt
     int64_t said_ms;             // boot clock of the node: of two reports of one boot, the later is valid
-    /* The latest state of the controller's store that this node was told of; 0: unknown. */
+    /* The latest state of the controller's store reported to this node; 0: unknown. */
     uint64_t epoch;          // highest epoch accepted
     int64_t began_ms;        // start time of the mgpud with this epoch
     uint64_t event;          // last durable event of that mgpud
@@ -300,7 +300,7 @@ struct message_heartbeat {
     char *controllers; // of HEARTBEAT_ACK: as in WELCOME
 };
 
-/* A node of an attempt on several, as its other ranks see it. */
+/* A node of an attempt on several nodes, as seen by its other ranks. */
 struct launch_peer {
     char *name;
     char *address; // address for the other nodes
@@ -411,8 +411,8 @@ struct message_gpus {
     char *driver;                // looked at with features; NULL: unchanged
 };
 
-/* These GPUs, and no others, are to be closed, so that they can be reset. GPUS and HELLO report when this is
- * done; resent until then. */
+/* Closes these GPUs, and no others, so that they can be reset. GPUS and HELLO report when this is done;
+ * resent until then. */
 struct message_release_gpus {
     struct strings uuids;
 };
@@ -479,7 +479,7 @@ struct message_open_step {
     uint64_t key;    // by which its client can return (REJOIN_STEP); 0: it cannot
 };
 
-/* The client of an exec step has lost its connection, and is back or has gone for good. */
+/* The client of an exec step has lost its connection, and has returned or will not return. */
 struct message_rejoin_step {
     struct spool_id id; // of the attempt's step 0
     uint64_t token;

@@ -142,6 +142,6 @@ int munge_decode(
     const struct munge_answer answer = { error, error != 0 ? munge->explain(error) : NULL, payload, length,
         uid, gid };
     int r = munge_read_answer(&answer, ret_claim, err);
-    free(payload); // also a credential that is refused has one
+    free(payload); // a refused credential has one, too
     return r;
 }

@@ -27,8 +27,8 @@ char *munge_payload(const char *instance, const char *method, const char *target
 /* Blocks until munged has answered. The caller frees the result. */
 int munge_encode(struct munge *munge, const char *payload, char **ret_credential, struct error *err);
 
-/* What libmunge made of a credential: its error, 0 for none, in words; else the payload, and who asked for
- * it. */
+/* libmunge's result for a credential: its error, 0 for none, with its text; else the payload and the
+ * identity. */
 struct munge_answer {
     int error;
     const char *reason;
@@ -40,6 +40,6 @@ struct munge_answer {
 /* -ENOKEY, -ECOMM: as munge_decode(). The caller frees the payload of a claim. */
 int munge_read_answer(const struct munge_answer *answer, struct munge_claim *ret_claim, struct error *err);
 
-/* Blocks. -ENOKEY: the credential is forged, expired, or was used before. -ECOMM: munged does not answer. */
+/* Blocks. -ENOKEY: the credential is forged, expired, or was used before. -ECOMM: munged does not respond. */
 int munge_decode(
     struct munge *munge, const char *credential, struct munge_claim *ret_claim, struct error *err);

@@ -10,7 +10,7 @@
 
 struct row {
     int number; // EAI_ code
-    int code;   // of the error that is made of it
+    int code;   // of the resulting error
     const char *text, *hint;
 };
 

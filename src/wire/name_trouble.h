@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-/* What an EAI_ code of getaddrinfo(3) means, with the words of the C library: "unknown host name (Name or
+/* The meaning of an EAI_ code of getaddrinfo(3), with the text of the C library: "unknown host name (Name or
  * service not known)". The caller frees it. */
 char *name_trouble_text(int code);
 

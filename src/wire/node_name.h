@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of nodes, and which versions of mgpu work together. */
+/* Names of nodes, and compatibility of mgpu versions. */
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What came of a test of parking on a node (mgpu gpu test --park): in the API, and in the store. */
+/* The result of a test of parking on a node (mgpu gpu test --park): in the API and in the store. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #define PARK_PROOF_TEXT_MAX   512U
 #define PARK_PROOF_TIME_MAX   86400000LL // milliseconds of one save or return
 
-/* On another GPU of the node than the one that the memory was saved on. */
+/* Return to a different GPU of the node than the memory was saved on. */
 enum park_elsewhere {
     PARK_ELSEWHERE_UNTRIED, // the node has no other GPU of the model
     PARK_ELSEWHERE_PASSED,
@@ -24,11 +24,11 @@ enum park_elsewhere {
 struct park_proof {
     char *driver;          // the version that the node had
     struct strings models; // of the GPUs that were tested
-    bool passed;           // memory came back as it was, of each model
-    bool wrong;            // it did not; otherwise, if not passed, nothing was parked
+    bool passed;           // memory was restored unchanged, for each model
+    bool wrong;            // it was not; otherwise, if not passed, nothing was parked
     char *text;            // why it has not passed; NULL: it has
     char *elsewhere;       // park_elsewhere_name()
-    /* The least and the most memory that was parked, in one job on one GPU, and what that took. */
+    /* The least and the most memory that was parked, in one job on one GPU, and the times. */
     uint64_t least_bytes, most_bytes;
     int64_t least_save_ms, least_load_ms, most_save_ms, most_load_ms;
     /* Set by mgpud. */
@@ -36,22 +36,22 @@ struct park_proof {
     uint32_t uid;      // of the operator who tested
 };
 
-/* The request has no more than its client knows. */
+/* The request contains only what its client knows. */
 extern const struct record_type park_proof_request_record;
 extern const struct record_type park_proof_record;
 
 /* "untried", "passed", "refused". */
 const char *park_elsewhere_name(enum park_elsewhere elsewhere);
-/* PARK_ELSEWHERES: there is none of that name. */
+/* PARK_ELSEWHERES if there is none of that name. */
 enum park_elsewhere park_elsewhere_find(const char *name);
 
-/* Checks the members of a request; a sentence with the value if one cannot be. */
+/* Checks the members of a request; sets a sentence with the value of an invalid one. */
 int park_proof_check(const struct park_proof *proof, struct error *err);
 
 /* By the two points measured: how long it takes to save (or to load) so much memory. 0: not known. */
 int64_t park_proof_save_ms(const struct park_proof *proof, uint64_t bytes);
 int64_t park_proof_load_ms(const struct park_proof *proof, uint64_t bytes);
 
-/* Bytes per second of the most that was parked; 0: not known. */
+/* Bytes per second for the largest parked memory; 0: not known. */
 double park_proof_save_rate(const struct park_proof *proof);
 double park_proof_load_rate(const struct park_proof *proof);

@@ -33,11 +33,11 @@ struct peer peer_of_unix(int fd)
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) < 0 || length != sizeof(who))
         return (struct peer){ 0 };
     if (who.uid == (uid_t)-1 || who.gid == (gid_t)-1)
-        return (struct peer){ 0 }; // a socketpair or a user that has no number in our namespace
+        return (struct peer){ 0 }; // a socketpair, or a user without a number in this namespace
     return (struct peer){ .is_known = true, .uid = who.uid, .gid = who.gid };
 }
 
-/* An end of a connection, IPv4 also when the socket writes it as ::ffff:a.b.c.d. */
+/* An end of a connection; ::ffff:a.b.c.d is converted to IPv4. */
 struct end {
     int family;
     uint32_t address[4]; // network order
@@ -86,7 +86,7 @@ static bool is_loopback(const struct end *end)
     return IN6_IS_ADDR_LOOPBACK(&six);
 }
 
-/* The ends as a socket's own view in an answer: one family for both, written in that family. */
+/* The ends as an answer reports them for a socket: both in the family of the socket. */
 static bool is_end(uint8_t family, const uint32_t address[4], uint16_t port, const struct end *wanted)
 {
     struct end end = { .port = port };

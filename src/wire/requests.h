@@ -16,11 +16,11 @@ struct cancel_request {
 
 /* POST /tokens */
 struct token_request {
-    char *name;         // for its owner to recognise it by
+    char *name;         // a label by which its owner recognises it
     uint64_t expires_s; // relative to now
     char *host; // how its user reaches this machine, for the address in the answer; NULL: by its host name
     struct strings scopes;  // "read", "submit", "control", "manage"; none: all
-    uint32_t max_gpu_hours; // thousandths: what its jobs may use together; 0: unlimited
+    uint32_t max_gpu_hours; // thousandths: total for all its jobs; 0: unlimited
 };
 
 /* POST /gpus/pause, /gpus/release, /gpus/resume, /nodes/NAME/drain, /nodes/NAME/resume */
@@ -89,7 +89,7 @@ struct step_end_request {
     uint64_t user_ms, system_ms; // CPU time of all tasks
 };
 
-/* POST /jobs/ID/steps/usage: of a step that runs. */
+/* POST /jobs/ID/steps/usage: usage of a running step. */
 struct step_usage_request {
     uint32_t step;
     /* What the tasks have used, as their client reports it; 0: unknown. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Certificates contain names and keys, and no policy: the registry decides which node a key belongs to, and
- * everyone who trusts this cluster has the hash of the authority's key. So nothing needs to be renewed, and
- * the clocks of nodes do not matter; dates are only present because the format requires them.
+ * Certificates contain names and keys, but no policy: the registry decides which node a key belongs to, and
+ * every program that trusts this cluster has the hash of the authority's key. So certificates need no
+ * renewal, and the clocks of nodes do not matter; dates are only present because the format requires them.
  */
 #include "wire/tls/authority.h"
 
@@ -74,7 +74,7 @@ static bool add_extensions(X509 *certificate, X509 *issuer, const struct extensi
     return true;
 }
 
-/* `issuer` NULL: it certifies itself. */
+/* `issuer` NULL: self-signed. */
 static int certify(X509 *issuer, EVP_PKEY *issuer_key, EVP_PKEY *key, const char *name,
     const struct extension *extensions, X509 **ret, struct error *err)
 {
@@ -94,7 +94,7 @@ static int certify(X509 *issuer, EVP_PKEY *issuer_key, EVP_PKEY *key, const char
     return 0;
 }
 
-/* Names as browsers compare them: an address only with addresses. */
+/* Names in the form that browsers require: addresses only as addresses. */
 static bool is_address(const char *host)
 {
     struct in6_addr bytes;
@@ -130,7 +130,7 @@ static int open_certificate(int dirfd, const char *file, X509 *issuer, EVP_PKEY 
     return r < 0 ? r : tls_certificate_save(dirfd, file, *ret, err);
 }
 
-/* What a name may consist of, so that it means nothing else in the text of an extension. */
+/* The characters allowed in a name, which have no special meaning in the text of an extension. */
 static bool is_plain_host(const char *host)
 {
     static const char known[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:";

@@ -37,7 +37,7 @@ static SSL_CTX *new_context(const SSL_METHOD *method)
     (void)SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
     (void)SSL_CTX_set_mode(context,
         SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
-    /* A call ends with what it has read: a peer that only sends key updates does not block it. */
+    /* A call returns after what it has read: a peer that only sends key updates cannot block it. */
     (void)SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);
     SSL_CTX_set_read_ahead(context, 1); // several records at a time
     SSL_CTX_set_default_read_buffer_len(context, READ_BUFFER_SIZE);
@@ -120,7 +120,7 @@ static int verify_pinned(X509_STORE_CTX *asked, void *arg)
 {
     const uint8_t *wanted = arg;
     STACK_OF(X509) *shown = X509_STORE_CTX_get0_untrusted(asked);
-    int code = X509_V_ERR_CERT_REJECTED; // the pin is nowhere in what was shown
+    int code = X509_V_ERR_CERT_REJECTED; // no presented certificate has the pin
     for (int i = 0; code != X509_V_OK && i < sk_X509_num(shown); i++) {
         X509 *certificate = sk_X509_value(shown, i);
         uint8_t pin[TLS_PIN_SIZE];

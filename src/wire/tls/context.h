@@ -29,11 +29,11 @@ int tls_context_server(
 int tls_context_client(
     const uint8_t pin[TLS_PIN_SIZE], EVP_PKEY *key, X509 *certificate, SSL_CTX **ret, struct error *err);
 
-/* For a program whose threads may still be in a handshake when it exits: OpenSSL frees nothing then, which
- * these use. To be called before anything else of OpenSSL. */
+/* For a program whose threads may still be in a handshake when it exits: keeps OpenSSL from freeing what they
+ * use. To be called before any other function of OpenSSL. */
 void tls_keep_at_exit(void);
 
-/* The hash of the key that the peer has proved to have; false if it presented no certificate. */
+/* The hash of the key that the peer has proved to possess; false if it presented no certificate. */
 bool tls_peer_pin(SSL *ssl, uint8_t pin[TLS_PIN_SIZE]);
 
 /* The negotiated purpose. */

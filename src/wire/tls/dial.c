@@ -106,14 +106,14 @@ int tls_dial_connect(const struct addrinfo *addresses, const struct address *add
         int failure = connect_one(one, now_ms + (until_boot_ms - now_ms) / count, ret_fd);
         if (failure == 0)
             return 0;
-        /* Of several failures the most informative one: a machine that refuses is at least reachable. */
+        /* If several fail, the most informative error: a machine that refuses is at least reachable. */
         if (r != -ECONNREFUSED)
             r = failure;
     }
     return trouble_of_connect(r, where, err);
 }
 
-/* After a call of OpenSSL that did not succeed: 0 when it is to be repeated. */
+/* After an unsuccessful call of OpenSSL: 0 if it must be repeated. */
 static int wait_to_repeat(SSL *ssl, int result, int64_t until_boot_ms, const char *where, struct error *err)
 {
     int kind = SSL_get_error(ssl, result);
@@ -123,7 +123,7 @@ static int wait_to_repeat(SSL *ssl, int result, int64_t until_boot_ms, const cha
     return r < 0 ? trouble_of_connect(r, where, err) : 0;
 }
 
-/* Agrees on what the connection is for (wire/tls/context.h). The session does not own the socket. */
+/* Negotiates the purpose of the connection (wire/tls/context.h). The session does not own the socket. */
 static int tls_dial_handshake(SSL_CTX *context, int fd, const char *purpose, const struct address *address,
     int64_t until_boot_ms, SSL **ret, struct error *err)
 {
@@ -166,7 +166,7 @@ int tls_dial(SSL_CTX *context, const struct address *address, const char *purpos
     return r;
 }
 
-/* All of it: out of `out`, or into `in`. */
+/* Transfers all bytes: from `out`, or into `in`. */
 static int transfer(SSL *ssl, const uint8_t *out, uint8_t *in, size_t length, int64_t until_boot_ms,
     const char *where, struct error *err)
 {

@@ -3,8 +3,8 @@
  * A connection is PENDING until its handshake is complete, and then belongs to the owner of the gate.
  * Failures are logged, at most once a second: the port is open to anyone. If there are too many connections,
  * the next ones wait in the kernel until a handshake is complete, as when a thousand nodes reconnect at once;
- * the oldest is closed when it has had TLS_GATE_PATIENCE_MS, so silent clients keep nobody out for long. Each
- * step of a handshake is a callback of its own.
+ * the oldest is closed after TLS_GATE_PATIENCE_MS, so silent clients do not block others for long. Each step
+ * of a handshake is a callback of its own.
  */
 #include "wire/tls/gate.h"
 
@@ -88,7 +88,7 @@ static void shake(struct pending *pending)
     }
     struct error err = { 0 };
     (void)trouble_of_accept(pending->ssl, result, &err);
-    if (BIO_number_read(SSL_get_rbio(pending->ssl)) == 0) // whether the port is open was all it asked
+    if (BIO_number_read(SSL_get_rbio(pending->ssl)) == 0) // it only checked whether the port is open
         log_debug("connection from %s closed without a byte", pending->peer);
     else
         log_refusal(gate, pending->peer, err.message);
@@ -115,7 +115,7 @@ static struct pending *find_oldest(const struct tls_gate *gate)
     return oldest;
 }
 
-/* All places are taken, and were so for a while perhaps. */
+/* All slots are taken, possibly for some time. */
 static void look_at_oldest(struct tls_gate *gate)
 {
     struct pending *oldest = find_oldest(gate);

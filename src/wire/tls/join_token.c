@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The secret has 128 random bits and is hashed once, as any token (wire/token.c). The text is base64url of
+ * The secret has 128 random bits and is hashed once, like any token (wire/token.c). The text is base64url of
  *
  *      version (1 byte)   id (8, big endian)   secret (16)   pin (32)
  */

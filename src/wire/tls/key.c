@@ -54,7 +54,7 @@ static char *bio_text(BIO *bio)
 
 /* --- files --- */
 
-/* What was left there by a crash is not complete and may go. */
+/* A file left by a crash is incomplete and may be removed. */
 static int write_secret(int dirfd, const char *name, const char *text, struct error *err)
 {
     _cleanup_free_ char *unfinished = xasprintf("%s.new", name);

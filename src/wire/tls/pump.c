@@ -40,15 +40,15 @@
 #define BUFFER_SIZE ((size_t)64 << 10)
 #define RECORD_MAX  ((size_t)16 << 10) // bytes of a record of TLS
 #define ROUNDS_MAX  8                  // until others have their turn
-#define LINGER_MS   5000               // for the end of the other machine, after ours
+#define LINGER_MS   5000               // for the other machine's end, after this one's
 
 struct pipe {
-    uint8_t *bytes;          // NULL while nothing is held: most connections are silent
+    uint8_t *bytes;          // NULL while it holds no data: most connections are silent
     size_t first, end;       // what is held
-    bool is_over, is_closed; // nothing more comes in; nothing more goes out
+    bool is_over, is_closed; // no more input; no more output
 };
 
-/* What need not be tried, because the last call had to wait. */
+/* Operations that need not be tried, because the last call would have blocked. */
 struct readiness {
     bool net_read, net_write, plain_read, plain_write;
 };
@@ -60,7 +60,7 @@ struct tls_pump {
     struct readiness may;
     struct pipe in, out;
     char *where;         // the other machine
-    bool has_left;       // the plain side is closed altogether
+    bool has_left;       // the plain side is completely closed
     bool is_broken;      // the net side failed,
     struct error broken; // so
     int want_reading;    // of the net: what the last call of each kind waits for, as SSL_ERROR_WANT_*
@@ -79,7 +79,7 @@ static bool has_room(const struct pipe *pipe)
     return !pipe->is_over && held(pipe) < BUFFER_SIZE;
 }
 
-/* Room at the end, for which what is held is moved when there would be little. */
+/* Room at the end; moves the data to the front if there would be little. */
 static size_t make_room(struct pipe *pipe)
 {
     if (pipe->bytes == NULL)
@@ -107,7 +107,7 @@ static void close_pipe(struct pipe *pipe)
     pipe->first = pipe->end = 0;
 }
 
-/* What a call of OpenSSL that did not succeed waits for, in *want; false when it has failed instead. */
+/* Sets *want to the condition that an unsuccessful call of OpenSSL waits for; false if it has failed. */
 static bool is_waiting(struct tls_pump *pump, int result, int *want)
 {
     int saved = errno;
@@ -115,17 +115,17 @@ static bool is_waiting(struct tls_pump *pump, int result, int *want)
     if (*want == SSL_ERROR_WANT_READ || *want == SSL_ERROR_WANT_WRITE)
         return true;
     errno = saved;
-    /* After both sides left it does not matter how the connection ends. */
+    /* After both sides have left it does not matter how the connection ends. */
     if (!pump->is_broken && !(pump->has_left && pump->out.is_closed))
         (void)trouble_of_session(pump->ssl, result, pump->where, &pump->broken);
     pump->is_broken = true;
     pump->may.net_read = pump->may.net_write =
-        true; // what had come is still there, and nothing is waited for
+        true; // received data is still buffered, and no more is expected
     *want = SSL_ERROR_NONE;
     return false;
 }
 
-/* The next four are true when something was done and they are worth another call. */
+/* The next four return true if they made progress and should be called again. */
 
 static bool read_net(struct tls_pump *pump)
 {
@@ -140,7 +140,7 @@ static bool read_net(struct tls_pump *pump)
         in->end += in->is_closed ? 0 : n;
         has_read = true;
         if (result == 1 && in->is_closed)
-            break; // others have their turn, however much there is to be dropped
+            break; // others get their turn, however much data is to be dropped
         if (result == 1)
             continue;
         bool was_broken = pump->is_broken;
@@ -149,14 +149,14 @@ static bool read_net(struct tls_pump *pump)
             pump->may.net_read = false;
             break;
         }
-        /* Or it could not be written to any more, and now all that had come is read. */
+        /* Or writing to it had failed, and now all its data has been read. */
         pump->want_reading = SSL_ERROR_NONE;
         in->is_over = true;
     }
     return has_read;
 }
 
-/* False when it has to wait. */
+/* False if it must wait. */
 static bool write_records(struct tls_pump *pump)
 {
     struct pipe *out = &pump->out;
@@ -211,7 +211,7 @@ static void leave(struct tls_pump *pump)
     tls_dial_set_timeout(pump->net_fd, TLS_DIAL_TIMEOUT_MS);
 }
 
-/* A plain side that breaks is one that has left: that is how programs end. */
+/* A broken plain side counts as closed: programs end that way. */
 static bool read_plain(struct tls_pump *pump)
 {
     struct pipe *out = &pump->out;
@@ -334,7 +334,7 @@ static void on_plain(evutil_socket_t fd, short what, void *arg)
     run(pump);
 }
 
-/* The other machine does not close, or keeps sending data that nobody reads. */
+/* The other machine does not close, or keeps sending data that no program reads. */
 static void on_linger(evutil_socket_t fd, short what, void *arg)
 {
     struct tls_pump *pump = arg;

@@ -74,8 +74,8 @@ static void on_pump_end(void *arg, const struct error *err)
 }
 
 /*
- * Peers that always read what they are sent are closed if they do not. Data for a client of the API, or in a
- * stream, may wait as long as a user looks at a page of it.
+ * Peers that must always read are closed if they do not. Data for a client of the API, or in a stream, may
+ * wait while a user reads a page of it.
  */
 static bool is_taken_at_once(SSL *ssl)
 {

@@ -18,7 +18,7 @@ enum kind { CONNECT, REASON, CERTIFICATE };
 struct row {
     enum kind kind;
     int number;
-    int code; // of the error that is made of it
+    int code; // of the resulting error
     const char *text;
     const char *hint;
 };
@@ -99,7 +99,7 @@ int trouble_of_connect(int code, const char *where, struct error *err)
     return tell(find(CONNECT, -code), code, strerror(-code), where, err);
 }
 
-/* What a call of OpenSSL came to: its row when there is one, else its words. */
+/* The result of a call of OpenSSL: its row if there is one, else its text. */
 static const struct row *judge(const SSL *ssl, int result, int saved, int *ret_code, const char **ret_text)
 {
     int kind = SSL_get_error(ssl, result);
