@@ -26,7 +26,7 @@ struct run_watch;     // run_watch.h: the socket's name
 struct tcp;           // tcp.h: the port of the API
 struct retention;     // retention.h: removes old jobs from the store
 struct cluster;       // cluster/cluster.h: several controllers
-struct standby_view;  // standby_view.h: what a standby answers
+struct standby_view;  // standby_view.h: answers of a standby
 struct turns;         // turns.h: turns of the event loop, and their durations
 
 /* The port of the API (tcp.h), for those who answer requests. */
@@ -34,7 +34,7 @@ struct tcp_state {
     bool is_bound;
     bool is_contested;    // a program of another user had one of its addresses since mgpud started
     bool lacks_localhost; // other programs can have one of the addresses of the name `localhost`
-    struct error trouble; // why it is not bound although it is wanted; code 0: it is
+    struct error trouble; // why it is not bound although configured; code 0: it is
 };
 
 struct controller {
@@ -61,7 +61,7 @@ struct controller {
     struct cluster *cluster; // NULL: this controller is the only one
     char cluster_pin[48];    // of its keys, as text; empty: not known yet
     struct standby_view
-        *standby;    // NULL: it decides; else core and store may be old, and nothing changes them
+        *standby;    // NULL: it decides; else core and store are read-only, and may be out of date
     bool is_root;    // started as root: can run jobs of several users
     bool is_leaving; // shutting down: no more decisions
     uint32_t admin_uid;
@@ -69,6 +69,6 @@ struct controller {
     int64_t started_wall_ms;
     struct histogram passes, commits; // durations: histogram_of_work
     int64_t commit_us; // boot clock: when the batch being written was passed to the store; 0: none
-    int exit_status;   // of the program, set by whoever ends the loop
+    int exit_status;   // of the program, set by the code that ends the loop
     void (*on_local_node_up)(struct controller *controller); // its agent has sent HELLO; may be called again
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What mgpud requires of the libraries that it uses. */
+/* Configures the libraries that mgpud uses. */
 #pragma once
 
-/* To be called before any of them: without memory they end mgpud, as it would itself. jansson would leave out
- * what it has no memory for, so that a request could be stored without a part of it. */
+/* To be called before any of them: when out of memory they end mgpud, as mgpud's own allocations do. jansson
+ * would otherwise omit a member, and a request could be stored incompletely. */
 void libraries_end_without_memory(void);

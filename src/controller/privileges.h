@@ -26,10 +26,10 @@ int privileges_make_directory(const char *path, mode_t mode, struct user_ids own
 int privileges_drop(struct user_ids user, bool is_root, struct error *err);
 
 /*
- * From now on mgpud can change only the files in these two directories; what is open already, such as a log,
- * remains so. Before there are threads. Kernels before 5.13 cannot.
+ * From now on mgpud can change only the files in these two directories; open files, such as a log, stay open.
+ * To be called before the first thread. Not possible before kernel 5.13.
  */
 void privileges_limit_files(const char *store_dir, const char *run_dir);
 
-/* From now on no system call that mgpud never needs succeeds. It executes no program from here on. */
+/* From now on system calls that mgpud never needs fail, execve among them. */
 void privileges_limit_calls(void);

@@ -7,5 +7,5 @@
 struct controller;
 
 /* Serves at the unix socket `api_fd`, which it takes over, and at the TCP port; watches that the socket keeps
- * its name: if it does not, the loop ends with EX_TEMPFAIL. */
+ * its name; otherwise the loop ends with EX_TEMPFAIL. */
 int ready_open(struct controller *controller, int api_fd, struct error *err);

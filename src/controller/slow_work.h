@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A line for what takes longer than two seconds. On a terminal it is rewritten in place; elsewhere it is a
- * line each ten seconds, so that logs stay short. What is short shows nothing.
+ * A progress line for work that takes longer than two seconds. On a terminal it is rewritten in place;
+ * elsewhere there is one line every ten seconds, so logs stay short. Shorter work shows nothing.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ enum slow_work_reader {
 
 struct slow_work {
     enum slow_work_reader reader;
-    const char *status_after; // what the service manager shows afterwards; NULL: that is not known here
+    const char *status_after; // the status at the service manager afterwards; NULL: not known
     char what[80];            // the latest step
     int64_t since_ms;         // boot clock: the begin; 0 after slow_work_end
     int64_t next_ms;          // when the next line is due
@@ -28,11 +28,11 @@ struct slow_work {
 /* Nothing is shown yet. */
 void slow_work_begin(struct slow_work *work, enum slow_work_reader reader, const char *status_after);
 
-/* Shows "WHAT: 43%, 12s" if a line is due; cheap if not. `total` 0: how much it is in all is not known. */
+/* Shows "WHAT: 43%, 12s" if a line is due; cheap if not. `total` 0: the total is unknown. */
 void slow_work_step(struct slow_work *work, const char *what, uint64_t done, uint64_t total);
 
 /* Removes the line from the terminal before other output. */
 void slow_work_hide(const struct slow_work *work);
 
-/* Removes the line from the terminal; the log says how long it took, if it was slow. */
+/* Removes the line from the terminal, and logs the duration if it was slow. */
 void slow_work_end(struct slow_work *work);

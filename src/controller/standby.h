@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The time in which mgpud is a standby: it waits to become the leader, and tells clients who leads. */
+/* mgpud as a standby: it waits to become the leader, and refers clients to the leader. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,5 +9,5 @@
 struct controller;
 struct prepared;
 
-/* 1 once this controller leads, 0 if it was told to exit, or a negative errno. */
+/* 1 once this controller leads, 0 if it must exit, or a negative errno. */
 int standby_run(struct controller *controller, struct prepared *prepared, struct error *err);

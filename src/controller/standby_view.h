@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a standby answers: the core and the store of its controller, as its copy of the store was at one
- * moment. A request that finds them old waits until those before it are answered; then both are replaced.
+ * The answers of a standby, from a snapshot of its copy of the store. A request that finds the snapshot
+ * outdated waits until those before it are answered; then the snapshot is replaced.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ struct standby_view *standby_view_new(struct controller *controller, const char 
 /* Answers a request of the record (route_is_of_record), with its age, or refers to the leader. */
 void standby_view_serve(struct standby_view *view, struct request *request);
 
-/* Now and then: closes what nobody has asked for lately. */
+/* Called periodically: closes a snapshot without recent requests. */
 void standby_view_beat(struct standby_view *view);
 
 /* All requests have ended. NULL is allowed. */

@@ -17,14 +17,14 @@ struct tcp *tcp_new(struct controller *controller, uid_t trusted_uid);
 void tcp_free(struct tcp *tcp);
 
 /* Binds the port, possibly while mgpud is still root. A port that is in use, or an address that this machine
- * does not have (yet), is logged and no failure, except with --need-listen: it is tried again once
- * tcp_serve() was called. */
+ * does not have (yet), is logged but is a failure only with --need-listen: mgpud tries again once tcp_serve()
+ * was called. */
 int tcp_bind(struct tcp *tcp, struct error *err);
 
-/* Passes each socket that is bound, now and later, to `open`, which owns it, even if it fails. For as long as
- * the loop runs, or until tcp_pause(). */
+/* Passes each bound socket, now and later, to `open`, which owns it, even if it fails. Continues while the
+ * loop runs, or until tcp_pause(). */
 int tcp_serve(
     struct tcp *tcp, int (*open)(void *arg, int fd, struct error *err), void *arg, struct error *err);
 
-/* No sockets are passed on any more, and bound ones are kept for the next tcp_serve(). */
+/* Stops passing sockets; bound ones are kept for the next tcp_serve(). */
 void tcp_pause(struct tcp *tcp);

@@ -12,19 +12,19 @@
 #define TURN_IDLE_MS 1000 // the same for the first turn after an idle one
 
 #define TURNS_AROUND_US                                                                                      \
-    20 // what libevent and the kernel do for a callback of a socket: waiting, reading, writing
+    20 // cost of a socket's callback in libevent and the kernel: waiting, reading, writing
 
 struct turns;
 
 /*
- * Which of the callbacks that are due come first: the priority of an event. The rest is what an event is that
- * has no other, and takes turns in the order in which it became due. The others may take at most half of the
- * time together, and what wants to be one of them asks turns_place() each time.
+ * The priority of an event: which due callbacks come first. TURNS_REST is the default, in the order in which
+ * events became due. The others together may take at most half of the time, and events that request one call
+ * turns_place() each time.
  */
 enum turns_place {
-    TURNS_FIRST, // what others wait for: the end of a commit, the end of a turn
-    TURNS_USUAL, // requests of users who have had little of the time
-    TURNS_SOON,  // then what these have changed is handed to the store
+    TURNS_FIRST, // events that others wait for: the end of a commit, the end of a turn
+    TURNS_USUAL, // requests of users who have used little time
+    TURNS_SOON,  // then their changes are passed to the store
     TURNS_REST,
 };
 
@@ -36,13 +36,13 @@ struct event_base *turns_loop_new(void);
 struct turns *turns_new(struct event_base *loop, void (*on_end)(void *arg), void *arg);
 void turns_free(struct turns *turns);
 
-/* A request has come: this turn ends soon, even if the loop was idle before. NULL: there are no turns. */
+/* A request has arrived: this turn ends soon, even if the loop was idle before. NULL: there are no turns. */
 void turns_touch(struct turns *turns);
 
 /*
- * Parts of a turn have names, so that the cause of a long one is known: take the time before it, and tell its
- * name in two words, both of static duration, after it ("GET", "/api/v1/gpus"). Where one part contains
- * another, the outer one counts.
+ * Parts of a turn have names, which identify the cause of a long one: take the time before it, and pass its
+ * name in two words, both of static duration, after it ("GET", "/api/v1/gpus"). If one part contains another,
+ * the outer one counts.
  */
 int64_t turns_step_begin(void);
 void turns_step_end(struct turns *turns, int64_t began_us, const char *kind, const char *name);
@@ -50,7 +50,7 @@ void turns_step_end(struct turns *turns, int64_t began_us, const char *kind, con
 /* The place itself, or TURNS_REST if those before the rest have used up their time. NULL: TURNS_REST. */
 enum turns_place turns_place(const struct turns *turns, enum turns_place wanted);
 
-/* A callback in this place has used so much CPU time. */
+/* Charges CPU time that a callback in this place has used. */
 void turns_spend(struct turns *turns, enum turns_place place, int64_t used_us);
 
 /* The end of a callback of this event: its time counts, and the event moves to the place it may have. NULL
@@ -65,11 +65,11 @@ struct turns_step {
     int64_t busy_us;         // CPU time
 };
 
-/* Brings the end of this turn forward: what has been decided is handed to the store now, which writes it
- * while a part that takes long runs. NULL: there are no turns. */
+/* Brings the end of this turn forward: passes the decisions to the store now, which writes them while a long
+ * part runs. NULL: there are no turns. */
 void turns_hand_over(struct turns *turns);
 
-/* The same, behind the usual requests that are due, and before the rest. */
+/* The same, after the due requests and before the rest. */
 void turns_end_soon(struct turns *turns);
 
 /* "GET /api/v1/gpus", which the caller frees; NULL: the turn had no such part. */

@@ -5,7 +5,7 @@
 #include "controller/http/request.h"
 
 /*
- * Calls `on_settled` with the ends of those jobs that are no longer in memory; at once if there are none.
+ * Calls `on_settled` with the ends of those jobs that are no longer in memory; immediately if there are none.
  * `subject` is passed to it, or to `drop` if the client has left meanwhile.
  */
 void after_settle(struct request *request, const struct job_ask *ask, void *subject,

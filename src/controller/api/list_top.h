@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `top=N` of GET /jobs: what a person looks at first in a list that is too long to read. Of the waiting jobs
- * those that are next in line, of all other states the newest.
+ * `top=N` of GET /jobs: the most interesting part of a list that is too long to read. For waiting jobs those
+ * that are next in line, for all other states the newest.
  */
 #pragma once
 
@@ -24,5 +24,5 @@ void list_top_note(struct list_top *top, const struct job *job, enum job_state s
 void list_top_take(struct list_top *top, const struct core *core, const uint32_t *uid,
     bool (*is_wanted)(void *arg, const struct job *job), void (*add)(void *arg, uint64_t id), void *arg);
 
-/* How many matching jobs of each state were left out: {"queued":24800}. */
+/* The number of matching jobs of each state that were left out: {"queued":24800}. */
 void list_top_append_omitted(const struct list_top *top, struct buffer *out);

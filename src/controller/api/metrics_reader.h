@@ -2,7 +2,7 @@
 /*
  * The input of one answer to GET /metrics, and the functions that write the samples of a row. Nodes and GPUs
  * are read once, some of them in each turn, because the answer is written over several turns in which they
- * change; what is kept of them has no pointer into the core.
+ * change; the copies contain no pointers into the core.
  */
 #pragma once
 

@@ -8,7 +8,7 @@ struct request;
  * follows. `what`: why this controller does not answer. */
 void refer_to_leader(struct request *request, const char *what);
 
-/* The same for a browser that asks for the page: on to the leader's. */
+/* The same for a browser that requests the page: redirects it to the leader's. */
 void refer_to_page(struct request *request);
 
 /* For clients on other machines, which keep the list: X-Mgpu-Controllers. */

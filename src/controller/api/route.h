@@ -26,14 +26,14 @@ struct route {
     struct route_parameter parameters[ROUTE_PARAMETERS_MAX]; // of the query; terminated by a NULL name
     const struct record_type *body;                          // NULL: none
     bool is_costly;                                          // queued (http/fair_queue.h)
-    bool is_of_record;                                       // answered from the store alone: a standby can
-    bool is_for_guests;                                      // rights_is_guest(), who otherwise only greet
-    const char *answer;                                      // schema of its JSON (answers.c); NULL: other
+    bool is_of_record;  // answered from the store alone, so also by a standby
+    bool is_for_guests; // rights_is_guest(), whose other requests are limited to the greeting
+    const char *answer; // schema of its JSON (answers.c); NULL: other
 };
 
 const struct route *route_all(size_t *ret_count);
 
-/* True if a standby answers this request, from what it has stored. */
+/* True if a standby answers this request, from its store. */
 bool route_is_of_record(const struct request *request);
 
 /* Performs the checks that are the same for all routes, and calls the route's handler. */

@@ -13,10 +13,10 @@ struct request;
 char *sessions_cookie(const struct request *request);
 
 /*
- * Finds out whose session `cookie` is. A good one replaces what the kernel says of the caller; any other is
- * ignored. Calls `next` when that is settled, maybe before this returns; answers a forged request itself.
+ * Identifies the user of the session `cookie`. A valid one replaces the identity reported by the kernel; any
+ * other is ignored. Calls `next` afterwards, possibly before this returns; answers a forged request itself.
  */
 void sessions_identify(struct request *request, const char *cookie, void (*next)(struct request *request));
 
-/* Why there is no page although one is wanted, for people; null: there is one. */
+/* A sentence for users about why there is no page although one is configured; null: there is one. */
 json_t *sessions_write_trouble(const struct controller *controller);

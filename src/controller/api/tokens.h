@@ -24,7 +24,7 @@ void tokens_find(struct request *request, const uint8_t *hash,
     void (*found)(struct request *request, bool is_found, void (*next)(struct request *request)),
     void (*next)(struct request *request));
 
-/* Counts what the store does for a token, which is much, as requests of this user: 0, or -EUSERS. */
+/* Charges the store's work for a token, which is expensive, as requests of this user: 0, or -EUSERS. */
 int tokens_charge(struct request *request, struct error *err);
 
 /* Why store_add_token() did not add `what`; the result is that of the error. */
@@ -33,7 +33,7 @@ int tokens_refusal(int result, const char *what, struct error *err);
 /* The names of these scopes, as an array. */
 json_t *tokens_write_scopes(unsigned scopes);
 
-/* Closes the connections whose token or session has expired, with their streams: a request that has begun is
+/* Closes the connections whose token or session has expired, with their streams, because a running request is
  * not identified again. */
 void tokens_end_expired(struct serve *serve);
 

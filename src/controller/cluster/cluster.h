@@ -3,8 +3,8 @@
  * One of several controllers (mgpud --cluster). It begins as a standby: a thread applies the log in etcd to
  * this machine's store. When no controller leads and the log has been applied to its end, it becomes the
  * leader; then mgpud opens the store and serves as a single mgpud does, with every transaction appended to
- * the log first. A leader that cannot be certain any more of being the only one exits, and is started again
- * as a standby.
+ * the log first. A leader that can no longer be certain of being the only one exits, and is restarted as a
+ * standby.
  */
 #pragma once
 
@@ -33,7 +33,7 @@ struct cluster_options {
 struct cluster_member {
     char name[128], api[200], nodes[200], version[32];
     bool is_leading;
-    uint64_t entry; // of the log that it has; some seconds old
+    uint64_t entry; // last entry of its log; some seconds old
     char trouble[200];
 };
 
@@ -49,9 +49,9 @@ struct cluster_status {
     bool is_leading;
     struct store_position position;  // of a standby
     int64_t checked_ms;              // boot clock: when a standby last had all of the log; 0: never
-    char leader[256];                // "NAME ADDRESS", empty: nobody leads
-    char trouble[512];               // why this controller does not follow or write, empty: it does
-    int64_t lease_ms, lease_left_ms; // a leader's: how long it is certain to be the only one
+    char leader[256];                // "NAME ADDRESS", empty: there is no leader
+    char trouble[512];               // why this controller cannot follow or write, empty: it can
+    int64_t lease_ms, lease_left_ms; // of a leader: how long it is certain to be the only one
     struct cluster_member members[CLUSTER_MEMBERS_MAX]; // this one among them
     size_t n_members;
     struct cluster_server servers[CLUSTER_SERVERS_MAX];
@@ -100,7 +100,7 @@ enum cluster_audience { CLUSTER_FOR_CLIENTS, CLUSTER_FOR_NODES };
 /* The addresses of all controllers, "A,B,C", the leader's first; NULL: not known yet. The caller frees it. */
 char *cluster_addresses(struct cluster *cluster, enum cluster_audience audience);
 
-/* Stops the threads and gives leadership up, after store_close(). NULL is allowed. */
+/* Stops the threads and resigns leadership, after store_close(). NULL is allowed. */
 void cluster_free(struct cluster *cluster);
 
 /* From now on nothing is written; a commit that waits for etcd fails. NULL is allowed. */

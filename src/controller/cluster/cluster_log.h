@@ -29,7 +29,7 @@
 #define KEY_CONTROLLERS     "controllers/"
 #define KEY_CONTROLLERS_END "controllers0" // '0' follows '/'
 
-/* What is the trouble while etcd has no space. */
+/* The text of *trouble while etcd has no space. */
 extern const char cluster_log_full[];
 
 #define REQUEST_MS 3000 // for one request to etcd
@@ -40,10 +40,10 @@ struct cluster_base {
     uint32_t parts, crc;
 };
 
-/* A part of the log, read at one moment. */
+/* A consistent part of the log. */
 struct cluster_view {
     char *cluster; // NULL: no cluster has been founded
-    char *leader;  // its name; NULL: nobody leads
+    char *leader;  // its name; NULL: there is no leader
     int64_t leader_revision;
     struct cluster_base base;
     struct cluster_log_entry *entries; // ordered

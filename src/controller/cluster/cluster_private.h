@@ -19,7 +19,7 @@ struct cluster {
     char *leader_text; // "NAME ADDRESS"
     int64_t lease_ms;
     atomic_bool is_stopping;
-    pthread_mutex_t mutex; // protects the status, and is what threads wait with
+    pthread_mutex_t mutex; // protects the status, and is the mutex of the threads' waits
     pthread_cond_t wake;
     struct cluster_status status;
     bool is_news;            // the watcher has seen a change
@@ -43,13 +43,13 @@ bool cluster_has_namesake(struct cluster *cluster);
 /* follow.c: the standby's thread. */
 void *cluster_follower(void *arg);
 
-/* members.c: what a controller reports of itself, and of etcd. */
+/* members.c: a controller's report about itself and etcd. */
 void *cluster_reporter(void *arg);
 
-/* members.c: what another controller has reported. False: it is no report. */
+/* members.c: parses the report of another controller. False: it is invalid. */
 bool cluster_member_read(const void *bytes, size_t length, struct cluster_member *ret);
 
-/* members.c: what a member of etcd says is wrong with it, "": nothing. A constant text. */
+/* members.c: the problem that a member of etcd reports, "": none. A constant text. */
 const char *cluster_server_trouble(const json_t *answer);
 
 /* identity.c: writes the keys in etcd to DIR: 1, or 0 if etcd has none yet. */

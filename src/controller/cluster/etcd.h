@@ -3,7 +3,7 @@
  * A client of etcd's HTTP/JSON gateway (etcd 3.4 and later), blocking. One thread uses a client at a time.
  *
  * A write that fails with -EAGAIN may have happened: the connection broke, or etcd did not decide in time.
- * The caller has to look, or to repeat a transaction that its own comparisons make harmless.
+ * The caller must check, or repeat a transaction whose comparisons make that harmless.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ struct etcd_settings {
     struct strings endpoints; // "http://a:2379" or "https://..."
     char *prefix;             // of all keys: "mgpu"
     char *ca, *cert, *key;    // files, or NULL
-    atomic_size_t endpoint;   // where a new client begins: not at one that has just failed
+    atomic_size_t endpoint;   // first endpoint of a new client: not one that has just failed
 };
 
 /* "etcd://a:2379,b:2379[/PREFIX]"; etcds:// for TLS. */
@@ -43,8 +43,8 @@ void etcd_free(struct etcd *etcd);
 int etcd_call(
     struct etcd *etcd, const char *path, json_t *body, int timeout_ms, json_t **ret, struct error *err);
 
-/* The latest call failed as calls do while etcd elects a leader: in etcd's own words, or for lack of an
- * answer in time. */
+/* True if the latest call failed as calls do while etcd elects a leader: by etcd's error message, or without
+ * an answer in time. */
 bool etcd_may_elect(const struct etcd *etcd);
 
 /* The next call asks this endpoint. */
@@ -56,7 +56,7 @@ void etcd_pause(void);
 
 struct etcd_watching {
     void (*on_bytes)(void *arg);     // the watch was created, or something changed
-    bool (*may_continue)(void *arg); // asked about once a second
+    bool (*may_continue)(void *arg); // called about once a second
     void *arg;
 };
 

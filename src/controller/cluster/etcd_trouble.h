@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is wrong with a connection to etcd, in words for administrators. */
+/* Problems of connections to etcd, as sentences for administrators. */
 #pragma once
 
 #include <curl/curl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The keys and certificates that all controllers of a cluster have in common. For the leader, before it opens
- * its store. */
+/* The keys and certificates that all controllers of a cluster share. For the leader, before it opens its
+ * store. */
 #pragma once
 
 #include "base/error.h"

@@ -31,9 +31,9 @@ int64_t leadership_revision(const struct leadership *leadership);
 /* Becomes readable once leadership is not certain any more; it never is again. */
 int leadership_fd(const struct leadership *leadership);
 
-/* Ends it, stops the thread and gives the key back, so that another controller need not wait for the lease.
- * Nothing may be written after this. NULL is allowed. */
+/* Ends leadership, stops the thread and deletes the key, so another controller need not wait for the lease to
+ * expire. Nothing may be written after this. NULL is allowed. */
 void leadership_free(struct leadership *leadership);
 
-/* Ends it at once, from any thread: it is not certain any more, and leadership_fd() says so. */
+/* Ends it immediately, from any thread: it is no longer certain, and leadership_fd() becomes readable. */
 void leadership_resign(struct leadership *leadership);

@@ -38,8 +38,8 @@ void settings_print_example(void);
 int settings_set(struct controller_options *options, const char *key, const char *value, const char *origin,
     struct error *err);
 
-/* settings_live.c: takes what can be changed while mgpud runs from `fresh`, which gets what was in force
- * before where that must be freed. All else stays as it is. */
+/* settings_live.c: takes the settings that can be changed while mgpud runs from `fresh`, which receives the
+ * previous values that must be freed. All others stay unchanged. */
 void settings_take_up(struct controller_options *options, struct controller_options *fresh);
 
 /* config.c: reads a YAML file with one mapping of keys to values. Errors include file and line. */

@@ -23,7 +23,7 @@ void core_end_attempt(struct core *core, struct core_entry *entry, enum job_end 
 /* Requeues the job: the attempt provably never ran. The delay doubles with each time, and after some the job
  * ends. */
 void core_give_back(struct core *core, struct core_entry *entry, const char *text);
-/* The same where something else paces the next attempt, and bounds their number. */
+/* The same if the caller delays the next attempt, and limits their number. */
 void core_give_back_paced(struct core *core, struct core_entry *entry, const char *text);
 
 /* The rank of its current attempt. */
@@ -32,7 +32,7 @@ static inline struct spool_id core_attempt_id(const struct job *job, uint32_t ra
     return (struct spool_id){ .job = job->id, .attempt = job->attempt, .rank = rank };
 }
 
-/* For its next attempt: the one with which a node prepares it, or a new one. */
+/* The token of its next attempt: the one with which a node prepares it, or a new one. */
 uint64_t core_next_token(const struct core *core, const struct core_entry *entry);
 
 /* The lease of its next attempt (docs/node-loss.md); 0: none. */
@@ -46,7 +46,7 @@ void core_write_grants(const struct core *core, const struct allocation *allocat
 struct core_entry *core_find_current(
     const struct core *core, const struct core_node *node, const struct spool_id *id, uint64_t token);
 /* True if an attempt that its node does not know may have run and ended since the copy was made from which
- * the store was restored. Not true of one that this mgpud has allocated: it would know of its end. */
+ * the store was restored. False for one that this mgpud has allocated, whose end it would have recorded. */
 bool core_may_be_over(const struct core *core, const struct core_entry *entry, const struct core_node *node);
 /* Allows the agent to remove this attempt once the reason is durable. */
 void core_forget_stated(

@@ -28,7 +28,7 @@ struct deferred {
 
 struct batch {
     uint64_t id;
-    bool is_urgent; // a client waits for it; otherwise the batch may collect more for a moment
+    bool is_urgent; // a client waits for it; otherwise the batch may collect more changes first
     struct store_batch *changes;
     struct deferred *first, **last;
 };
@@ -49,5 +49,5 @@ void core_reply(struct core *core, void *request, const struct core_answer *answ
 void core_reply_ok(struct core *core, void *request, uint64_t job);
 void core_forget_replies(struct core *core, const void *request); // the connection has been closed
 
-/* Tells the agent to remove an attempt once its end is durable. */
+/* Orders the agent to remove an attempt once its end is durable. */
 void core_release_attempt(struct core *core, uint32_t link, const struct message_release_attempt *release);

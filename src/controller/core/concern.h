@@ -75,7 +75,7 @@ struct core_concern {
     /* --- nodes, in the order of a connection --- */
     const struct core_message *messages;
     void (*heard)(struct core *core, struct core_node *node); // any message
-    /* HELLO was accepted, and nothing answered yet; less than 0: the node is refused, and may try again. */
+    /* HELLO was accepted, and not answered yet; negative: the node is refused, and may try again. */
     int (*hello)(struct core *core, struct core_node *node, struct error *err);
     void (*welcome)(const struct core *core, struct message_welcome *welcome); // fills in the answer
     void (*up)(struct core *core, struct core_node *node,
@@ -84,7 +84,7 @@ struct core_concern {
     void (*close)(const struct core *core, const struct core_node *node, const struct core_gpu *gpu,
         struct cluster_device *device);
     void (*back)(struct core *core, struct core_node *node); // all attempts there are reconciled
-    void (*cut)(struct core *core, struct core_node *node, uint32_t link); // nothing is sent to it any more
+    void (*cut)(struct core *core, struct core_node *node, uint32_t link); // no more messages are sent to it
     void (*down)(struct core *core, struct core_node *node);               // it has no link any more
     void (*mark)(struct core *core, const struct cluster_change *change);  // of the node, or of a GPU of it
     /* The attribution of GPU processes to jobs has changed between two samples. */

@@ -13,7 +13,7 @@ void core_enqueue(struct core *core, struct core_entry *entry, const struct core
 void core_enqueue_new(struct core *core, struct description *description);
 /* At a start: it already holds resources. */
 void core_resume(struct core *core, struct core_entry *entry);
-/* It is parked: passes what it needs to return, on hold unless it is to return now. */
+/* It is parked: passes the request for its return, held unless it may return now. */
 void core_enqueue_parked(struct core *core, struct core_entry *entry, bool is_known);
-/* It failed: it waits for its next try. */
+/* It failed: it waits for its next attempt. */
 void core_await_retry(struct core *core, const struct job *job);

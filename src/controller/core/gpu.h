@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A GPU of a node: what its node reports of it, what the samples say, and what keeps jobs away from it. It is
- * known from its first report, or from the first mark that the store has, and stays until mgpud ends.
+ * A GPU of a node: its node's reports, the results of its samples, and the reasons that keep jobs away from
+ * it. It exists from its first report, or from the first mark in the store, until mgpud ends.
  */
 #pragma once
 
@@ -89,7 +89,7 @@ struct core_gpu *core_take_gpu(struct core_node *node, const char *uuid); // cre
 void core_link_reports(struct core_node *node, bool is_new);
 void core_clear_gpus(struct core_node *node);
 
-/* What the cluster has booked on it; NULL: its node is not there (`ledger` NULL), or does not have it. */
+/* The cluster's bookings on it; NULL: its node is unknown (`ledger` NULL), or does not have it. */
 struct cluster_gpu *core_gpu_books(const struct cluster_node *ledger, struct core_gpu *gpu);
 
 /* Calls for each instance of that GPU that exists. */
@@ -98,5 +98,5 @@ void core_each_instance(const struct core_node *node, const struct core_gpu *gpu
 
 /* The memory of the first GPU that the job has or had; 0: not known. */
 uint64_t core_memory_of_gpu(const struct core *core, const struct job *job);
-/* An instance of the job that has gone; NULL: none has. */
+/* An instance of the job that no longer exists; NULL: all exist. */
 const struct gpu_state *core_gone_instance(const struct core *core, const struct job *job);

@@ -21,11 +21,11 @@ struct node_jobs_table {
     struct name_table names;
 };
 
-/* The job holds resources on its nodes from now on, or until now. */
+/* The job starts or stops holding resources on its nodes. */
 void core_enter_nodes(struct core *core, struct core_entry *entry);
 void core_leave_nodes(struct core *core, struct core_entry *entry);
 
-/* A copy, so that jobs may leave while it is visited; the latest comes first. The caller frees it. */
+/* A copy, so jobs may be removed during the visit; the latest comes first. The caller frees it. */
 struct core_entry **core_jobs_on(const struct core *core, const char *node, size_t *ret_count);
 
 void core_clear_node_jobs(struct core *core);

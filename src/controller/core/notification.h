@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A notification: what is kept until it is delivered, and its text. */
+/* A notification: the data kept until it is delivered, and its text. */
 #pragma once
 
 #include <stdint.h>

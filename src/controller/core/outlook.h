@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A short-lived cache of the forecast shown in listings. */
+/* A short-lived cache of the forecasts shown in listings. */
 #pragma once
 
 #include "sched/forecast.h"
@@ -13,7 +13,7 @@ struct outlook {
     uint64_t n_made;
     /* The next ones, in progress. */
     struct forecast_run *run; // NULL: none
-    bool is_certain;          // that of the likely starts is made, and the one of the latest starts is next
+    bool is_certain;          // the likely starts are computed, and the latest starts are next
     int64_t next_ms;          // when it began
     uint64_t next_event;
     struct forecast next_likely;

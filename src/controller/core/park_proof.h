@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether parking was tried on a node, and what came of it: kept in park.c, made in concerns/park_proof.c. */
+/* Tests of parking on nodes, and their results: used in park.c, recorded in concerns/park_proof.c. */
 #pragma once
 
 #include "controller/core/core.h"
@@ -7,7 +7,7 @@
 
 #define CORE_PARK_PROOF "park-proof" // kind of the rows of the store
 
-/* What the test of a node is worth now. */
+/* The current validity of a node's test. */
 enum park_proof_state {
     PARK_PROOF_NONE,     // nothing can be parked there, or the node is not known
     PARK_PROOF_UNTESTED, // nobody has tested it
@@ -25,11 +25,11 @@ const struct park_proof *core_park_proof(const struct core *core, const char *no
 
 enum park_proof_state core_park_proof_state(const struct core *core, const char *node);
 
-/* True if parking was tried on this node with the driver that it has now, and memory came back as it was: the
- * scheduler may park jobs there by its own rule. */
+/* True if a test with the node's current driver has restored memory unchanged: the scheduler may park jobs
+ * there by its own rule. */
 bool core_parking_is_proven(const struct core *core, const char *node);
 
-/* True if memory came back as it was on another GPU, too. */
+/* True if memory was also restored unchanged on another GPU. */
 bool core_return_elsewhere_is_proven(const struct core *core, const char *node);
 
 /* The longest that a test which passed took to save and to return the most memory; 0: none has passed. */
@@ -40,8 +40,8 @@ const struct park_proof *core_keep_park_proof(struct core *core, const char *nod
 void core_init_park_proofs(struct core *core);
 void core_free_park_proofs(struct core *core);
 
-/* Keeps what an operator has found. The driver must be the one that the node has: -EALREADY if it is
- * another, -ENOENT without such a node. `proof` is copied. */
+/* Records the result of an operator's test. The driver must be the current one of the node, else -EALREADY;
+ * -ENOENT without such a node. `proof` is copied. */
 void core_set_park_proof(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     const char *node, const struct park_proof *proof, void *request);
 

@@ -36,8 +36,8 @@ struct core_partition {
 /* In the order of the configuration. */
 const struct core_partition *core_partitions(const struct core *core, size_t *ret_count);
 
-/* What is recorded as the request's partition: the one that it names, or the configured default. Borrowed;
- * NULL: all nodes. */
+/* The partition recorded for the request: the one that it names, or the configured default. Borrowed; NULL:
+ * all nodes. */
 char *core_partition_of(const struct core *core, const struct job_ask *ask);
 
 /* Calls `check` for each partition that the request names, or the default one, until one returns less than 0.
@@ -49,7 +49,7 @@ int core_each_partition_of(const struct core *core, const struct job_ask *ask, c
 /* Checks the request against the limits of its partitions. */
 int core_check_partition(const struct core *core, const struct job_ask *ask, struct error *err);
 
-/* The time limits that its partitions set, of several the lowest; 0: none. */
+/* The lowest time limit set by its partitions; 0: none. */
 void core_partition_times(
     const struct core *core, const struct job_ask *ask, int64_t *ret_max_ms, int64_t *ret_default_ms);
 

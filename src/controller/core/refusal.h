@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Starts that failed: what follows is the class of their cause (job/start_failure.h). */
+/* Failed starts, whose consequences depend on the class of their cause (job/start_failure.h). */
 #pragma once
 
 #include <stdbool.h>
@@ -17,18 +17,18 @@ enum start_class core_start_class(const struct launch_exit *record);
 
 /*
  * The job's current attempt did not start on the node, and never ran; `text` is why. Requeues the job: for a
- * later time, or for other nodes. The nodes to be left out are not stored: after a restart of mgpud each may
- * be tried once more. False: the attempt is to be ended, because it would fail everywhere.
+ * later time, or for other nodes. The nodes to avoid are not stored: after a restart of mgpud each may be
+ * tried once more. False: the attempt must be ended, because it would fail everywhere.
  */
 bool core_start_failed(struct core *core, struct core_entry *entry, const char *node, enum start_class class,
     uint32_t cause, const char *text);
 
-/* The waiting job has been left with other nodes than those that refused it for as long as
- * `start_patience_ms`. If none of them is up, it may be tried on any node again, and ends if it then fails.
+/* The waiting job has avoided the nodes that refused it for `start_patience_ms`. If no other node is up, it
+ * may be tried on any node again, and ends if it then fails.
  */
 void core_readmit_nodes(struct core *core, struct core_entry *entry);
 
-/* The job has started on its nodes: whatever every start there needs, works again. */
+/* The job has started on its nodes: the common requirements of starts there are met again. */
 void core_forget_trouble(struct core *core, const struct job *job);
 
 void core_clear_troubles(struct core *core);

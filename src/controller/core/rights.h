@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Permissions: the only table of what each role may do. roles.h determines the role of a user. */
+/* Permissions: the only table of the rights of each role. roles.h determines the role of a user. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,12 +28,12 @@ enum action {
     ACTIONS,
 };
 
-/* What a token permits of what its user may do: bits, which are in the store. */
+/* The part of its user's permissions that a token grants: bits, which are stored on disk. */
 enum scope {
-    SCOPE_READ = 1,    // look at jobs, GPUs, nodes and users, and read the output of jobs
+    SCOPE_READ = 1,    // view jobs, GPUs, nodes and users, and read the output of jobs
     SCOPE_SUBMIT = 2,  // submit jobs; control, and read the output of, those submitted with this token
     SCOPE_CONTROL = 4, // control all jobs that the user may control
-    SCOPE_MANAGE = 8,  // what else the user's role permits
+    SCOPE_MANAGE = 8,  // everything else that the user's role permits
     SCOPE_ALL = 15,
     SCOPE_JOB = 16, // of commands in a job, not of tokens: control, and read the output of, that job
 };
@@ -47,8 +47,8 @@ static inline bool token_is_of_job(uint64_t token)
     return (token & JOB_TOKEN) != 0;
 }
 
-/* The scopes of which one suffices for this action; 0: none is needed. `is_own_job`: it concerns a job that
- * was submitted with the token, or the job that the caller is a command of. */
+/* The scopes, any one of which suffices for this action; 0: none is needed. `is_own_job`: it concerns a job
+ * that was submitted with the token, or the job that the caller is a command of. */
 unsigned scope_needed(enum action action, bool is_own_job);
 
 const char *scope_name(enum scope scope); // NULL for what is not one scope

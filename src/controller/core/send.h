@@ -6,8 +6,8 @@
 
 struct core_entry;
 
-/* What the node of a rank was told last. What happens to one rank of a thousand is no reason to tell the
- * others the same again. */
+/* The last messages to the node of a rank, so that an event of one rank of a thousand does not resend the
+ * same to the others. */
 struct core_told {
     uint32_t stop_link, terms_link; // 0: nothing
     struct message_stop stop;
@@ -26,7 +26,7 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
 /* PREPARE for the next attempt of a waiting job, with these GPUs; results as for core_send_launch(). */
 bool core_send_prepare(
     struct core *core, struct core_entry *entry, const struct record_list *gpus, uint32_t link);
-/* `told`: nothing is sent if the node has been told the same on this link; NULL: it is sent again. */
+/* `told`: sends nothing that this link has already carried; NULL: sends it again. */
 void core_send_stop(
     struct core *core, const struct core_entry *entry, uint32_t rank, uint32_t link, struct core_told *told);
 /* PARK of this rank, with the job's latest number; `bytes_max`: of GPU memory. */

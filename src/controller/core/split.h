@@ -10,7 +10,7 @@ struct core_entry;
 /* Creates a job for this element, linked to its array, with these dependencies (NULL: none). */
 struct core_entry *core_split(struct core *core, struct core_entry *array, uint32_t index, const char *after);
 
-/* The same for an element that does not start now: the scheduler is told of it and of the array. */
+/* The same for an element that does not start now: updates the scheduler about it and the array. */
 struct core_entry *core_split_off(
     struct core *core, struct core_entry *array, uint32_t index, const char *after);
 

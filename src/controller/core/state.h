@@ -44,8 +44,8 @@ struct core {
     struct name_table node_names;
     size_t *link_hints; // which node probably has a link: see core_find_link()
     size_t n_link_hints;
-    int64_t marks_due_ms;  // when a mark ends at the earliest, see admin.c
-    int64_t health_due_ms; // when some node's health_due_ms comes at the earliest
+    int64_t marks_due_ms;  // earliest end of a mark, see admin.c
+    int64_t health_due_ms; // earliest health_due_ms of all nodes
 
     struct core_trouble *troubles; // nodes on which starts fail: see refusal.c
     size_t n_troubles;

@@ -12,8 +12,8 @@ uint64_t core_accept(struct core *core, const struct identity *who, struct job_s
     const struct core_facts *facts, void *request);
 /* Its requested time limit, or the site's default. */
 int64_t core_limit_of(const struct core *core, const struct job_ask *ask);
-/* Could the job run here, in the eyes of the scheduler, with this request instead of its own? *ret_gpus: how
- * many GPUs that is. `facts` NULL: nothing is known of jobs that are not in memory. */
+/* Could the job run here, according to the scheduler, with this request instead of its own? *ret_gpus: its
+ * number of GPUs. `facts` NULL: no data about jobs that are not in memory. */
 int core_check_changed(const struct core *core, const struct job *job, const struct job_ask *ask,
     const struct core_facts *facts, uint32_t *ret_gpus, struct error *err);
 int core_check_ask(

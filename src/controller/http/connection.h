@@ -17,8 +17,8 @@ struct request; // http/request.h
  * a job on a machine that has joined. */
 enum connection_kind { CONNECTION_UNIX, CONNECTION_LOOPBACK, CONNECTION_REMOTE, CONNECTION_JOB };
 
-/* What a node says about a connection that it passes on: whether the attempt runs there is asked of the core
- * with each request (identity/job_access.h). */
+/* A node's report about a connection that it forwards: each request checks with the core whether the attempt
+ * runs there (identity/job_access.h). */
 struct job_peer {
     char *node;
     struct message_job_client client;
@@ -30,8 +30,8 @@ void connection_accept(struct serve *serve, int fd, enum connection_kind kind);
 /* For http/departures.h: the client of a connection that is not being read has left. */
 void connection_on_departure(void *arg, bool is_gone);
 
-/* True if the client has closed the connection, so that it cannot learn of anything done for it. Of a client
- * of TCP, whose end is not told from the end of its request, this is not known. */
+/* True if the client has closed the connection, so that it cannot learn of anything done for it. For a client
+ * of TCP, whose end cannot be distinguished from the end of its request, this is unknown. */
 bool connection_has_left(const struct connection *connection);
 
 /* Closes it at once; a request on it is notified that its client has left. */
@@ -47,7 +47,7 @@ bool connection_is_remote(const struct connection *connection);
 /* NULL: it is not from a job. */
 const struct job_peer *connection_job(const struct connection *connection);
 
-/* Whom the kernel names at the other end; unknown on a remote connection. */
+/* The peer according to the kernel; unknown on a remote connection. */
 const struct identity *connection_peer(const struct connection *connection);
 
 /* A token has identified the user: the connection counts against that user from here on, if the kernel did
@@ -100,7 +100,7 @@ struct token_memory {
     uint64_t id; // of the last token used here
     uint8_t hash[32];
     struct identity who;
-    int64_t until_ms;   // until then the store is not asked again; on the boot clock
+    int64_t until_ms;   // until then the store is not queried again; on the boot clock
     int64_t expires_ms; // on the wall clock
 };
 struct token_memory *connection_token(struct connection *connection);

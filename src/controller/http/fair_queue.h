@@ -15,7 +15,7 @@ void fair_queue_free(struct fair_queue *queue);
 /* Calls `serve` with the request in a later turn of the loop, unless it has ended by then. */
 void fair_queue_add(struct request *request, void (*serve)(struct request *request));
 
-/* The same with one that changes something: of these a user has few for each commit. */
+/* The same for a request that changes state: each user may have only a few of these per commit. */
 void fair_queue_add_change(struct request *request, void (*serve)(struct request *request));
 
 /* A commit has ended. */

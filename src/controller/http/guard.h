@@ -15,14 +15,14 @@ bool guard_is_browser(const struct http_message *message);
  * For a request over TCP without TLS. `listen` is mgpud's listening address (HOST:PORT), or NULL. Refuses a
  * Host that is neither loopback nor that of `listen` (DNS rebinding): -EPERM; a missing Host with HTTP/1.1:
  * -EPROTO. Unless `has_localhost`, a browser that has come by the name `localhost` is refused, too: other
- * programs answer to that name as well, and their pages would be taken for ours.
+ * programs answer to that name as well, and their pages could be mistaken for mgpud's.
  */
 int guard_check_host(
     const struct http_message *message, const char *listen, bool has_localhost, struct error *err);
 
 /*
- * Of a request over TCP that no Authorization identifies. Refuses what a page of another site sends: -EPERM.
- * A link from another site to the page itself is followed, as it shows nothing yet.
+ * For a request over TCP without Authorization. Refuses requests from pages of other sites: -EPERM. A link
+ * from another site to the page itself is followed, as it shows nothing yet.
  */
 int guard_check_site(const struct http_message *message, bool is_tls, struct error *err);
 

@@ -44,9 +44,9 @@ struct serve {
     const struct serve_hooks *hooks;
     struct serve_listener listeners[SERVE_LISTENERS_MAX];
     size_t n_listeners;
-    struct allowance accepting; // time that this may take before the rest
+    struct allowance accepting; // time that this may use before the rest
     struct connection *connections;
-    bool is_closing;          // mgpud leaves: clients lose their connections, and may return
+    bool is_closing;          // mgpud is shutting down: clients lose their connections, and may return
     size_t n_job_connections; // of commands in jobs on joined machines
     struct departures *departures;
     struct fair_queue *queue;

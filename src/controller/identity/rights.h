@@ -9,9 +9,9 @@ enum role rights_role(const struct serve *serve, uint32_t uid);
 
 /*
  * True if the caller, whose role is known, is a guest: another user of the machine, of a mgpud that was
- * started without root and with --adopt-any-user. Guests take GPUs for their own processes (POST /acquire),
- * and see how many are taken. They neither submit, read nor control jobs, their own included, and each has at
- * most LIMIT_GUEST_ACQUIRES requests (core/concerns/quota.c).
+ * started without root and with --adopt-any-user. Guests acquire GPUs for their own processes (POST
+ * /acquire), and see how many are in use. They neither submit, read nor control jobs, their own included, and
+ * each has at most LIMIT_GUEST_ACQUIRES requests (core/concerns/quota.c).
  */
 bool rights_is_guest(const struct request *request);
 

@@ -29,7 +29,7 @@ void streams_free(struct streams *streams);
 /* Starts accepting on a bound and listening unix socket. */
 void streams_listen(struct streams *streams, int fd);
 
-/* Who takes such connections; without one they are closed. */
+/* Sets the receiver of such connections; without one they are closed. */
 void streams_set_clients(struct streams *streams, streams_client_fn on_client, void *arg);
 
 /* Takes ownership of a connected socket of this node on which a STREAM or JOB_CLIENT frame will arrive. */
@@ -38,5 +38,5 @@ void streams_adopt(struct streams *streams, int fd, const char *node);
 /* Creates a random id and waits for it. The id is sent in an OPEN_LOG message. */
 uint64_t streams_expect(struct streams *streams, streams_ready_fn on_ready, void *arg);
 
-/* The waiter has left: on_ready is not called any more. No effect for an unknown id. */
+/* The waiter has left: on_ready is no longer called. No effect for an unknown id. */
 void streams_forget(struct streams *streams, uint64_t id);

@@ -18,7 +18,7 @@ struct page_file {
 /* All files; made from web/ by tools/embed-web. */
 const struct page_file *page_files(size_t *ret_count);
 
-/* Changes with any of the files: an open page finds out by it that mgpud has another version. */
+/* Changes with any of the files, so an open page detects a new version of mgpud. */
 const char *page_tag(void);
 
 /* GET / and GET /page/{name}. The files contain nothing confidential. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known of commands that run on GPUs: for how long their latest jobs ran before they used one, which
- * is what an early start saves. A part of the concern `early`.
+ * Data about commands that run on GPUs: how long their latest jobs ran before they used one, which is the
+ * time that an early start saves. A part of the concern `early`.
  */
 #pragma once
 
@@ -10,9 +10,9 @@
 struct core_entry;
 
 #define EARLY_COMMAND_KIND "early_command" // of the rows of the store
-#define EARLY_WORTH_MS     2000            // what an early start saves at least, where nobody asked for it
+#define EARLY_WORTH_MS     2000            // minimum that an unrequested early start must save
 
-/* True if a command is known whose jobs start early without having asked. */
+/* True if the jobs of any command start early without a request. */
 bool early_commands_has_late(const struct core *core);
 
 /* True if this job does: each of the latest runs of its user and command that were measured ran longer than
@@ -21,7 +21,7 @@ bool early_commands_is_late(const struct core *core, const struct job *job);
 
 /* Learns from the last event that was applied to the job. */
 void early_commands_note(struct core *core, struct core_entry *entry, const struct job_event *event);
-/* Of a job that was loaded: whether it runs without its GPUs, and did not ask. */
+/* For a loaded job: true if it runs without its GPUs, and did not request that. */
 void early_commands_note_start(struct core_entry *entry);
 
 /* For the concern's own hooks. */

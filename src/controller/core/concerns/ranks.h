@@ -11,7 +11,7 @@
 
 enum rank_state {
     RANK_UNHEARD,  // its node has not reported it since it connected
-    RANK_ASKED,    // its node has it, or was sent it
+    RANK_ASKED,    // its node has it, or it was sent there
     RANK_READY,    // prepared, waiting for GO
     RANK_RELEASED, // GO was sent
     RANK_STARTED,  // its command was executed

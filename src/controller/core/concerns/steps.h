@@ -27,6 +27,6 @@ struct job_share {
 /* The part of a step on the job's node of this rank, or NULL. */
 const struct job_step_node *steps_node_of(const struct job_step *step, uint32_t rank);
 
-/* Is the share of `step` free on all of its nodes, beside the running steps of `share` (NULL: there are
- * none)? Then it has its GPUs. */
+/* Is the share of `step` free on all of its nodes, in addition to the running steps of `share` (NULL: none)?
+ * If so, assigns its GPUs. */
 bool steps_fit(const struct job *job, const struct job_share *share, struct job_step *step);
