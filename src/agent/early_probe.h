@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether jobs can start on this node before they have their GPUs. */
+/* Tests whether jobs can start on this node before they have their GPUs. */
 #pragma once
 
 #include "base/error.h"

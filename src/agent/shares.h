@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What this node offers to enforce shares of GPUs. */
+/* The ways in which this node can enforce shares of GPUs. */
 #pragma once
 
 #include <event2/event.h>
@@ -14,7 +14,7 @@ struct shares {
     struct mps *mps; // NULL: not installed
 };
 
-/* Finds out what works on this node; `limits` are borrowed. */
+/* Tests which ways work on this node; `limits` are borrowed. */
 void shares_find(struct shares *shares, const struct limits *limits);
 
 /* Opens MPS, if it is installed; mps_free() closes it. */

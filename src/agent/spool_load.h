@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an agent finds in the spool when it starts. */
+/* Loads the contents of the spool at the start of an agent. */
 #pragma once
 
 #include "agent/effects.h"

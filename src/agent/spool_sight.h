@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the spool entry and the cgroup of an attempt tell about it. */
+/* Observes an attempt by its spool entry and its cgroup. */
 #pragma once
 
 #include "agent/effects.h"

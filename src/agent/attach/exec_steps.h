@@ -20,7 +20,7 @@ void exec_steps_free(struct exec_steps *exec_steps);
 /* Starts one, unless one with this key runs already: then the connection joins that one. */
 void exec_steps_open(struct exec_steps *exec_steps, const struct message_open_step *request);
 
-/* A client that has lost its connection is back, or has gone for good. */
+/* A client that has lost its connection has returned, or will not return. */
 void exec_steps_rejoin(struct exec_steps *exec_steps, const struct message_rejoin_step *request);
 
 /* A step of an earlier agent, found in the spool: watched while it lives, else removed. */

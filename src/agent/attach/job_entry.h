@@ -14,7 +14,7 @@ struct job_entry {
     int init_fd;    // pidfd of the parent of the job's command; the caller closes it
 };
 
-/* Everything is read from the spool. `token`: of the attempt that is meant; NULL: of whichever has this id.
- * -EALREADY if it is not running. */
+/* Reads everything from the spool. `token`: that of the attempt; NULL: any attempt with this id. -EALREADY if
+ * it is not running. */
 int job_entry_enter(int spool_fd, const struct job_users *users, const struct spool_id *id,
     const uint64_t *token, struct job_entry *ret, struct error *err);

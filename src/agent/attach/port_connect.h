@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Connects to a port on behalf of a job: as its user, who must also be the one who listens there. */
+/* Connects to a port on behalf of a job: as its user, who must also own the listening socket. */
 #pragma once
 
 #include <stdint.h>

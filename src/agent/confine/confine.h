@@ -24,7 +24,7 @@ struct confine {
 
     /* Checks whether this kind works here for the instance in `run_dir`, and initializes it. `parent` is the
      * cgroup that a service manager delegated for jobs, as in /proc/PID/cgroup, or NULL. On failure `err`
-     * says what is missing, with a hint for `mgpu doctor`. */
+     * names what is missing, with a hint for `mgpu doctor`. */
     int (*open)(const char *run_dir, const char *parent, struct confine_state **ret, struct error *err);
 
     /* Creates the cgroup of a step, or uses an existing one. *ret_job_cgroup: directory for struct

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The CPUs that attempts have for themselves on this node. Accesses no files: the cgroups are authoritative,
- * and an agent fills a pool from them when it starts. */
+/* The CPUs that attempts have exclusively on this node. Accesses no files: the cgroups are authoritative, and
+ * an agent fills a pool from them when it starts. */
 #pragma once
 
 #include <stdbool.h>

@@ -14,13 +14,13 @@ extern const char *const limits_controllers[LIMIT_CONTROLLERS];
 
 struct limits_place {
     enum limit_hierarchy hierarchy;
-    char *base;      // of v1, also while v2 is used: groups may have been left there
-    bool has_groups; // that we or an earlier agent made there
+    char *base;      // of v1, also while v2 is used: old groups may exist there
+    bool has_groups; // created there by this or an earlier agent
     struct error why;
 };
 
 struct limits {
-    char instance[CONFINE_NAME_SIZE]; // the start of all our names
+    char instance[CONFINE_NAME_SIZE]; // the prefix of all group names of mgpu
     struct limits_place places[LIMIT_CONTROLLERS];
     struct cpu_pool pool;
     char mems[LIMITS_MEMS_SIZE];

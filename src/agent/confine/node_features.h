@@ -35,11 +35,11 @@ void node_features_list(const struct feature_facts *facts, struct record_list *r
  * `state_dir` are used. */
 void node_features_list_live(const struct feature_facts *facts, struct record_list *ret);
 
-/* Their texts and the version of the driver (NULL: not known), to find out whether they have changed; the
- * caller frees it. */
+/* Their texts and the version of the driver (NULL: not known), for detecting changes; the caller frees
+ * it. */
 char *node_features_text(const struct record_list *features, const char *driver);
 
-/* Logs what users of this node cannot rely on. */
+/* Logs the guarantees that this node cannot give to users. */
 void node_features_log(const char *node, const struct record_list *features);
 
 void node_features_clear(struct record_list *features);

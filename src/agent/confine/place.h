@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Below which cgroup v2 the cgroups of an instance are created. Controllers cannot be enabled below a cgroup
- * with processes, and whoever starts mgpud from a shell shares the shell's.
+ * Chooses the cgroup v2 below which an instance creates its cgroups. Controllers cannot be enabled below a
+ * cgroup with processes, and an mgpud started from a shell shares that of the shell.
  */
 #pragma once
 
@@ -9,13 +9,13 @@
 
 #include "base/error.h"
 
-/* What the choice depends on: of this machine (place_facts_read()), or of a test. */
+/* The input of the choice: facts of this machine (place_facts_read()), or of a test. */
 struct place_facts {
     const char *mount; // of cgroup v2
     char *own;         // our cgroup, as in /proc/self/cgroup; NULL: unknown
     char *first;       // that of process 1; NULL: unknown
     bool is_root;
-    bool is_systemd; // which lets nobody else create cgroups at the top
+    bool is_systemd; // which allows no other process to create cgroups at the top
 };
 
 /* Reads them for this process. `mount` is kept. */
@@ -30,7 +30,7 @@ void place_facts_clear(struct place_facts *facts);
  * - the scope that systemd made for this agent (agent/host/scope.h);
  * - as root without systemd, the one at the top; in a container, that of process 1.
  *
- * In the last two cases its own processes are moved into a child of it, "holder". If that fails, or none of
- * these is the case, it is our own all the same, where v2_enable() says what is missing.
+ * In the last two cases its own processes are moved into its child "holder". If that fails, or no case
+ * applies, it is our own anyway, where v2_enable() reports what is missing.
  */
 char *place_choose(const struct place_facts *facts);

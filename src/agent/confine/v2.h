@@ -6,20 +6,20 @@
 
 #include "base/error.h"
 
-/* True of every cgroup with processes of its own but the root, which has no type. The kernel refuses to
+/* True for every cgroup with processes of its own except the root, which has no type. The kernel refuses to
  * enable memory there. It enables pids and cpu, but makes the cgroup a threaded domain, below which no
  * process can be started. */
 bool v2_has_processes(const char *dir);
 
-/* Whether this directory has the controller, and could enable it for its children. */
+/* True if this directory has the controller, and could enable it for its children. */
 bool v2_has_controller(const char *dir, const char *controller);
 
-/* What whoever runs mgpud can do so that it has a cgroup: a hint for an error. */
+/* How the administrator can provide a cgroup for mgpud: a hint for an error. */
 const char *v2_delegation(void);
 
 /* Enables the controller for the children of `instance`, and before that for `instance` in its parent, unless
  * it is enabled already. Only these two are ever changed. */
 int v2_enable(const char *instance, const char *controller, struct error *err);
 
-/* Enables it for the children of this directory alone. */
+/* Enables it only for the children of this directory. */
 int v2_enable_children(const char *dir, const char *controller, struct error *err);

@@ -42,7 +42,7 @@ struct agent_core {
     struct attempt **attempts; // sorted by id
     size_t count, capacity;
     int64_t armed_at;  // 0: the timer is not armed
-    bool has_removals; // some may have been put off
+    bool has_removals; // some may have been deferred
     /* agent/core/heartbeat.c; all on the boot clock */
     int64_t heartbeat_ms, timeout_ms; // from the controller
     int64_t beat_at;                  // the next heartbeat; 0: none
@@ -56,10 +56,10 @@ struct agent_core {
 void agent_actions_run(
     struct agent_core *core, struct attempt *attempt, int64_t boot_ms, const struct message_launch *launch);
 
-/* After a hint: likewise, or a moment later if the start of an element is all that it tells. */
+/* After a hint: likewise, or a moment later if the hint only reports the start of an element. */
 void agent_actions_follow(struct agent_core *core, struct attempt *attempt, int64_t boot_ms, bool is_start);
 
-/* Observes it, including the state kept in memory. Like agent_effects.observe. */
+/* Observes it, including the state kept in memory, like agent_effects.observe. */
 void agent_actions_inspect(struct agent_core *core, struct attempt *attempt, struct attempt_sight *sight);
 
 /* Removes the attempt from the core and frees it. */
@@ -68,11 +68,11 @@ void agent_core_drop(struct agent_core *core, struct attempt *attempt);
 /* Staging has ended: frees the LAUNCH and UPDATE that were kept for it. */
 void agent_core_forget_launch(struct attempt *attempt);
 
-/* Puts the removal of an ended attempt off, because it takes as long as the start of a prepared one, which is
- * expected to follow at once. */
+/* Defers the removal of an ended attempt, because it takes as long as the start of a prepared one, which is
+ * expected to follow immediately. */
 void agent_core_remove_soon(struct agent_core *core, struct attempt *attempt, int64_t boot_ms);
 
-/* Before an attempt is staged, which may need CPUs or space of those that were put off. */
+/* Before an attempt is staged, which may need CPUs or space of the deferred ones. */
 void agent_core_remove_now(struct agent_core *core, int64_t boot_ms);
 
 /* Ensures that agent_core_timer() is called by that time. */

@@ -35,8 +35,8 @@ struct agent_effects {
      * reported, so its records are not needed any more. */
     void (*observe)(void *arg, const struct spool_id *id, bool is_reported, struct attempt_sight *sight);
     /* Writes the spool entry; an attempt that can never run here gets an exit record with the reason. On
-     * failure this node cannot do it now. -EINPROGRESS: its user is being looked up, and the core will be
-     * told to check again. */
+     * failure this node cannot do it now. -EINPROGRESS: its user is being looked up; the core will be called
+     * to check again. */
     int (*stage)(void *arg, const struct message_launch *launch, struct error *err);
     /* Starts a shepherd for a staged entry, or with `adopt` one that finishes it; its end will be noticed. 1:
      * this entry needs no shepherd and has already changed. -EINPROGRESS: its GPUs are not ready, and the
@@ -44,7 +44,7 @@ struct agent_effects {
     int (*start)(void *arg, const struct spool_id *id, bool adopt, struct error *err);
     /* Arranges that the end of a running shepherd is noticed; false if that is impossible. */
     bool (*watch)(void *arg, const struct spool_id *id, const struct attempt_sight *sight);
-    /* Settles "nogo", creating the entry if there is none. Returns the enum spool_verdict in effect. */
+    /* Decides "nogo", creating the entry if there is none. Returns the enum spool_verdict in effect. */
     int (*settle_nogo)(void *arg, const struct spool_id *id, uint64_t token, struct error *err);
     /* Sends a command to the running shepherd; -EAGAIN etc. if it is not listening yet. 1: as for `start`. */
     int (*command)(void *arg, const struct spool_id *id, uint32_t signal, int64_t grace_ms);
@@ -64,18 +64,18 @@ struct agent_effects {
     void (*arm)(void *arg, int64_t boot_ms);
     /* Inspects a process to be adopted; the result is passed to agent_core_process() later. */
     void (*inspect)(void *arg, const struct message_inspect *request);
-    /* Stores the terms of the attempt and tells its shepherd to read them. */
+    /* Stores the terms of the attempt and notifies its shepherd to read them. */
     int (*update)(void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err);
     /* Delivers a notification for a job's owner; the result is passed to agent_core_notified() later. */
     void (*notify)(void *arg, const struct message_notify *request);
-    /* Tells a running shepherd that waits at its gate to settle the verdict; no effect on others. `port`: the
-     * rendezvous port, 0: unknown. */
+    /* Orders a running shepherd that waits at its gate to decide the verdict; no effect on others. `port`:
+     * the rendezvous port, 0: unknown. */
     int (*release)(void *arg, const struct spool_id *id, uint32_t port);
     /* Closes these GPUs (UUIDs), and opens all others again. */
     void (*release_gpus)(void *arg, const struct strings *uuids);
-    /* Tells the shepherd of the attempt that it may run until then. */
+    /* Informs the shepherd of the attempt that it may run until then. */
     int (*renew)(void *arg, const struct spool_id *id, int64_t until_ms);
-    /* The controller does not respond: close the link, as if it had. Not within this call. */
+    /* The controller does not respond: close the link as if the peer had closed it, after this call. */
     void (*hang_up)(void *arg);
     /* Recreates the entry of an ended attempt from the durable copy of its exit record; -ENOENT if there is
      * none. */
@@ -92,7 +92,7 @@ struct agent_effects {
     int (*take)(void *arg, const struct message_launch *launch, struct error *err);
     /* May the prepared attempt start now? Results as for `start`. */
     int (*admit)(void *arg, const struct spool_id *id, struct error *err);
-    /* Fills in what the spool has of the orders that HELLO mentions. May be NULL. */
+    /* Fills in the spool's data about the orders that HELLO mentions. May be NULL. */
     void (*recall)(void *arg, const struct spool_id *id, struct known_attempt *known);
 };
 

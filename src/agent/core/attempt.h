@@ -14,7 +14,7 @@ struct attempt_sight {
     bool has_spec;              // the spool holds everything a shepherd needs
     enum spool_verdict verdict; // settled by link(2); final
     bool is_alive;              // a shepherd holds the lock, or one was started and has not ended
-    bool is_watched;            // its end will be noticed without polling
+    bool is_watched;            // its end will be detected without polling
     bool is_ready;              // and it waits for GO: a rank of several
     bool has_exit;              // the exit record exists, in the spool or as a durable copy
     bool is_populated;          // processes are left in the step's cgroup although the exit record exists
@@ -31,7 +31,7 @@ enum attempt_want {
     WANT_DROPPED,  // a prepared attempt that was withdrawn, or that differs from its LAUNCH
     WANT_RUN,      // LAUNCH
     WANT_GO,       // GO: the ranks on other nodes are ready too
-    WANT_STOPPED,  // STOP, and the running shepherd has been told
+    WANT_STOPPED,  // STOP, and the running shepherd has received it
     WANT_STOP,     // STOP
     WANT_RELEASED,
     ATTEMPT_WANTS,
@@ -42,11 +42,11 @@ enum attempt_action {
     ATTEMPT_STAGE,          // write the spool entry and start a shepherd on it
     ATTEMPT_START,          // start a shepherd for the existing entry
     ATTEMPT_ADOPT,          // start a shepherd that finishes the work of a dead one
-    ATTEMPT_SETTLE,         // settle "nogo" so that it never runs, then check again
-    ATTEMPT_COMMAND,        // tell the running shepherd to stop it
+    ATTEMPT_SETTLE,         // decide "nogo" so that it never runs, then check again
+    ATTEMPT_COMMAND,        // order the running shepherd to stop it
     ATTEMPT_REPORT_READY,   // report that it waits for GO
-    ATTEMPT_RELEASE,        // tell the running shepherd to settle the verdict
-    ATTEMPT_KILL,           // kill what is left in its cgroup, then check again
+    ATTEMPT_RELEASE,        // order the running shepherd to decide the verdict
+    ATTEMPT_KILL,           // kill the processes left in its cgroup, then check again
     ATTEMPT_REPORT_STARTED, // report the open gate
     ATTEMPT_REPORT_EXITED,  // report the exit record
     ATTEMPT_REPORT_RETURNED,

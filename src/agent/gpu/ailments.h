@@ -14,7 +14,7 @@ struct gpu_ailment {
     char key[GPU_KEY_SIZE];
     bool is_hung; // excluded; else the current helper also queries it
     int64_t pause_ms, due_ms;
-    const struct gpu_child *stuck; // this process hangs in it
+    const struct gpu_child *stuck; // this process hangs in a call for it
 };
 
 struct gpu_ailments {

@@ -47,13 +47,13 @@ int gpu_check_left(struct gpu_check *check, const struct spool_id *id, struct er
 int gpu_check_return(struct gpu_check *check, const struct spool_id *id, struct error *err);
 void gpu_check_keep(struct gpu_check *check, const struct spool_id *id);
 
-/* It has started, or will, without its GPUs: gpu_check_return() gives them to it. */
+/* It starts, or has started, without its GPUs: gpu_check_return() assigns them. */
 void gpu_check_leave(struct gpu_check *check, const struct spool_id *id);
 
 /* True if it has left its GPUs, or never had them: it is parked, or has started early. */
 bool gpu_check_is_away(const struct gpu_check *check, const struct spool_id *id);
 
-/* It is parked, and is to return on these GPUs. */
+/* It is parked, and will return on these GPUs. */
 void gpu_check_move(struct gpu_check *check, const struct spool_id *id, const struct record_list *grants);
 
 /* It has ended, and none of its processes is left. Idempotent. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is done with a GPU between two jobs, by runs of mgpu-gpu-test: its memory is overwritten before a user
- * gets it who did not have it last (--gpu-scrub), and it is tested while nobody wants it (--gpu-test-every).
+ * Work on a GPU between two jobs, by runs of mgpu-gpu-test: its memory is overwritten before a different user
+ * than the last one gets it (--gpu-scrub), and it is tested while no job needs it (--gpu-test-every).
  *
  *           another user          done, or the last user again
  *      FREE ───────────> SCRUBBING ──────────────────────────> FREE, cleared

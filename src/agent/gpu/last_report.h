@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The last report of the helper processes, and how it is passed on to the owner of struct gpu_helper. */
+/* The last report of the helper processes, and its delivery to the owner of struct gpu_helper. */
 #pragma once
 
 #include <event2/event.h>

@@ -10,7 +10,7 @@
 
 #include "agent/gpu/nvml_api.h"
 
-#define NVML_INSTANCES_MAX 16U // of one GPU; 7 is the most that there is
+#define NVML_INSTANCES_MAX 16U // of one GPU; the maximum is 7
 
 struct nvml_instance {
     nvml_device device;
@@ -20,7 +20,7 @@ struct nvml_instance {
 
 struct nvml_layout {
     bool is_on;    // MIG mode is
-    bool is_known; // the driver has told the mode, and listed the instances
+    bool is_known; // the driver has reported the mode and listed the instances
     size_t count;
     struct nvml_instance instances[NVML_INSTANCES_MAX];
 };

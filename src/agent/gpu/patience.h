@@ -11,9 +11,9 @@
 
 #include "base/process.h"
 
-#define PATIENCE_THREADS 72U // of which it takes notice: one for each GPU of a node, and some of the driver's
+#define PATIENCE_THREADS 72U // threads observed: one for each GPU of a node, and some of the driver's
 #define PATIENCE_FACTOR                                                                                      \
-    8 // waiting stretches time at most so much: a driver that spins competes for processors too
+    8 // maximum factor by which waiting extends the time: a driver that spins competes for processors, too
 
 struct gpu_patience {
     pid_t pid;
@@ -25,5 +25,5 @@ struct gpu_patience {
 };
 
 /* `ms` have passed since the last call. Returns how many of them count: those in which no thread of the
- * process waited for a processor. Where the kernel does not count the time of threads, all of them. */
+ * process waited for a processor. If the kernel does not account the time of threads, all of them. */
 int64_t gpu_patience_pass(struct gpu_patience *patience, int64_t ms);

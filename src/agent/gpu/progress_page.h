@@ -57,10 +57,10 @@ void gpu_progress_want(struct gpu_progress *page, size_t position, uint64_t numb
 /* In the helper: the number of the latest check requested for that GPU. */
 uint64_t gpu_progress_wanted(const struct gpu_progress *page, size_t position);
 
-/* The helper could have used so much more time. */
+/* Adds time that the helper could have used. */
 void gpu_progress_pass(struct gpu_progress *page, int64_t ms);
 
-/* In the helper: the sum of that. */
+/* In the helper: the total of that time. */
 int64_t gpu_progress_time_ms(const struct gpu_progress *page);
 
 /* In the helper. With a NULL page nothing is excluded. */

@@ -11,7 +11,7 @@ struct test_results;
 
 extern const struct record_type test_results_record;
 
-/* Reads the file in the directory `state_fd`, which is borrowed. A damaged one is forgotten. */
+/* Reads the file in the directory `state_fd`, which is borrowed. A damaged one is discarded. */
 struct test_results *test_results_new(int state_fd);
 void test_results_free(struct test_results *results); // NULL is allowed
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs of mgpu-gpu-test on GPUs that no job has: its memory is overwritten, or it is tested. The program runs
- * as this process's user in a process of its own, because CUDA may hang or crash.
+ * Runs mgpu-gpu-test on GPUs that no job has, to overwrite their memory or to test them. The program runs as
+ * this process's user in a process of its own, because CUDA may hang or crash.
  */
 #pragma once
 
@@ -13,23 +13,23 @@
 
 struct gpu_tools;
 
-/* `output` has the program's lines of JSON, or is NULL. `why` says what went wrong; NULL: nothing. */
+/* `output` has the program's lines of JSON, or is NULL. `why` is the reason of a failure; NULL: success. */
 typedef void gpu_tool_fn(void *arg, const char *uuid, const char *output, const char *why);
 
 /* `program` is the path of mgpu-gpu-test, `library` that of CUDA's, NULL: the driver's own. Both are
  * copied. */
 struct gpu_tools *gpu_tools_new(struct event_base *base, const char *program, const char *library);
-/* Kills what runs, without calls. NULL is allowed. */
+/* Kills all running programs, without calls of on_end. NULL is allowed. */
 void gpu_tools_free(struct gpu_tools *tools);
 
 /*
  * Starts `verb` on a GPU. on_end is called once, later: at the end of the program, or after the time, when it
- * is killed. A GPU on which a program still hangs gets no second one: its call says so.
+ * is killed. A GPU on which a program still hangs gets no second one: its call reports that.
  */
 void gpu_tools_run(struct gpu_tools *tools, const char *verb, const char *uuid, int64_t timeout_ms,
     gpu_tool_fn *on_end, void *arg);
 
-/* Kills what runs on this GPU; its call follows. */
+/* Kills the program on this GPU; its call follows. */
 void gpu_tools_kill(struct gpu_tools *tools, const char *uuid);
 
 /* Removes these programs from the processes of `gpus` (struct gpu_state): they are no external ones. Those

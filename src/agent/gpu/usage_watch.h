@@ -19,7 +19,7 @@ struct usage_watch;
 /* `spool_fd` is borrowed; `proc` is the mount point of procfs. */
 struct usage_watch *usage_watch_new(int spool_fd, const char *proc);
 
-/* Stores what is not stored yet. NULL is allowed. */
+/* Stores unsaved totals. NULL is allowed. */
 void usage_watch_free(struct usage_watch *watch);
 
 /* Completes the processes of `gpus` (struct gpu_state) and adds the sample to every running attempt with

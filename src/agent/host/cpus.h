@@ -3,5 +3,5 @@
 
 #include <stdint.h>
 
-/* The CPUs that jobs can have: the agent may be kept off some. */
+/* The CPUs available to jobs: the agent itself may be excluded from some. */
 uint32_t cpus_count(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What each helper process of the agent may do: one table. */
+/* The rights of each helper process of the agent: one table. */
 #pragma once
 
 enum helper_kind {
@@ -15,6 +15,6 @@ enum helper_kind {
     HELPER_GPU_TEST,
 };
 
-/* In a child that was forked for it: sets its name, and gives up what the table does not have. Without root,
- * only the filter of system calls is left to be given. */
+/* In a child forked for it: sets its name, and drops the rights that the table does not list. Without root,
+ * only the filter of system calls can be applied. */
 void helper_enter(enum helper_kind kind);

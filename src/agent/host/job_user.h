@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The user as whom something is done for a job on this node. Every order with a uid is checked here, because
- * frames are not trusted: control of mgpud must not give root on its nodes.
+ * The user on whose behalf the agent acts for a job on this node. Every order with a uid is checked here,
+ * because frames are not trusted: control of mgpud must not give root on its nodes.
  */
 #pragma once
 
@@ -16,11 +16,11 @@ struct job_users {
     const char *node;         // its name, for messages
 };
 
-/* Whether a process of this user may be adopted, for which nothing is done as that user. -EPERM and a
+/* Checks whether a process of this user may be adopted, which requires no action as that user. -EPERM and a
  * sentence if not. */
 int job_user_check_adopted(const struct job_users *users, uid_t uid, struct error *err);
 
-/* Checks whether anything may be done as this user. -EPERM and a sentence if not. */
+/* Checks whether the agent may act as this user. -EPERM and a sentence if not. */
 int job_user_check(const struct job_users *users, uid_t uid, struct error *err);
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the controllers of this node's cluster are, as the leading one said last: a file in STATE/node. */
+/* The addresses of this node's controllers, as last reported by the leader: a file in STATE/node. */
 #pragma once
 
 #include <stdint.h>
@@ -19,7 +19,7 @@ void node_addresses_hear(const char *state_dir, uint16_t id, const void *message
 /* The list; NULL: none is known. The caller frees it. */
 char *node_addresses_load(const char *state_dir);
 
-/* The addresses that a leader has told (NULL: none), then those that were given, each once, as far as there
- * is space. The caller clears them. */
+/* The addresses reported by a leader (NULL: none), then the configured ones, each once, as far as there is
+ * space. The caller clears them. */
 int node_addresses_join(const char *learnt, const char *given, struct address ret[ADDRESSES_MAX],
     size_t *ret_count, struct error *err);

@@ -22,8 +22,8 @@ int persist_load_epoch(int dirfd, const char *file, uint64_t *ret_epoch, struct 
 /* Durable when it returns. */
 int persist_save_epoch(int dirfd, const char *file, uint64_t epoch, struct error *err);
 
-/* The latest state of the controller's store that this node was told of. It is in the spool, so that
- * restoring a copy of the state directory does not reset it. */
+/* The latest state of the controller's store reported to this node. It is in the spool, so that restoring a
+ * copy of the state directory does not reset it. */
 struct persist_seen {
     uint64_t epoch;   // 0: none
     int64_t began_ms; // start of the mgpud with this epoch; 0: unknown

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reserved space in RUN for what must not fail when RUN is full: verdicts, without which attempts cannot be
- * withdrawn and cancels do not complete, and lease renewals, without which healthy jobs end.
+ * Reserved space in RUN for writes that must not fail when RUN is full: verdicts, without which attempts
+ * cannot be withdrawn and cancels do not complete, and lease renewals, without which healthy jobs end.
  */
 #pragma once
 

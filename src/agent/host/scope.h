@@ -5,14 +5,14 @@
  */
 #pragma once
 
-#define SCOPE_MANAGER "/run/systemd/system" // is there when systemd is the init
-#define SCOPE_PREFIX  "mgpu-agent-"         // of the names of our scopes
+#define SCOPE_MANAGER "/run/systemd/system" // exists if systemd is the init
+#define SCOPE_PREFIX  "mgpu-agent-"         // prefix of the names of mgpu's scopes
 #define SCOPE_SUFFIX  ".scope"
 
 /*
  * Executes this program again, with the same process id, descriptors and arguments, in a scope of its own, if
- * it is in the scope of a session. Returns if it is not, or if there can be none: then `mgpu doctor` says
- * what is not enforced. Not as an ordinary user who does not linger: systemd ends what these have with their
- * last session, and jobs are to outlive it.
+ * it is in the scope of a session. Returns if it is not, or if no scope can be created: `mgpu doctor` then
+ * lists what is not enforced. Not for an ordinary user without lingering: systemd ends all their units with
+ * the last session, which jobs must outlive.
  */
 void scope_enter(char **argv);

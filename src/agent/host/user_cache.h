@@ -18,17 +18,17 @@
 
 struct user_cache;
 
-/* When a user was looked up, and which files were there before that. */
+/* The time of a lookup, and the state of the files before it. */
 struct user_stamp {
     int64_t boot_ms;
-    struct stat files[USER_CACHE_FILES]; // zeros where there is none
+    struct stat files[USER_CACHE_FILES]; // zeros if there is none
 };
 
-/* `directory`: where the files are, "/etc". */
+/* `directory` of the files, "/etc". */
 struct user_cache *user_cache_new(const char *directory);
 void user_cache_free(struct user_cache *cache);
 
-/* To be taken before the lookup, because the files may change while it runs. */
+/* Take it before the lookup, because the files may change meanwhile. */
 struct user_stamp user_cache_stamp(const struct user_cache *cache, int64_t boot_ms);
 
 /* True if the files were the same when both were taken. */
@@ -39,7 +39,7 @@ bool user_stamp_is_same(const struct user_stamp *a, const struct user_stamp *b);
 bool user_cache_find(struct user_cache *cache, int64_t boot_ms, uid_t uid, const char *name, const char *logs,
     struct user *ret);
 
-/* Forgets all answers: a directory that was made for a user may be gone. */
+/* Discards all answers: a directory created for a user may have been removed. */
 void user_cache_forget(struct user_cache *cache);
 
 /* Copies everything. */

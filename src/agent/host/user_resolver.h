@@ -38,7 +38,7 @@ void user_resolver_free(struct user_resolver *resolver);
 int user_resolver_find(struct user_resolver *resolver, const struct spool_id *id, uid_t uid, const char *name,
     const char *logs, struct user *ret, struct error *err);
 
-/* The next request asks again, whatever was answered before. */
+/* The next request ignores earlier answers. */
 void user_resolver_forget(struct user_resolver *resolver);
 
 /* Drops the step's request. No effect if there is none. */

@@ -11,7 +11,7 @@
 
 struct watches;
 
-/* It has ended, and is not watched any more. `pid` is the one given to watches_add(). */
+/* It has ended, and is no longer watched. `pid` is the one given to watches_add(). */
 typedef void watch_ended_fn(void *arg, const struct spool_id *id, pid_t pid);
 
 struct watches *watches_new(struct event_base *base, watch_ended_fn *on_end, void *arg);

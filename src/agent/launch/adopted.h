@@ -24,7 +24,7 @@ bool adopted_is(int dirfd);
 /* True while its process has not ended; a zombie has. */
 bool adopted_is_alive(int dirfd);
 
-/* Opens the process, checks that it still belongs to its owner, and settles "go"; otherwise writes its end.
+/* Opens the process, checks that it still belongs to its owner, and decides "go"; otherwise writes its end.
  * Returns 1 if the entry has changed. */
 int adopted_begin(int dirfd, struct error *err);
 

@@ -22,5 +22,5 @@ void fork_client_close(struct fork_client *client);
 int fork_client_start(struct fork_client *client, const char *spool_dir, bool is_adopter, int cgroup_fd,
     pid_t *ret_pid, int *ret_end_fd);
 
-/* The descriptor of a step's end was seen readable: its shepherd may get another step. */
+/* The descriptor of a step's end has become readable: its shepherd may get another step. */
 void fork_client_note_end(struct fork_client *client, pid_t pid);

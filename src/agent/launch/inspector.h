@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes that are to be adopted, or whose adoption waits: their facts, and their ends. The controller asks
- * again after every HELLO, so nothing of this outlives the agent.
+ * Facts about, and ends of, processes to be adopted or whose adoption waits. The controller repeats its
+ * requests after every HELLO, so this state need not outlive the agent.
  */
 #pragma once
 
@@ -22,8 +22,8 @@ struct inspector *inspector_new(struct event_base *base, const struct job_users 
     struct usage_watch *watch, inspected_fn *on_seen, void *arg);
 void inspector_free(struct inspector *looks);
 
-/* This adoption does not wait any more. */
+/* This adoption no longer waits. */
 void inspector_forget(struct inspector *looks, uint64_t job);
 
-/* Answers a question through on_seen at once; for a job, when the process has ended. */
+/* Answers a request through on_seen immediately; for a job, when the process has ended. */
 void inspector_take(struct inspector *looks, const struct message_inspect *request);

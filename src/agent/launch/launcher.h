@@ -69,7 +69,7 @@ void launcher_set_gpus(struct launcher *launcher, const struct record_list *gpus
  * lookup itself and blocks. */
 void launcher_set_resolver(struct launcher *launcher, struct user_resolver *resolver);
 
-/* A place that was made for a user is not there: the next launch makes sure of it again. */
+/* A directory created for a user is missing: the next launch creates it again. */
 void launcher_forget_users(struct launcher *launcher);
 
 /* Sets the MPS daemons, borrowed while the launcher is open. Without them no job uses MPS. */
@@ -81,8 +81,8 @@ int launcher_spool_fd(const struct launcher *launcher);
 /* Opens the spool entry of a step. Returns its directory, or a negative errno; -ENOENT: it has none. */
 int launcher_open_entry(const struct launcher *launcher, const struct spool_id *id);
 
-/* Removes scripts, lists of hosts and notices without an entry in the spool: an agent that is killed while it
- * makes or removes an entry leaves them. */
+/* Removes scripts, lists of hosts and notices without an entry in the spool, left by an agent that was killed
+ * while it created or removed an entry. */
 void launcher_sweep(const struct launcher *launcher);
 
 /*
@@ -100,15 +100,15 @@ int launcher_limit_step(
     struct launcher *launcher, const struct spool_id *id, struct launch_spec *spec, struct error *err);
 
 /*
- * The same for a job that may be next: its shepherd makes everything up to the gate, and waits there
+ * The same for a job that may be next: its shepherd prepares everything up to the gate, and waits there
  * (struct launch_spec, is_prepared). Refuses nothing: any negative errno but -EINPROGRESS means that it
  * cannot be prepared. launcher_discard() ends it.
  */
 int launcher_prepare(struct launcher *launcher, const struct message_launch *launch, struct error *err);
 #define LAUNCHER_PREPARED_MAX 8U
 
-/* 0: what was prepared is what this launch would stage, byte by byte, and its user is still the same.
- * -ESTALE, -ENOENT: it is not. -EINPROGRESS: as for launcher_stage(). */
+/* 0: the prepared entry equals what this launch would stage, byte by byte, and its user is unchanged.
+ * -ESTALE, -ENOENT: it does not. -EINPROGRESS: as for launcher_stage(). */
 int launcher_take(struct launcher *launcher, const struct message_launch *launch, struct error *err);
 
 /* Ensures that a staged step can only open the devices of its spec. 1 if a filter was attached, 0 if it was

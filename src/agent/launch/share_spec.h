@@ -7,7 +7,7 @@
 #include "agent/mps/mps.h"
 #include "job/share.h"
 
-/* What enforces shares here; all borrowed. */
+/* The parts that enforce shares here; all borrowed. */
 struct share_parts {
     const struct share_ways *ways; // NULL: nothing does
     struct mps *mps;               // NULL: none

@@ -10,7 +10,7 @@
 
 struct spool_watch;
 
-/* `is_start`: it has started, and nothing more. */
+/* `is_start`: the only change is that it has started. */
 typedef void spool_hint_fn(void *arg, const struct spool_id *id, bool is_start);
 
 /* Creates the socket in the working directory, which is the spool, replacing that of an earlier agent. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program nvidia-cuda-mps-control: a control daemon of one GPU, and the commands to one. Nothing here
- * waits: the program may hang.
+ * The program nvidia-cuda-mps-control: a control daemon of one GPU, and the commands to one. These functions
+ * never block: the program may hang.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #define MPS_CONTROL     "nvidia-cuda-mps-control"
 #define MPS_SERVERS_MAX 8U // of one daemon
 
-/* A control daemon: where its sockets and its log are, and its GPU. */
+/* A control daemon: the paths of its sockets and its log, and its GPU. */
 struct mps_place {
     const char *program;   // path
     const char *directory; // CUDA_MPS_PIPE_DIRECTORY
@@ -38,11 +38,11 @@ pid_t mps_control_start(const struct mps_place *place, int cgroup_fd, int *ret_p
  */
 pid_t mps_control_send(const struct mps_place *place, const char *commands, int *ret_pidfd, int *ret_output);
 
-/* The commands that set the limits, for future servers and for those that run. The caller frees them. */
+/* The commands that set the limits, for future and running servers. The caller frees them. */
 char *mps_control_commands(const struct mps_limits *limits, const pid_t *servers, size_t n_servers);
 
-/* 0 if the commands were carried out. -EIO with the program's words: it refused. */
+/* 0 if the commands were executed. -EIO with the program's message: it refused. */
 int mps_control_judge(int status, int output, struct error *err);
 
-/* The servers that a daemon has started, at most MPS_SERVERS_MAX; how many. */
+/* The servers that a daemon has started, at most MPS_SERVERS_MAX; returns their number. */
 size_t mps_control_servers(const char *proc, pid_t daemon, pid_t servers[MPS_SERVERS_MAX]);

@@ -25,13 +25,13 @@ struct mps_server {
 
 struct mps_daemon;
 
-/* What a daemon needs of its owner. */
+/* The callbacks and data that a daemon needs from its owner. */
 struct mps_owner {
     void *arg;
     struct event_base *base;
     const char *program, *proc;
     int64_t answer_ms;
-    /* Members that waited: they are members still (err NULL), or no more. */
+    /* Called for members that waited: they remain members (err NULL) or were removed. */
     void (*on_answer)(void *arg, const struct spool_id *ids, size_t count, const struct error *err);
     /* Its process has ended, or could not be started. The owner frees it now; nobody else has it. */
     void (*on_gone)(void *arg, struct mps_daemon *daemon);
@@ -55,7 +55,7 @@ struct mps_daemon {
     size_t n_servers;
 };
 
-/* In the folder `directory`, which exists or not; no process yet. `owner` is borrowed. */
+/* Uses the folder `directory`, which may exist; starts no process yet. `owner` is borrowed. */
 struct mps_daemon *mps_daemon_new(const struct mps_owner *owner, const char *name, const char *directory);
 void mps_daemon_free(struct mps_daemon *daemon); // a process continues
 
@@ -69,10 +69,10 @@ void mps_daemon_adopt(struct mps_daemon *daemon, int pidfd);
 /* Raises its limits to these; on_answer follows. */
 void mps_daemon_raise(struct mps_daemon *daemon, const struct mps_limits *limits);
 
-/* Ends it; on_gone follows, perhaps at once. */
+/* Ends it; on_gone follows, possibly before this returns. */
 void mps_daemon_end(struct mps_daemon *daemon);
 
-/* Notices servers that have ended, and tells the jobs. */
+/* Detects servers that have ended, and notifies the jobs. */
 void mps_daemon_look(struct mps_daemon *daemon);
 
 struct mps_member *mps_daemon_add(struct mps_daemon *daemon, const struct spool_id *id, const char *notices);

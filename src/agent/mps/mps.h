@@ -39,11 +39,11 @@ struct mps_options {
 
 #define MPS_ANSWER_MS 5000
 
-/* The answer to an mps_join() that was in progress is there now. */
+/* The answer to a pending mps_join() has arrived. */
 typedef void mps_ready_fn(void *arg, const struct spool_id *id);
 
-/* The path of the program: `wanted`, or with NULL where it usually is; the caller frees it. NULL: there is
- * none. */
+/* The path of the program: `wanted`, or the usual path if that is NULL; the caller frees it. NULL: it does
+ * not exist. */
 char *mps_find(const char *wanted);
 
 /* Copies the options and adopts the daemons of an earlier agent. */
@@ -73,14 +73,14 @@ int mps_join(struct mps *mps, const struct mps_client *client, char **ret_name, 
 /* The client of an earlier agent, by its spec. */
 void mps_hold(struct mps *mps, const struct launch_spec *spec);
 
-/* The step is over; the last one of a daemon ends it. No effect if it is no client. */
+/* The step has ended; the last one of a daemon ends it. No effect if it is no client. */
 void mps_drop(struct mps *mps, const struct spool_id *id);
 
 /* The variables of a client of that daemon. */
 void mps_set_env(
     const struct mps *mps, const char *name, const struct mps_client *client, struct strings *env);
 
-/* Once a second: notices servers that have ended, and tells the jobs. */
+/* Once a second: detects servers that have ended, and notifies the jobs. */
 void mps_look(struct mps *mps);
 
 /* True for a server of one of the daemons. */

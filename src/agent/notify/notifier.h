@@ -27,7 +27,7 @@ typedef void notified_fn(void *arg, const struct message_notified *told);
 
 struct notifiers;
 
-/* `options` is copied, what it points to is borrowed. */
+/* Copies `options`, and borrows what it points to. */
 struct notifiers *notifiers_new(struct event_base *base, const struct confine *confine,
     struct confine_state *cells, const struct notifiers_options *options, notified_fn *on_told, void *arg);
 

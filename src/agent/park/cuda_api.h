@@ -32,7 +32,7 @@ struct cuda_arguments {
     uint64_t reserved[8];
 };
 
-/* A GPU whose contents were saved, and the one that is to have them. */
+/* A GPU whose contents were saved, and the one to which they are restored. */
 struct cuda_gpu_pair {
     unsigned char from[16], to[16]; // UUIDs
 };

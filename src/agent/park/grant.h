@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the spool entry of an attempt that started early says about its GPUs. */
+/* The data about GPUs in the spool entry of an attempt that started early. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,9 +11,9 @@
 /* True if it has never had its GPUs. */
 bool grant_is_due(const struct launcher *launcher, const struct spool_id *id);
 
-/* Lets it open them by that order, and writes the result into its entry. Idempotent. Returns 0 or a negative
- * errno with a sentence: it waits on; -ENOTRECOVERABLE: it may be able to open them already, and must end
- * before others have them. */
+/* Allows it to open them by that order, and writes the result into its entry. Idempotent. Returns 0 or a
+ * negative errno with a sentence: it continues to wait; -ENOTRECOVERABLE: it may be able to open them
+ * already, and must end before others get them. */
 int grant_make(
     const struct launcher *launcher, const struct spool_id *id, uint32_t number, struct error *err);
 

@@ -32,10 +32,10 @@ struct parker *parker_new(const struct parker_parts *parts);
 /* Helpers continue; the next agent finds their results. NULL is allowed. */
 void parker_free(struct parker *parker);
 
-/* Carries out the order, whose result is reported once it is known. Idempotent. */
+/* Executes the order, whose result is reported once it is known. Idempotent. */
 void parker_order(struct parker *parker, const struct message_park *order);
 
-/* Adds the orders that are being carried out to what the spool says about the attempt. */
+/* Adds the orders in progress to the spool's data about the attempt. */
 void parker_recall(const struct parker *parker, const struct spool_id *id, struct known_attempt *known);
 
 /* A report of the GPUs (struct gpu_state, their processes with owners), which the check has processed. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a job is told of its being parked: lines in $MGPU_NOTICES, which it reads when it runs again. */
+/* Notices to a job about its parking: lines in $MGPU_NOTICES, which it can read when it runs again. */
 #pragma once
 
 #include "job/park.h"
@@ -7,7 +7,7 @@
 
 struct launcher;
 
-/* After an order to the attempt that was carried out with this outcome. A notice that cannot be written is
- * missing: it costs nothing else. */
+/* Writes a notice after an order to the attempt with this outcome. Failure to write it has no other
+ * effect. */
 void told_outcome(
     const struct launcher *launcher, const struct message_park *order, enum park_outcome outcome);

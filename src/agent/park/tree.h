@@ -11,7 +11,7 @@ struct park_process {
     pid_t pid;
     uint64_t start;
     int state;       // enum cuda_state, as last known
-    bool is_touched; // the driver was told to lock it, or has saved it
+    bool is_touched; // the driver was asked to lock it, or has saved it
     bool is_seen;    // by the latest listing
     bool has_uvm;    // it had the driver's memory manager open: it has initialized CUDA, or was forked by one
 };
@@ -27,8 +27,8 @@ struct park_tree {
 bool park_tree_list(struct park_tree *tree);
 void park_tree_clear(struct park_tree *tree);
 
-/* Stops every process, including those that are started meanwhile, and waits until all of them stand. Returns
- * 0, or -ETIMEDOUT with one that did not stop in time. */
+/* Stops every process, including those started meanwhile, and waits until all have stopped. Returns 0, or
+ * -ETIMEDOUT with one that did not stop in time. */
 int park_tree_stop(struct park_tree *tree, int64_t timeout_ms, pid_t *ret_pid);
 void park_tree_continue(struct park_tree *tree);
 
