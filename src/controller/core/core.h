@@ -39,9 +39,9 @@ struct identity_token {
 struct identity {
     bool is_known;
     uint32_t uid, gid;
-    enum role role; // root and the user mgpud runs as are administrators
-    bool is_guest;  // acquires GPUs for processes from a mgpud without root, and may do nothing else there
-    bool may_raise; // its priorities count against the jobs of all users, regardless of role
+    enum role role;     // root and the user mgpud runs as are administrators
+    bool is_guest;      // takes GPUs for processes from a mgpud without root, and does nothing else there
+    bool may_raise;     // its priorities count against the jobs of all users, regardless of role
     uint64_t first_job; // earlier jobs of this uid belong to its former user, see core_first_own()
     struct identity_token token;
 };
@@ -121,7 +121,7 @@ struct park_settings {
 enum early_mode {
     EARLY_NEVER,
     EARLY_ASKED, // those that request it
-    EARLY_AUTO,  // also jobs whose command used its GPUs late in earlier runs (concerns/early_commands.c)
+    EARLY_AUTO,  // also those whose command used its GPUs late before (concerns/early_commands.c)
     EARLY_MODES,
 };
 
@@ -177,7 +177,7 @@ void core_load_job(struct core *core, struct job *job); // takes ownership
 void core_load_key(struct core *core, uint64_t key_hash, uint64_t job, uint64_t spec_hash);
 /* Ends loading: the scheduler gets running and waiting jobs. */
 void core_load_end(struct core *core, int64_t boot_ms, int64_t wall_ms);
-/* Instead, for a read-only core: it makes no decisions and stores nothing. */
+/* Instead, for a core that is only read: it decides nothing, and has nothing to store. */
 void core_load_end_for_reading(struct core *core, int64_t boot_ms, int64_t wall_ms);
 
 /* --- requests: each is answered exactly once through reply(), unless core_forget() is called first --- */
@@ -317,7 +317,7 @@ struct job_step;
 void core_step_begin(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, const struct job_step *wish, bool is_resumed, void *request);
 
-/* The usage of the tasks of the running step `usage->id` so far, which is not durable. -EALREADY: the step
+/* What the tasks of the running step `usage->id` have used so far. It is not durable. -EALREADY: the step
  * does not run. */
 int core_step_usage(struct core *core, const struct identity *who, uint64_t job, const struct job_step *usage,
     struct error *err);
@@ -361,7 +361,7 @@ void core_timer(struct core *core, int64_t boot_ms, int64_t wall_ms);
 void core_turn(struct core *core, int64_t boot_ms, int64_t wall_ms);
 
 /* --- queries, for the API; pointers are valid until the next input --- */
-/* The core's time, which events use; it differs from the wall clock after that was set. */
+/* The core's time, which those of events are in; after the wall clock was set it differs from that. */
 int64_t core_look_ms(const struct core *core, int64_t wall_ms);
 const struct job *core_job(const struct core *core, uint64_t id);
 void core_each_job(const struct core *core, void (*visit)(void *arg, const struct job *job), void *arg);
@@ -412,19 +412,18 @@ int core_why_not_yet(const struct core *core, int64_t wall_ms, const struct iden
     const struct job_spec *spec, const struct core_facts *facts, struct why *ret, struct error *err);
 /* The expected and the latest start of a queued job (TIME_NEVER: unknown), from a forecast up to two seconds
  * old that covers the first thousand jobs. In a cluster of many nodes that forecast is not made here:
- * core_advance_outlook() makes it in parts, like forecast_advance(); true: there is one that is new enough.
- */
+ * core_advance_outlook() makes it in parts, as forecast_advance(); true: there is one that is new enough. */
 bool core_advance_outlook(struct core *core, int64_t wall_ms, size_t steps);
 
-/* The number of completed forecasts. One completed after a request arrived is recent enough for it, even if
- * not for a later one: otherwise each of many requests would have to compute its own. */
+/* How many have been made. One that was completed after a request came is new enough for it, even if it is
+ * not for a later one: otherwise requests that come all the time would each have to make their own. */
 uint64_t core_outlook_count(const struct core *core);
 void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta_ms, int64_t *ret_latest_ms);
 
 /* When a running job is expected to end, or a queued one that starts at `eta_ms` (TIME_NEVER: unknown).
  * TIME_NEVER: unknown. */
-/* The latest time at which a job parked by the scheduler's own rule has its GPUs again; TIME_NEVER: it is not
- * parked so.
+/* When a job that the scheduler has parked by its own rule has its GPUs again at the latest; TIME_NEVER: it
+ * has not.
  */
 int64_t core_latest_return(const struct core *core, uint64_t job);
 int64_t core_expected_end(const struct core *core, int64_t wall_ms, uint64_t job, int64_t eta_ms);
@@ -438,8 +437,8 @@ void core_each_notification(const struct core *core, uint64_t job,
 struct sched *core_sched(const struct core *core);
 /* A hash of the job's command: jobs of a user with the same hash take similar times. */
 uint64_t core_stem(const struct job *job);
-/* Whether a waiting job starts early when it is next for its GPUs, and why, as "yes, ..." or "no, ..."; NULL:
- * nothing is known or requested. The caller frees it. */
+/* Whether a job that waits starts early when it is next for its GPUs, and why, as "yes, ..." or "no, ...";
+ * NULL: nothing is known or asked. The caller frees it. */
 char *core_describe_early(const struct core *core, const struct core_entry *entry);
 /* Policy, placement etc. as lines "key=value", then the settings of single users and groups; the caller frees
  * it. */
@@ -469,7 +468,7 @@ struct core_node {
     struct cluster_change *mark; // drained or fenced by an administrator; NULL: not
     uint32_t n_sending;          // notifications being delivered by it
     uint64_t held_in;      // the batch with which it was drained because the store is an older copy; 0: none
-    bool is_behind_gap;    // it has not stored an epoch since the store was restored
+    bool is_behind_gap;    // it has not stored an epoch yet of the time since the store was restored
     bool is_awaited;       // it had jobs when the controller started
     char *address;         // its address for other nodes; NULL: its name
     char *here;            // the controller's address as it sees it; NULL: unknown
@@ -479,8 +478,8 @@ struct core_node {
 bool core_has_attempts_on(const struct core *core, const char *node);
 void core_each_node(
     const struct core *core, void (*visit)(void *arg, const struct core_node *node), void *arg);
-/* The nodes by number, from 0 in the order in which they were first seen; NULL: there are fewer. Nodes are
- * never removed. */
+/* The nodes by number, from 0 in the order in which they were first seen; NULL: there are not so many. None
+ * ever goes. */
 const struct core_node *core_node_at(const struct core *core, size_t number);
 const struct core_node *core_node_named(const struct core *core, const char *name); // NULL: unknown node
 /* The jobs on this GPU; writes at most `max` and returns the total number. */
