@@ -9,42 +9,9 @@
 
 #include "base/crc32c.h"
 #include "base/memory.h"
+#include "base/record_bytes.h"
+#include "base/record_dense.h"
 #include "base/record_equal.h"
-
-#define FIELD_HEADER_SIZE 8U
-
-static void put_number(struct buffer *out, uint64_t value, size_t width)
-{
-    uint8_t bytes[8];
-    for (size_t i = 0; i < width; i++)
-        bytes[i] = (uint8_t)(value >> (8 * i));
-    buffer_append(out, bytes, width);
-}
-
-static uint64_t get_number(const uint8_t *bytes, size_t width)
-{
-    uint64_t value = 0;
-    for (size_t i = 0; i < width; i++)
-        value |= (uint64_t)bytes[i] << (8 * i);
-    return value;
-}
-
-static void set_number(struct buffer *out, size_t at, uint32_t value)
-{
-    for (size_t i = 0; i < 4; i++)
-        out->bytes[at + i] = (uint8_t)(value >> (8 * i));
-}
-
-static size_t number_width(enum record_kind kind)
-{
-    switch (kind) {
-    case RECORD_BOOL: return 1;
-    case RECORD_U32:
-    case RECORD_MILLI:
-    case RECORD_I32: return 4;
-    default: return 8;
-    }
-}
 
 static uint64_t load_number(enum record_kind kind, const void *member)
 {
@@ -74,18 +41,6 @@ static void store_number(enum record_kind kind, void *member, uint64_t value)
     }
 }
 
-/* Field header with a length that is filled in when the value is complete. */
-static size_t open_field(struct buffer *out, uint16_t tag)
-{
-    put_number(out, tag, FIELD_HEADER_SIZE);
-    return out->length;
-}
-
-static void close_field(struct buffer *out, size_t start)
-{
-    set_number(out, start - 4, (uint32_t)(out->length - start));
-}
-
 enum encoding { ENCODE_WHOLE, ENCODE_BARE };
 
 static void encode_body(
@@ -100,9 +55,9 @@ static void encode_field(
         const char *text = *(char *const *)member;
         if (text == NULL)
             return;
-        start = open_field(out, field->tag);
+        start = record_open_field(out, field->tag);
         buffer_append_text(out, text);
-        close_field(out, start);
+        record_close_field(out, start);
         return;
     }
     case RECORD_STRINGS:
@@ -110,43 +65,43 @@ static void encode_field(
         const struct strings *strings = member;
         if (strings->count == 0)
             return;
-        start = open_field(out, field->tag);
+        start = record_open_field(out, field->tag);
         for (size_t i = 0; i < strings->count; i++)
             buffer_append(out, strings->items[i], strlen(strings->items[i]) + 1);
-        close_field(out, start);
+        record_close_field(out, start);
         return;
     }
     case RECORD_LIST: {
         const struct record_list *list = member;
         if (list->count == 0)
             return;
-        start = open_field(out, field->tag);
+        start = record_open_field(out, field->tag);
         for (size_t i = 0; i < list->count; i++) {
-            size_t item = open_field(out, 0);
+            size_t item = record_open_field(out, 0);
             encode_body(field->sub, encoding, (const char *)list->items + i * field->sub->size, out);
-            close_field(out, item);
+            record_close_field(out, item);
         }
-        close_field(out, start);
+        record_close_field(out, start);
         return;
     }
     case RECORD_PACKED: {
         const struct record_bytes *packed = member;
         if (packed->length == 0)
             return;
-        start = open_field(out, field->tag);
-        size_t item = open_field(out, 0);
+        start = record_open_field(out, field->tag);
+        size_t item = record_open_field(out, 0);
         buffer_append(out, packed->bytes, packed->length);
-        close_field(out, item);
-        close_field(out, start);
+        record_close_field(out, item);
+        record_close_field(out, start);
         return;
     }
     default: {
         uint64_t value = load_number(field->kind, member);
         if (value == 0)
             return;
-        start = open_field(out, field->tag);
-        put_number(out, value, number_width(field->kind));
-        close_field(out, start);
+        start = record_open_field(out, field->tag);
+        record_put_number(out, value, record_number_width(field->kind));
+        record_close_field(out, start);
         return;
     }
     }
@@ -164,14 +119,14 @@ static void encode(
     const struct record_type *type, enum encoding encoding, const void *object, struct buffer *out)
 {
     size_t start = out->length;
-    put_number(out, RECORD_MAGIC, 4);
-    put_number(out, type->id, 2);
-    put_number(out, 0, 2);
-    put_number(out, 0, 4);
+    record_put_number(out, RECORD_MAGIC, 4);
+    record_put_number(out, type->id, 2);
+    record_put_number(out, 0, 2);
+    record_put_number(out, 0, 4);
     size_t body = out->length;
     encode_body(type, encoding, object, out);
-    set_number(out, body - 4, (uint32_t)(out->length - body));
-    put_number(out, crc32c(0, out->bytes + start, out->length - start), 4);
+    record_set_number(out, body - 4, (uint32_t)(out->length - body));
+    record_put_number(out, crc32c(0, out->bytes + start, out->length - start), 4);
 }
 
 void record_encode(const struct record_type *type, const void *object, struct buffer *out)
@@ -188,16 +143,16 @@ void record_cut(struct buffer *record, uint16_t tag)
 {
     size_t to = RECORD_HEADER_SIZE, end = record->length - RECORD_CRC_SIZE;
     for (size_t at = to, n = 0; at < end; at += n) {
-        n = FIELD_HEADER_SIZE + (size_t)get_number(record->bytes + at + 4, 4);
-        if ((uint16_t)get_number(record->bytes + at, 2) == tag)
+        n = RECORD_FIELD_HEADER_SIZE + (size_t)record_get_number(record->bytes + at + 4, 4);
+        if ((uint16_t)record_get_number(record->bytes + at, 2) == tag)
             continue;
         if (to != at)
             memmove(record->bytes + to, record->bytes + at, n);
         to += n;
     }
     record->length = to;
-    set_number(record, RECORD_HEADER_SIZE - 4, (uint32_t)(to - RECORD_HEADER_SIZE));
-    put_number(record, crc32c(0, record->bytes, to), 4);
+    record_set_number(record, RECORD_HEADER_SIZE - 4, (uint32_t)(to - RECORD_HEADER_SIZE));
+    record_put_number(record, crc32c(0, record->bytes, to), 4);
 }
 
 void record_pack(const struct record_type *type, const void *object, struct record_bytes *ret)
@@ -207,23 +162,15 @@ void record_pack(const struct record_type *type, const void *object, struct reco
     *ret = (struct record_bytes){ fields.bytes, fields.length };
 }
 
-static const struct record_field *find_field(const struct record_type *type, uint16_t tag)
-{
-    for (size_t i = 0; i < type->n_fields; i++)
-        if (type->fields[i].tag == tag)
-            return &type->fields[i];
-    return NULL;
-}
-
 void record_repack(
     const void *record, const struct record_type *part, const void *object, struct record_bytes *ret)
 {
     struct buffer fields = { 0 };
     const uint8_t *p = (const uint8_t *)record + RECORD_HEADER_SIZE;
-    const uint8_t *end = p + get_number(p - 4, 4);
+    const uint8_t *end = p + record_get_number(p - 4, 4);
     for (size_t n = 0; p < end; p += n) {
-        n = FIELD_HEADER_SIZE + (size_t)get_number(p + 4, 4);
-        if (find_field(part, (uint16_t)get_number(p, 2)) == NULL)
+        n = RECORD_FIELD_HEADER_SIZE + (size_t)record_get_number(p + 4, 4);
+        if (record_find_field(part, (uint16_t)record_get_number(p, 2)) == NULL)
             buffer_append(&fields, p, n);
     }
     encode_body(part, ENCODE_WHOLE, object, &fields);
@@ -237,11 +184,11 @@ int record_peek(const void *bytes, size_t available, size_t max_length, uint16_t
         *ret_length = 0;
         return 0;
     }
-    uint64_t body = get_number(p + 8, 4);
+    uint64_t body = record_get_number(p + 8, 4);
     uint64_t length = RECORD_HEADER_SIZE + body + RECORD_CRC_SIZE;
-    if (get_number(p, 4) != RECORD_MAGIC || body > RECORD_BODY_MAX || length > max_length)
+    if (record_get_number(p, 4) != RECORD_MAGIC || body > RECORD_BODY_MAX || length > max_length)
         return -EBADMSG;
-    *ret_id = (uint16_t)get_number(p + 4, 2);
+    *ret_id = (uint16_t)record_get_number(p + 4, 2);
     *ret_length = (size_t)length;
     return 0;
 }
@@ -269,10 +216,10 @@ static int decode_list(const struct record_field *field, const uint8_t *bytes, s
     struct record_list *list, struct error *err)
 {
     for (size_t at = 0; at < length;) {
-        if (length - at < FIELD_HEADER_SIZE)
+        if (length - at < RECORD_FIELD_HEADER_SIZE)
             return error_set(err, -EBADMSG, "field %s is truncated", field->name);
-        size_t n = (size_t)get_number(bytes + at + 4, 4);
-        at += FIELD_HEADER_SIZE;
+        size_t n = (size_t)record_get_number(bytes + at + 4, 4);
+        at += RECORD_FIELD_HEADER_SIZE;
         if (n > length - at || list->count >= field->limit)
             return error_set(err, -EBADMSG, "field %s exceeds its limit", field->name);
         size_t size = field->sub->size;
@@ -292,10 +239,11 @@ static int decode_list(const struct record_field *field, const uint8_t *bytes, s
 static int decode_packed(const struct record_field *field, const uint8_t *bytes, size_t length,
     struct record_bytes *packed, struct error *err)
 {
-    if (length < FIELD_HEADER_SIZE || get_number(bytes + 4, 4) != length - FIELD_HEADER_SIZE)
+    if (length < RECORD_FIELD_HEADER_SIZE ||
+        record_get_number(bytes + 4, 4) != length - RECORD_FIELD_HEADER_SIZE)
         return error_set(err, -EBADMSG, "field %s is not one record", field->name);
     struct buffer copy = { 0 };
-    buffer_append(&copy, bytes + FIELD_HEADER_SIZE, length - FIELD_HEADER_SIZE);
+    buffer_append(&copy, bytes + RECORD_FIELD_HEADER_SIZE, length - RECORD_FIELD_HEADER_SIZE);
     free(packed->bytes);
     *packed = (struct record_bytes){ copy.bytes, copy.length };
     return 0;
@@ -320,9 +268,9 @@ static int decode_field(
     case RECORD_LIST: return decode_list(field, bytes, length, member, err);
     case RECORD_PACKED: return decode_packed(field, bytes, length, member, err);
     default:
-        if (length != number_width(field->kind))
+        if (length != record_number_width(field->kind))
             return error_set(err, -EBADMSG, "field %s has %zu bytes", field->name, length);
-        store_number(field->kind, member, get_number(bytes, length));
+        store_number(field->kind, member, record_get_number(bytes, length));
         return 0;
     }
 }
@@ -364,14 +312,14 @@ static int decode_body(const struct record_type *type, enum taking taking, const
 {
     int result = 0;
     for (size_t at = 0; at < length;) {
-        if (length - at < FIELD_HEADER_SIZE)
+        if (length - at < RECORD_FIELD_HEADER_SIZE)
             return error_set(err, -EBADMSG, "%s record is truncated", type->name);
-        uint16_t tag = (uint16_t)get_number(bytes + at, 2);
-        size_t n = (size_t)get_number(bytes + at + 4, 4);
-        at += FIELD_HEADER_SIZE;
+        uint16_t tag = (uint16_t)record_get_number(bytes + at, 2);
+        size_t n = (size_t)record_get_number(bytes + at + 4, 4);
+        at += RECORD_FIELD_HEADER_SIZE;
         if (n > length - at)
             return error_set(err, -EBADMSG, "%s record is truncated", type->name);
-        const struct record_field *field = find_field(type, tag);
+        const struct record_field *field = record_find_field(type, tag);
         void *member = field != NULL ? (char *)object + field->offset : NULL;
         int r = field != NULL
                     ? decode_field(field, bytes + at, n, member, result == 0 ? err : &(struct error){ 0 })
@@ -387,7 +335,7 @@ static int decode_body(const struct record_type *type, enum taking taking, const
     return result;
 }
 
-static int decode(const struct record_type *type, enum taking taking, const void *bytes, size_t length,
+static int decode_binary(const struct record_type *type, enum taking taking, const void *bytes, size_t length,
     void *object, struct error *err)
 {
     memset(object, 0, type->size);
@@ -399,12 +347,23 @@ static int decode(const struct record_type *type, enum taking taking, const void
         return error_set(err, -EBADMSG, "record type %u instead of %s (%u)", id, type->name, type->id);
     const uint8_t *p = bytes;
     size_t covered = length - RECORD_CRC_SIZE;
-    if (crc32c(0, p, covered) != get_number(p + covered, 4))
+    if (crc32c(0, p, covered) != record_get_number(p + covered, 4))
         return error_set(err, -EBADMSG, "%s record has a wrong checksum", type->name);
     int r = decode_body(type, taking, p + RECORD_HEADER_SIZE, covered - RECORD_HEADER_SIZE, object, err);
     if (r < 0)
         record_clear(type, object);
     return r;
+}
+
+static int decode(const struct record_type *type, enum taking taking, const void *bytes, size_t length,
+    void *object, struct error *err)
+{
+    _cleanup_buffer_ struct buffer binary = { 0 };
+    if (length == 0 || *(const uint8_t *)bytes != RECORD_DENSE)
+        return decode_binary(type, taking, bytes, length, object, err);
+    memset(object, 0, type->size);
+    int r = record_dense_to_binary(type, bytes, length, &binary, err);
+    return r < 0 ? r : decode_binary(type, taking, binary.bytes, binary.length, object, err);
 }
 
 int record_decode(

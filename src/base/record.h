@@ -106,9 +106,9 @@ int record_encode_readable(
     const struct record_type *type, const void *object, struct buffer *out, struct error *err);
 
 /*
- * Decodes one record of exactly `length` bytes into `object`, which is overwritten; the caller then owns it
- * (record_clear). -EBADMSG if it is truncated, of another type, over a limit, or has a wrong CRC; the object
- * is then zero. `err` may be NULL.
+ * Decodes one record of exactly `length` bytes, in binary or dense form, into `object`, which is overwritten;
+ * the caller then owns it (record_clear). -EBADMSG if it is truncated, of another type, over a limit, or has
+ * a wrong CRC; the object is then zero. `err` may be NULL.
  */
 int record_decode(
     const struct record_type *type, const void *bytes, size_t length, void *object, struct error *err);

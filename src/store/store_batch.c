@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/record_dense.h"
 #include "store/store.h"
 #include "store/store_ids.h"
 #include "store/store_row.h"
@@ -57,7 +58,7 @@ void store_batch_add(
                                                         .wall_ms = event->wall_ms,
                                                         .row = job != NULL ? store_row_copy(job) : NULL,
                                                     });
-    record_encode(&job_event_record, event, &change->event);
+    record_encode_dense(&job_event_record, event, &change->event);
     change->spec = spec_bytes_hold(spec);
     if (spec != NULL && spec->submit_key != NULL)
         change->key_hash = store_key_hash(event->uid, spec->submit_key);

@@ -40,7 +40,7 @@ struct fsck {
 
 /* The expected attempts row of one attempt. */
 struct attempt {
-    char *node, *boot_id;
+    char *node;
     uint64_t token;
     int64_t allocated_ms, started_ms, over_ms;
     uint32_t last_event;
@@ -66,10 +66,8 @@ static void find(struct fsck *fsck, const char *format, ...)
 
 static void clear_attempts(struct attempts *attempts)
 {
-    for (size_t i = 0; i < attempts->count; i++) {
+    for (size_t i = 0; i < attempts->count; i++)
         free(attempts->items[i].node);
-        free(attempts->items[i].boot_id);
-    }
     free(attempts->items);
     *attempts = (struct attempts){ 0 };
 }
@@ -81,7 +79,6 @@ static void fold_attempt(struct attempts *attempts, const struct job_event *even
         attempts->items = xreallocarray(attempts->items, attempts->count + 1, sizeof(*attempts->items));
         attempts->items[attempts->count++] = (struct attempt){
             .node = xstrdup(event->node),
-            .boot_id = xstrdup(event->boot_id),
             .token = event->token,
             .allocated_ms = event->wall_ms,
             .last_event = EVENT_ALLOCATED,
@@ -210,13 +207,11 @@ static void check_gpus(struct fsck *fsck, const struct job *job)
 static bool is_same_attempt(const struct attempt *attempt, sqlite3_stmt *row)
 {
     _cleanup_free_ char *node = store_sql_text(row, 1);
-    _cleanup_free_ char *boot_id = store_sql_text(row, 2);
-    return text_equal(attempt->node, node) && text_equal(attempt->boot_id, boot_id) &&
-           attempt->token == (uint64_t)sqlite3_column_int64(row, 3) &&
-           attempt->allocated_ms == sqlite3_column_int64(row, 4) &&
-           attempt->started_ms == sqlite3_column_int64(row, 5) &&
-           attempt->over_ms == sqlite3_column_int64(row, 6) &&
-           attempt->last_event == sqlite3_column_int64(row, 7);
+    return text_equal(attempt->node, node) && attempt->token == (uint64_t)sqlite3_column_int64(row, 2) &&
+           attempt->allocated_ms == sqlite3_column_int64(row, 3) &&
+           attempt->started_ms == sqlite3_column_int64(row, 4) &&
+           attempt->over_ms == sqlite3_column_int64(row, 5) &&
+           attempt->last_event == sqlite3_column_int64(row, 6);
 }
 
 static void check_attempts(struct fsck *fsck, uint64_t id, const struct attempts *attempts)
@@ -361,9 +356,8 @@ static int prepare(struct fsck *fsck, bool is_open_only, struct error *err)
         { &fsck->spec, "SELECT spec FROM specs WHERE job = " STORE_SPEC_OF("?1") },
         { &fsck->gpus,
             "SELECT node, uuid, slot, attempt, gpu, memory, exclusive, share FROM gpu_alloc WHERE job = ?1" },
-        { &fsck->attempts,
-            "SELECT attempt, node, boot_id, token, allocated_ms, started_ms, over_ms, last_event"
-            " FROM attempts WHERE job = ?1 ORDER BY attempt" },
+        { &fsck->attempts, "SELECT attempt, node, token, allocated_ms, started_ms, over_ms, last_event"
+                           " FROM attempts WHERE job = ?1 ORDER BY attempt" },
     };
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)

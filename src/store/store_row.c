@@ -15,6 +15,7 @@
 
 #include "base/memory.h"
 #include "base/record.h"
+#include "base/record_dense.h"
 #include "base/record_equal.h"
 #include "base/strings.h"
 #include "job/idle.h"
@@ -180,7 +181,7 @@ char *store_row_select_sql(const char *where)
 static int bind_record(sqlite3_stmt *statement, int index, const struct record_type *type, const void *object)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
-    record_encode(type, object, &bytes);
+    record_encode_dense(type, object, &bytes);
     return sqlite3_bind_blob64(statement, index, bytes.bytes, bytes.length, SQLITE_TRANSIENT);
 }
 

@@ -217,6 +217,10 @@ static const char elements[] =
 /* The group that a job counts for, plus 1; 0: `gid`. */
 static const char groups[] = "ALTER TABLE jobs ADD COLUMN account INTEGER NOT NULL DEFAULT 0;";
 
+/* What each event `allocated` has too. Records may be in dense form from here on, which earlier programs do
+ * not read. */
+static const char dense[] = "ALTER TABLE attempts DROP COLUMN boot_id;";
+
 const struct schema_step store_schema_steps[] = {
     { 1, tables },
     { 2, scheduler },
@@ -227,6 +231,7 @@ const struct schema_step store_schema_steps[] = {
     { 7, scopes },
     { 8, elements },
     { 9, groups },
+    { 10, dense },
 };
 const size_t store_schema_n_steps = sizeof(store_schema_steps) / sizeof(store_schema_steps[0]);
 

@@ -19,8 +19,8 @@ static const char *const texts[STORE_STATEMENTS] = {
                        " VALUES (?1, ?2, ?3, ?4, ?5)",
     [SQL_INSERT_EVENT] = "INSERT INTO events (seq, job, attempt, type, wall_ms, event)"
                          " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    [SQL_INSERT_ATTEMPT] = "INSERT INTO attempts (job, attempt, node, boot_id, token, allocated_ms,"
-                           " started_ms, over_ms, last_event) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, ?7)",
+    [SQL_INSERT_ATTEMPT] = "INSERT INTO attempts (job, attempt, node, token, allocated_ms, started_ms,"
+                           " over_ms, last_event) VALUES (?1, ?2, ?3, ?4, ?5, 0, 0, ?6)",
     [SQL_START_ATTEMPT] = "UPDATE attempts SET started_ms = ?3, last_event = ?4"
                           " WHERE job = ?1 AND attempt = ?2 AND over_ms = 0",
     [SQL_END_ATTEMPT] = "UPDATE attempts SET over_ms = ?3, last_event = ?4"

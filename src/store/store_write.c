@@ -97,10 +97,9 @@ static int insert_attempt(struct store *store, const struct store_change *change
     (void)sqlite3_bind_int64(statement, 1, (int64_t)job->id);
     (void)sqlite3_bind_int64(statement, 2, change->attempt);
     (void)sqlite3_bind_text(statement, 3, job->node, -1, SQLITE_STATIC);
-    (void)sqlite3_bind_text(statement, 4, job_run(job)->boot_id, -1, SQLITE_STATIC);
-    (void)sqlite3_bind_int64(statement, 5, (int64_t)job->token);
-    (void)sqlite3_bind_int64(statement, 6, change->wall_ms);
-    (void)sqlite3_bind_int64(statement, 7, (int64_t)change->type);
+    (void)sqlite3_bind_int64(statement, 4, (int64_t)job->token);
+    (void)sqlite3_bind_int64(statement, 5, change->wall_ms);
+    (void)sqlite3_bind_int64(statement, 6, (int64_t)change->type);
     return run(store, SQL_INSERT_ATTEMPT, "attempts", err);
 }
 

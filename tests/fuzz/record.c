@@ -12,6 +12,7 @@
 #include "base/crc32c.h"
 #include "base/memory.h"
 #include "base/record.h"
+#include "base/record_dense.h"
 #include "record_tables.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
@@ -22,31 +23,55 @@ static void put(struct buffer *out, uint32_t value, size_t width)
         buffer_append(out, &(uint8_t){ (uint8_t)(value >> (8 * i)) }, 1);
 }
 
-static void try_type(const struct record_type *type, const uint8_t *bytes, size_t length)
+static void append_crc(struct buffer *record)
 {
-    _cleanup_buffer_ struct buffer record = { 0 }, first = { 0 }, again = { 0 };
-    put(&record, RECORD_MAGIC, 4);
-    put(&record, type->id, 2);
-    put(&record, 0, 2);
-    put(&record, (uint32_t)length, 4);
-    buffer_append(&record, bytes, length);
-    put(&record, crc32c(0, record.bytes, record.length), 4);
+    put(record, crc32c(0, record->bytes, record->length), 4);
+}
+
+/* What is read from it must be read again, alike, from both forms. */
+static void try_record(const struct record_type *type, const struct buffer *record)
+{
+    static void (*const forms[])(const struct record_type *, const void *, struct buffer *) = {
+        record_encode,
+        record_encode_dense,
+    };
     _cleanup_free_ void *object = xcalloc(1, type->size), *copy = xcalloc(1, type->size);
     struct error err = { 0 };
-    if (record_decode(type, record.bytes, record.length, object, &err) < 0)
+    if (record_decode(type, record->bytes, record->length, object, &err) < 0)
         return;
     if (record_check(type, object, &err) < 0)
         abort();
     record_copy(type, copy, object);
     record_clear(type, object);
-    record_encode(type, copy, &first);
+    for (size_t i = 0; i < 2; i++) {
+        _cleanup_buffer_ struct buffer first = { 0 }, again = { 0 };
+        forms[i](type, copy, &first);
+        if (record_decode(type, first.bytes, first.length, object, &err) < 0)
+            abort();
+        forms[i](type, object, &again);
+        record_clear(type, object);
+        if (again.length != first.length || memcmp(again.bytes, first.bytes, first.length) != 0)
+            abort();
+    }
     record_clear(type, copy);
-    if (record_decode(type, first.bytes, first.length, object, &err) < 0)
-        abort();
-    record_encode(type, object, &again);
-    record_clear(type, object);
-    if (again.length != first.length || memcmp(again.bytes, first.bytes, first.length) != 0)
-        abort();
+}
+
+static void try_type(const struct record_type *type, const uint8_t *bytes, size_t length)
+{
+    _cleanup_buffer_ struct buffer binary = { 0 }, dense = { 0 };
+    put(&binary, RECORD_MAGIC, 4);
+    put(&binary, type->id, 2);
+    put(&binary, 0, 2);
+    put(&binary, (uint32_t)length, 4);
+    buffer_append(&binary, bytes, length);
+    append_crc(&binary);
+    try_record(type, &binary);
+    put(&dense, RECORD_DENSE, 1);
+    for (unsigned id = type->id; id != 0; id >>= 7)
+        put(&dense, (id & 0x7f) | (id >= 0x80 ? 0x80 : 0), 1);
+    buffer_append(&dense, bytes, length);
+    append_crc(&dense);
+    try_record(type, &dense);
 }
 
 /* The first two bytes are the id of the type. Several have the same one where they never meet. */

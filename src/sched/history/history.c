@@ -26,6 +26,7 @@
 #include "base/containers/map.h"
 #include "base/memory.h"
 #include "base/record.h"
+#include "base/record_dense.h"
 #include "sched/history/history_burst.h"
 #include "sched/history/history_cell.h"
 
@@ -419,7 +420,7 @@ void history_each_of(const struct history *history, const struct history_key *ke
                 (unsigned)(cell->runs.weights[i] & 0xffffff));
         const struct cell_state state = { .key = cell_key, .samples = cell->samples, .weights = weights };
         _cleanup_buffer_ struct buffer bytes = { 0 };
-        record_encode(&history_cell_record, &state, &bytes);
+        record_encode_dense(&history_cell_record, &state, &bytes);
         cell_name(&cell_key, name);
         visit(arg, name, &bytes);
     }

@@ -22,6 +22,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/record.h"
+#include "base/record_dense.h"
 #include "sched/cluster/cluster.h"
 
 /* GPU-seconds per share added to the usage of every account: the first GPU-hour makes little difference, so a
@@ -400,7 +401,7 @@ void account_encode(
         .at_ms = now_ms,
         .gpu_ms = (uint64_t)llround(fairshare_usage(fairshare, account, now_ms) * 1000),
         .charged_ms = (uint64_t)llround(fairshare_charged(fairshare, account, now_ms) * 1000) };
-    record_encode(&state_record, &state, out);
+    record_encode_dense(&state_record, &state, out);
 }
 
 /* Older versions charged for GPUs only. */

@@ -13,6 +13,7 @@
 #include "base/crc32c.h"
 #include "base/memory.h"
 #include "base/record.h"
+#include "base/record_dense.h"
 #include "base/record_equal.h"
 
 struct part {
@@ -90,11 +91,14 @@ static void assert_filled(const struct whole *whole)
     assert_string_equal(parts[1].label, "part");
 }
 
+typedef void (*encode_fn)(const struct record_type *type, const void *object, struct buffer *out);
+static encode_fn encode_form = record_encode; // of the tests of both forms
+
 static void encode(struct buffer *bytes, size_t n_parts)
 {
     struct whole whole;
     fill(&whole, n_parts);
-    record_encode(&whole_record, &whole, bytes);
+    encode_form(&whole_record, &whole, bytes);
     record_clear(&whole_record, &whole);
 }
 
@@ -187,6 +191,8 @@ static void seal(struct buffer *bytes)
         bytes->bytes[covered + i] = (uint8_t)(crc >> (8 * i));
 }
 
+enum { HEADER_MIN = 3 }; // of the dense form: its mark and the type's id
+
 static void forged_bytes_with_a_true_checksum_do_no_harm(void **state)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -197,8 +203,7 @@ static void forged_bytes_with_a_true_checksum_do_no_harm(void **state)
         buffer_append(&forged, bytes.bytes, bytes.length);
         for (int change = 0; change < 3; change++) {
             random = random * 1664525U + 1013904223U;
-            size_t at =
-                RECORD_HEADER_SIZE + (random >> 8) % (bytes.length - RECORD_HEADER_SIZE - RECORD_CRC_SIZE);
+            size_t at = HEADER_MIN + (random >> 8) % (bytes.length - HEADER_MIN - RECORD_CRC_SIZE);
             forged.bytes[at] = (uint8_t)random;
         }
         seal(&forged);
@@ -225,7 +230,7 @@ static void a_text_over_its_limit_is_refused(void **state)
     const struct whole whole = { .text = text };
     struct whole back;
     struct error err = { 0 };
-    record_encode(&whole_record, &whole, &bytes);
+    encode_form(&whole_record, &whole, &bytes);
     assert_int_equal(record_decode(&whole_record, bytes.bytes, bytes.length, &back, &err), -EBADMSG);
     assert_non_null(strstr(err.message, "text"));
 }
@@ -349,6 +354,54 @@ static void records_are_equal_when_all_of_their_fields_are(void **state)
     record_clear(&whole_record, &other);
 }
 
+static int use_dense_form(void **state)
+{
+    encode_form = record_encode_dense;
+    return 0;
+}
+
+/* Each at the ends of its digits. */
+static void a_number_of_any_length_comes_back_from_the_dense_form(void **state)
+{
+    for (unsigned bit = 0; bit < 64; bit++) {
+        _cleanup_buffer_ struct buffer bytes = { 0 }, binary = { 0 };
+        const struct whole whole = { .u64 = 1ULL << bit, .i64 = -(int64_t)((1ULL << bit) - 1), .i32 = -1 };
+        struct whole back;
+        record_encode_dense(&whole_record, &whole, &bytes);
+        record_encode(&whole_record, &whole, &binary);
+        assert_int_equal(record_decode(&whole_record, bytes.bytes, bytes.length, &back, NULL), 0);
+        assert_true(back.u64 == whole.u64 && back.i64 == whole.i64 && back.i32 == -1);
+        assert_true(bytes.length < binary.length);
+    }
+}
+
+/* One more digit than 64 bits have, and a length that only its overflow makes short. */
+static void forged_lengths_of_the_dense_form_are_refused(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t length;
+    } fields[] = {
+        { "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12 },
+        { "\x0f\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01x", 12 },
+        { "\x0f\x05text", 6 },
+        { "\x15\x02\x05\x02", 4 },
+        { "\x09\x01x", 3 },
+        { "\x0e\x01", 2 },
+    };
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        _cleanup_buffer_ struct buffer bytes = { 0 };
+        struct whole back;
+        buffer_append(&bytes, "\xd1\x86\x07", 3); // 902
+        buffer_append(&bytes, fields[i].bytes, fields[i].length);
+        buffer_append(&bytes, "    ", RECORD_CRC_SIZE);
+        seal(&bytes);
+        struct error err = { 0 };
+        assert_int_equal(record_decode(&whole_record, bytes.bytes, bytes.length, &back, &err), -EBADMSG);
+        assert_null(strstr(err.message, "checksum"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,5 +422,19 @@ int main(void)
         cmocka_unit_test(a_copy_shares_nothing),
         cmocka_unit_test(records_are_equal_when_all_of_their_fields_are),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    static const struct CMUnitTest dense[] = {
+        cmocka_unit_test(every_kind_of_field_comes_back),
+        cmocka_unit_test(an_unknown_field_is_passed_over),
+        cmocka_unit_test(every_cut_is_noticed),
+        cmocka_unit_test(every_flipped_bit_is_noticed),
+        cmocka_unit_test(forged_bytes_with_a_true_checksum_do_no_harm),
+        cmocka_unit_test(another_type_is_refused_by_name),
+        cmocka_unit_test(a_text_over_its_limit_is_refused),
+        cmocka_unit_test(a_list_over_its_limit_is_refused),
+        cmocka_unit_test(bytes_after_the_record_are_refused),
+        cmocka_unit_test(a_number_of_any_length_comes_back_from_the_dense_form),
+        cmocka_unit_test(forged_lengths_of_the_dense_form_are_refused),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return failed + cmocka_run_group_tests(dense, use_dense_form, NULL);
 }

@@ -189,7 +189,8 @@ static void requeue(struct fixture *fixture, struct job *job, enum requeue_cause
 
 #define WITHOUT_NEWER                                                                                        \
     "ALTER TABLE jobs DROP COLUMN array_cancelled; ALTER TABLE jobs DROP COLUMN array_done;"                 \
-    "ALTER TABLE jobs DROP COLUMN array_exit_max; ALTER TABLE jobs DROP COLUMN account;"
+    "ALTER TABLE jobs DROP COLUMN array_exit_max; ALTER TABLE jobs DROP COLUMN account;"                     \
+    "ALTER TABLE attempts ADD COLUMN boot_id TEXT;"
 
 static void requeues_of_an_older_store_are_counted_from_its_events(void **state)
 {
