@@ -15,8 +15,9 @@
 #define UNFINISHED "unfinished.db"
 
 /* A commit writes each page it changes as a whole, and a change of a job is a few small rows: with SQLite's
- * usual 4096, a job is 73 KiB in the log instead of 26. A store keeps the size that it was created with. */
-#define PAGE_BYTES "1024"
+ * usual 4096, a job is 73 KiB in the log instead of 26, and with 1024 an element of an array 15 instead of 9.
+ * A store keeps the size that it was created with. */
+#define PAGE_BYTES "512"
 
 static int make_instance(char instance[33], struct error *err)
 {

@@ -270,7 +270,7 @@ static void a_large_file_is_read_whole_after_an_unclean_stop_alone(void **state)
 
 static void a_new_store_has_small_pages(void **state)
 {
-    assert_int_equal(fixture_number(*state, "PRAGMA page_size"), 1024);
+    assert_int_equal(fixture_number(*state, "PRAGMA page_size"), 512);
 }
 
 /* Those made by earlier versions have pages of 4096 bytes. */
