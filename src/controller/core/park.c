@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -289,6 +290,26 @@ void core_free_park_proofs(struct core *core)
 }
 
 /* --- by the scheduler's own rule --- */
+
+const char *core_park_refusal_key(uint64_t stem, char key[PARK_REFUSAL_KEY])
+{
+    (void)snprintf(key, PARK_REFUSAL_KEY, "%016" PRIx64, stem);
+    return key;
+}
+
+void core_remove_park_refusal(struct core *core, uint64_t stem)
+{
+    char key[PARK_REFUSAL_KEY];
+    store_batch_remove(core_batch(core)->changes, CORE_PARK_REFUSAL, core_park_refusal_key(stem, key));
+}
+
+void core_forget_park_refusals(struct core *core)
+{
+    struct park_refusals *refusals = &core->park_rule->refusals;
+    for (size_t i = 0; i < refusals->count; i++)
+        core_remove_park_refusal(core, refusals->items[i].stem);
+    park_refusals_clear(refusals);
+}
 
 static bool is_refusing(const struct core *core, const struct job *job)
 {

@@ -7,8 +7,6 @@
  * from events. The others follow from what its node reports, and each change of them is a change of the
  * cluster, so that a replay of the journal decides the same.
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -22,47 +20,25 @@
 #include "controller/core/tables.h"
 #include "job/usage.h"
 
-#define ROW_KIND "park_refusal"
-
 /* --- commands that refuse --- */
-
-static const char *row_key(uint64_t stem, char *key, size_t size)
-{
-    (void)snprintf(key, size, "%016" PRIx64, stem);
-    return key;
-}
-
-static void remove_row(struct core *core, uint64_t stem)
-{
-    char key[24];
-    store_batch_remove(core_batch(core)->changes, ROW_KIND, row_key(stem, key, sizeof(key)));
-}
 
 static void forget(struct core *core, uint64_t stem)
 {
     if (park_refusals_drop(&core->park_rule->refusals, stem))
-        remove_row(core, stem);
+        core_remove_park_refusal(core, stem);
 }
 
 static void remember(struct core *core, uint64_t stem, const char *text, bool is_lost)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
-    char key[24];
+    char key[PARK_REFUSAL_KEY];
     struct park_refusals *refusals = &core->park_rule->refusals;
     struct park_refusal refusal = park_refusals_next(refusals, stem, text, is_lost, core->now_ms);
     record_encode(&park_refusal_record, &refusal, &bytes);
     uint64_t gone = park_refusals_put(refusals, &refusal);
     if (gone != 0)
-        remove_row(core, gone);
-    store_batch_put(core_batch(core)->changes, ROW_KIND, row_key(stem, key, sizeof(key)), &bytes);
-}
-
-void core_forget_park_refusals(struct core *core)
-{
-    struct park_refusals *refusals = &core->park_rule->refusals;
-    for (size_t i = 0; i < refusals->count; i++)
-        remove_row(core, refusals->items[i].stem);
-    park_refusals_clear(refusals);
+        core_remove_park_refusal(core, gone);
+    store_batch_put(core_batch(core)->changes, CORE_PARK_REFUSAL, core_park_refusal_key(stem, key), &bytes);
 }
 
 static int load(struct core *core, const char *key, const uint8_t *bytes, size_t length, struct error *err)
@@ -159,7 +135,7 @@ static void clear(struct core *core)
 }
 
 static const struct core_kind kinds[] = {
-    { .kind = ROW_KIND, .load = load },
+    { .kind = CORE_PARK_REFUSAL, .load = load },
     { .kind = NULL },
 };
 
