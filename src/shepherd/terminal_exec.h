@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/resend.h"
+#include "base/containers/resend.h"
 #include "shepherd/input_pipe.h"
 #include "shepherd/terminal_viewer.h"
 

@@ -24,9 +24,9 @@
 #include "agent/host/enter_cgroups.h"
 #include "agent/host/helper_rights.h"
 #include "base/buffer.h"
-#include "base/favours.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "base/node/favours.h"
 #include "job/notify.h"
 
 #define EXIT_NOT_BEGUN 125

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/resend.h"
+#include "base/containers/resend.h"
 #include "base/terminal.h"
 
 struct session_stream {

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/favours.h"
+#include "base/node/favours.h"
 
 /* What the score is afterwards. */
 static void assert_score(const char *before, const char *expected)

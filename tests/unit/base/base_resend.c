@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/resend.h"
+#include "base/containers/resend.h"
 
 static void what_was_not_confirmed_is_sent_again(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/resend.h"
+#include "base/containers/resend.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/favours.h"
+#include "base/node/favours.h"
 
 #include <errno.h>
 #include <fcntl.h>
