@@ -3,7 +3,9 @@
  * The thread waits for requests and, between them, does background work that must not delay a commit:
  * checkpoints of the write-ahead log and the pages of a snapshot. A checkpoint is due at STORE_WAL_SOFT bytes
  * after a moment without requests, and at STORE_WAL_HARD in any case. A log that restarts overwrites its old
- * blocks, which makes the sync of a commit cheaper than growing the file does.
+ * blocks, which makes the sync of a commit cheaper than growing the file does. After STORE_CALM_NS without
+ * requests, the cache of pages is released, and with it what the whole program has freed, so a flood leaves
+ * little behind.
  *
  *   works ──a request fails──> failed ──on_failed was called──> dead
  *
@@ -16,6 +18,7 @@
 #include "store/store_thread.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -29,7 +32,9 @@
 #define STORE_WAL_SOFT  (2 << 20)  // bytes
 #define STORE_WAL_HARD  (64 << 20) // bytes
 #define STORE_IDLE_NS   20000000L
-#define STORE_GROUP_MAX 64 // batches executed as one transaction
+#define STORE_CALM_NS   1000000000L
+#define STORE_CACHE_LOW (2 << 20) // bytes that are not given back
+#define STORE_GROUP_MAX 64        // batches executed as one transaction
 
 static void queue_init(struct store_queue *queue)
 {
@@ -139,11 +144,20 @@ static bool is_checkpoint_due(const struct store *store, int bytes)
     return store->wal_pages >= bytes / store->page_bytes && store->wal_pages >= store->checkpoint_at;
 }
 
+static bool is_cache_large(const struct store *store)
+{
+    int used = 0, highest = 0;
+    (void)sqlite3_db_status(store->db, SQLITE_DBSTATUS_CACHE_USED, &used, &highest, 0);
+    return used > STORE_CACHE_LOW;
+}
+
 /* The pause after which background work is due; 0: there is none. */
 static long idle_ns(const struct store *store)
 {
     if (is_checkpoint_due(store, STORE_WAL_SOFT))
         return STORE_IDLE_NS;
+    if (is_cache_large(store))
+        return STORE_CALM_NS;
     return store_space_is_short(store) ? STORE_SPACE_AGE * 1000000L : 0;
 }
 
@@ -172,8 +186,12 @@ static void run_idle(struct store *store)
         return;
     (void)pthread_mutex_unlock(&thread->mutex);
     store_space_look(store);
-    if (is_checkpoint_due(store, STORE_WAL_SOFT))
+    if (is_checkpoint_due(store, STORE_WAL_SOFT)) {
         checkpoint(store);
+    } else if (is_cache_large(store)) {
+        (void)sqlite3_db_release_memory(store->db);
+        (void)malloc_trim(0);
+    }
     (void)pthread_mutex_lock(&thread->mutex);
 }
 

@@ -376,3 +376,29 @@ def test_one_user_who_floods_by_every_means_leaves_others_their_time(make_instan
     assert is_good, figures
     worst = box.api('GET', '/version').json
     assert worst['longest_stall_ms'] < PATIENCE_S * 1000 / 2, worst
+
+
+# --- what it leaves behind ---
+
+LARGE_ENV = {'A': 'x' * 12000}
+LARGE_JOBS = 1200     # more than the cache of the store holds
+LEFT_KIB = 6144       # of them, in a daemon that is calm again: a row in memory for each, and what malloc keeps
+
+
+def private_kib(pid):
+    with open(f'/proc/{pid}/smaps_rollup', encoding='ascii') as lines:
+        return sum(int(line.split()[1]) for line in lines if line.startswith('Private_'))
+
+
+def test_memory_of_a_flood_is_given_back(make_instance, ana):
+    box = make_instance(client=ana)
+    with open(f'{harness.programs()}/mgpud', 'rb') as program:
+        if b'__asan_init' in program.read():
+            pytest.skip('a sanitizer keeps what is freed')
+    pid = box.process.pid
+    before = private_kib(pid)
+    jobs = [box.post_job(['true'], hold=True, env=LARGE_ENV) for _ in range(LARGE_JOBS)]
+    for first in range(0, LARGE_JOBS, 400):
+        box.mgpu('cancel', *map(str, jobs[first:first + 400]), check=True)
+    harness.until(lambda: private_kib(pid) < before + LEFT_KIB, f'mgpud, with {before} KiB before, gives memory back')
+    assert box.submit('--', 'true') > jobs[-1]
