@@ -352,8 +352,8 @@ def test_the_page_of_the_simulator_has_the_defaults_of_its_help(command):
 def test_the_programs_of_gpus_have_the_defaults_of_their_help_and_document():
     with open(f'{harness.ROOT}/docs/hardware.md', encoding='utf-8') as source:
         document = source.read()
-    seconds = re.search(r'--time SECONDS .*\(default (\d+)\)', help_of('mgpu-gpu-kit'))[1]
-    minutes = re.search(r'It ends within (\d+) minutes', document)[1]
+    seconds = re.search(r'--time TIME [^(]*\(default\s+(\d+)\)', help_of('mgpu-gpu-kit'))[1]
+    minutes = re.search(r'ends within (\d+) minutes', document)[1]
     assert 0 < int(minutes) * 60 - int(seconds) <= 60, 'stopping mgpud takes the rest'
     probes = [subprocess.run([f'{harness.build_folder()}/mgpu-gpu-test', '--cuda-library', f'{harness.ROOT}/README.md', *words, 'list'],
                              check=False, capture_output=True, text=True, timeout=LIMIT_S) for words in
