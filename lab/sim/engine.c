@@ -260,7 +260,19 @@ static void on_park(void *arg, uint64_t id, uint64_t guest)
     sched_parked(engine->sched, engine->now_ms, id, done_ms);
 }
 
-/* At once: the scheduler may then count on its GPUs in the same pass. */
+/* All that it has done is lost. Returns what it has done. */
+static int64_t start_over(struct engine *engine, uint32_t number, int64_t done_ms)
+{
+    struct job_result *result = &engine->results[number];
+    int64_t lost_ms = done_ms > 0 ? done_ms : 0;
+    engine->lost_gpu_ms += (double)lost_ms * result->gpu_milli / SHARE_WHOLE;
+    result->work_ms += lost_ms;
+    result->ran_ms = result->parked_ms = 0;
+    return done_ms - lost_ms;
+}
+
+/* At once: the scheduler may then count on its GPUs in the same pass. A policy preempts only jobs that keep
+ * their work; --park-auto, those that refused to be parked. */
 static void on_preempt(void *arg, uint64_t id, const char *why)
 {
     struct engine *engine = arg;
@@ -268,6 +280,8 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
     (void)why;
     bool is_parked = engine->options.parking.is_on && !engine->options.parking.is_auto;
     int64_t done_ms = give_way(engine, number, is_parked);
+    if (engine->options.parking.is_auto)
+        done_ms = start_over(engine, number, done_ms);
     sched_stopped(engine->sched, engine->now_ms, id, done_ms);
     if (is_parked)
         bind_place(engine, number);
