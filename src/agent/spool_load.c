@@ -44,11 +44,14 @@ static uint64_t read_token(const struct effects_parts *parts, const struct spool
         gpu_check_take(parts->check, id, &spec.gpus);
         if (parts->mps != NULL)
             mps_hold(parts->mps, &spec);
+        bool is_away = is_parked(dirfd);
         if (spool_verdict(dirfd) == VERDICT_GO) {
             gpu_check_resume(parts->check, id);
             keep_access(parts, id, &spec);
+        } else if (!is_away && spool_is_alive(dirfd)) {
+            gpu_check_resume(parts->check, id); // the earlier agent may have let it start
         }
-        if (is_parked(dirfd)) {
+        if (is_away) {
             gpu_check_end(parts->check, id, clock_boot_ms());
             gpu_check_leave(parts->check, id); // it has not started yet, and will do so early
             gpu_access_drop(parts->access, id);

@@ -179,6 +179,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
         .gpus = report->gpus,
         .shares = shares_bits(&worker->shares),
         .parks_ranks = 1,
+        .takes_back = 1,
         .driver = report->driver,
     };
     gpu_place_nics(worker->options->sysfs_root, report->gpus.items, report->gpus.count, &hello.nics);

@@ -53,7 +53,7 @@ struct job_event {
     uint64_t token;          // allocated: identifies the attempt in every message about it
     char *node;              // allocated, restoring: the node
     char *boot_id;           // allocated: boot id of that node
-    struct record_list gpus; // allocated, restoring: struct gpu_grant, in the order requested
+    struct record_list gpus; // allocated, restoring, inherits: struct gpu_grant, in the order requested
     char *log_path;          // started, ended: output file
     uint32_t end;            // ended: enum job_end
     int32_t exit_code;       // ended: exit status, or 128 + signal
@@ -100,7 +100,9 @@ struct job_event {
     uint32_t park_number;     // reconciled: from here on orders to park are counted; 0: there was none
     uint32_t park_seen;       // reconciled: its node's report about it (enum park_seen)
     uint32_t is_early; // allocated: it starts without its GPUs, and waits for them as a parked job does
-    int64_t waited_ms; // unparked, after an early start: how long it had waited for a GPU by then
+    uint64_t
+        behind; // allocated: the element before it, whose GPUs it gets (job/behind.h); 0: they are its own
+    int64_t waited_ms;             // unparked, after an early start: how long it had waited for a GPU by then
     struct record_list credential; // submitted: at most one struct event_credential
 };
 

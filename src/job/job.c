@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "job/array.h"
+#include "job/behind.h"
 #include "job/idle.h"
 
 bool job_had_turn(const struct job *job)
@@ -143,6 +144,7 @@ static void on_allocated(struct job *job, const struct job_event *event)
     gpu_grants_clear(&job->grants);
     gpu_grants_copy(&job->grants, &event->gpus);
     job_park_begin_early(job, event);
+    job_behind_apply(job, event);
 }
 
 static void on_started(struct job *job, const struct job_event *event)
@@ -413,6 +415,7 @@ static void (*const appliers[EVENT_TYPES])(struct job *, const struct job_event 
     [EVENT_RESTORING] = job_park_apply,
     [EVENT_UNPARKED] = job_park_apply,
     [EVENT_RECONCILED] = job_park_apply,
+    [EVENT_INHERITS] = job_behind_apply,
 };
 
 /* Will the job wait for more after this event? See job_transition(). */
@@ -435,24 +438,15 @@ static bool is_for_this_attempt(const struct job *job, const struct job_event *e
 {
     switch (event->type) {
     case EVENT_ALLOCATED: return event->attempt == job->attempt + 1;
-    case EVENT_STARTED:
-    case EVENT_RETURNED:
-    case EVENT_PREEMPTED:
-    case EVENT_REQUEUED:
-    case EVENT_IDLE:
-    case EVENT_SUSPENDED:
-    case EVENT_CONTINUED:
-    case EVENT_SIGNALLED:
-    case EVENT_STEP_STARTED:
-    case EVENT_STEP_ENDED:
-    case EVENT_PARK:
-    case EVENT_PARKED:
-    case EVENT_UNPARK:
-    case EVENT_RESTORING:
-    case EVENT_UNPARKED:
-    case EVENT_RECONCILED:
-    case EVENT_ENDED: return event->attempt == job->attempt;
-    default: return true;
+    case EVENT_SUBMITTED:
+    case EVENT_STOP:
+    case EVENT_EDITED:
+    case EVENT_HELD:
+    case EVENT_RELEASED:
+    case EVENT_SPLIT:
+    case EVENT_MEMBER:
+    case EVENT_CLUSTER: return true;
+    default: return event->attempt == job->attempt;
     }
 }
 
@@ -487,6 +481,8 @@ static const char *find_fault(const struct job *job, const struct job_event *eve
             return "an array itself cannot run";
         if (event->nodes.count == 1 || (event->nodes.count > 1 && !starts_with_node(event)))
             return "its list of nodes is invalid";
+        if (job_behind_fault(job, event) != NULL)
+            return job_behind_fault(job, event);
         return job->hold != 0 ? "the job is held" : job_park_fault(job, event);
     case EVENT_STOP: return event->reason >= END_KINDS ? "unknown end" : NULL;
     case EVENT_RETURNED:
@@ -511,6 +507,7 @@ static const char *find_fault(const struct job *job, const struct job_event *eve
     case EVENT_RESTORING:
     case EVENT_UNPARKED:
     case EVENT_RECONCILED: return job_park_fault(job, event);
+    case EVENT_INHERITS: return job_behind_fault(job, event);
     default: return NULL;
     }
 }

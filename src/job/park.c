@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "job/behind.h"
 #include "job/job.h"
 
 #define LEFT_MIN_MS 1000 // minimum running time of a job that returns after its time limit
@@ -33,6 +34,7 @@ static const struct record_field park_fields[] = {
     RECORD_FIELD(19, RECORD_I64, struct job_park, granted_ms, 0),
     RECORD_FIELD(20, RECORD_I64, struct job_park, early_ms, 0),
     RECORD_FIELD(21, RECORD_I64, struct job_park, saved_ms, 0),
+    RECORD_FIELD(22, RECORD_U64, struct job_park, behind, 0),
 };
 
 const struct record_type job_park_record = RECORD_TYPE(340, "parked job", struct job_park, park_fields);
@@ -135,7 +137,7 @@ bool park_cause_is_rule(uint32_t cause)
 
 bool job_holds_gpus(const struct job *job)
 {
-    return job_state_is_active(job->state) && !job_is_parked(job);
+    return job_state_is_active(job->state) && !job_is_parked(job) && !job_is_behind(job);
 }
 
 int64_t job_parked_ms(const struct job *job, int64_t wall_ms)
@@ -258,6 +260,8 @@ const char *job_park_fault(const struct job *job, const struct job_event *event)
             return "unknown cause";
         if (job->grants.count == 0)
             return "it has no GPUs";
+        if (job_is_behind(job))
+            return "its GPUs are those of the element before it";
         if (job->ask->adopted_pid != 0)
             return "only a job that mgpu has started can be parked";
         return phase == PARK_NONE || phase == PARK_WAITING ? NULL : "it is parked already";
@@ -340,6 +344,7 @@ static void on_parked(struct job *job, struct job_park *park, const struct job_e
     set_text(park, event->text);
     if (is_saved) {
         keep_times(job, park, event);
+        park->behind = 0;
         park->since_ms = event->wall_ms;
         park->bytes = event->park_bytes;
         park->rank_bytes = event->park_rank_bytes;
@@ -459,6 +464,7 @@ void job_park_end(struct job_park *park, int64_t wall_ms)
     park->back_ms = 0;
     park->ran_ms = 0;
     park->waited_ms = 0;
+    park->behind = 0;
 }
 
 const char *job_park_rule(const struct job *job)
@@ -469,6 +475,8 @@ const char *job_park_rule(const struct job *job)
                   (job->state == JOB_STARTING && park->is_early != 0);
     if (park->phase != PARK_NONE && !may_be)
         return "only a running job is parked";
+    if (park->behind != 0 && (job_is_parked(job) || !job_state_is_active(job->state)))
+        return "only an active job that is not parked is behind another";
     if (park->kept_cpu_milli != 0 && !job_state_is_active(job->state))
         return "only an active job has CPUs";
     if (is_stopped != (park->since_ms != 0))

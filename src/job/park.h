@@ -101,6 +101,7 @@ struct job_park {
     int64_t granted_ms;      // wall clock: when it was given its GPUs; 0: not yet, or it did not start early
     int64_t early_ms;        // of total_ms: how long it ran before that
     int64_t saved_ms;        // of early_ms: how long it ran before a process of it waited for a GPU
+    uint64_t behind; // of an element: the one before it on its GPUs, which has them (job/behind.h); 0: none
 };
 
 extern const struct record_type job_park_record;
@@ -146,7 +147,8 @@ bool job_park_was_refused(const struct job *job, const struct job_event *event);
  */
 bool job_park_was_lost(const struct job *job, const struct job_event *event);
 
-/* True if the job is active and its GPUs are booked for it. */
+/* True if the job is active and its GPUs are booked for it: it is not parked, and not behind another element.
+ */
 bool job_holds_gpus(const struct job *job);
 
 /* True while it is parked or returns, and is owed the GPUs that it left. */

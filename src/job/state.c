@@ -26,7 +26,8 @@
  * reports that such a job is done; the array is done with the last of them. A stop cancels its remaining
  * indexes; it then waits for the elements that are still active.
  *
- * Resources are held exactly in starting, running and stopping; a parked job has no GPUs. A job leaves these
+ * Resources are held exactly in starting, running and stopping; a parked job has no GPUs, and neither has an
+ * element that is committed behind another before it inherits theirs (job/behind.h). A job leaves these
  * states only by proof: `returned` (the attempt's verdict is "nogo"), or `ended` and `requeued` (exit record
  * and no process left, a new boot of its node, an administrator's confirmation that the node is off, or an
  * expired lease).
@@ -66,6 +67,7 @@ static const struct {
     { JOB_STARTING, EVENT_REQUEUED, ALWAYS, JOB_QUEUED, "ended before that, and requeued" },
     { JOB_STARTING, EVENT_RESTORING, ALWAYS, JOB_STARTING,
         "its GPUs are free; it was to start without them" },
+    { JOB_STARTING, EVENT_INHERITS, ALWAYS, JOB_STARTING, "the element before it has left its GPUs" },
     { JOB_STARTING, EVENT_STEP_STARTED, ALWAYS, JOB_STARTING, "a step begins before `started` arrives" },
     { JOB_STARTING, EVENT_STEP_ENDED, ALWAYS, JOB_STARTING, "a step ends before `started` arrives" },
     { JOB_RUNNING, EVENT_STOP, ALWAYS, JOB_STOPPING, "cancelled while running" },
@@ -83,6 +85,7 @@ static const struct {
     { JOB_RUNNING, EVENT_RESTORING, ALWAYS, JOB_RUNNING, "its GPUs are allocated again" },
     { JOB_RUNNING, EVENT_UNPARKED, ALWAYS, JOB_RUNNING, "it runs on its GPUs" },
     { JOB_RUNNING, EVENT_RECONCILED, ALWAYS, JOB_RUNNING, "its node had later orders than the store" },
+    { JOB_RUNNING, EVENT_INHERITS, ALWAYS, JOB_RUNNING, "the element before it has left its GPUs" },
     { JOB_RUNNING, EVENT_RETURNED, ALWAYS, JOB_QUEUED, "its shepherd died before the gate opened" },
     { JOB_RUNNING, EVENT_ENDED, ALWAYS, JOB_DONE, "over" },
     { JOB_RUNNING, EVENT_REQUEUED, ALWAYS, JOB_QUEUED, "ended, and requeued" },
@@ -91,6 +94,7 @@ static const struct {
     { JOB_STOPPING, EVENT_STOP, OVER, JOB_STOPPING, "cancelled again, with other options" },
     { JOB_STOPPING, EVENT_HELD, GOES_ON, JOB_STOPPING, "held from its return to the queue on" },
     { JOB_STOPPING, EVENT_RELEASED, GOES_ON, JOB_STOPPING, "that hold was removed" },
+    { JOB_STOPPING, EVENT_INHERITS, ALWAYS, JOB_STOPPING, "the element before it has left its GPUs" },
     { JOB_STOPPING, EVENT_STEP_ENDED, ALWAYS, JOB_STOPPING, "a step ends while its job stops" },
     { JOB_STOPPING, EVENT_RETURNED, OVER, JOB_DONE, "stopped before it ran" },
     { JOB_STOPPING, EVENT_RETURNED, GOES_ON, JOB_QUEUED, "preempted, or its attempt stopped, before it ran" },
@@ -134,6 +138,7 @@ static const char *const event_names[EVENT_TYPES] = {
     [EVENT_RESTORING] = "restoring",
     [EVENT_UNPARKED] = "unparked",
     [EVENT_RECONCILED] = "reconciled",
+    [EVENT_INHERITS] = "inherits",
 };
 
 static const char *const cause_names[REQUEUE_CAUSES] = {

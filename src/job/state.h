@@ -41,6 +41,7 @@ enum job_event_type {
     EVENT_RESTORING,    // they are booked for it again, and its node is ordered to restore it
     EVENT_UNPARKED,     // it runs on its GPUs
     EVENT_RECONCILED,   // its node has had later orders than this store, an older copy, contains
+    EVENT_INHERITS,     // an element that was committed behind another has its GPUs now
     EVENT_TYPES,
 };
 

@@ -300,6 +300,19 @@ void sched_resume(struct sched *sched, int64_t now_ms, const struct sched_job_sp
     job->run->guest = spec->guest;
 }
 
+void sched_begin(
+    struct sched *sched, int64_t now_ms, uint64_t id, const struct allocation *allocation, int64_t started_ms)
+{
+    advance(sched, now_ms);
+    struct sched_job *job = sched_find(sched, id);
+    if (job == NULL || job->run != NULL)
+        return;
+    sched_leave_queue(sched, job);
+    job->blockers &= ~(uint32_t)BLOCK_HELD_USER;
+    sched_run_begin(sched, job, allocation, started_ms);
+    sched->is_dirty = true;
+}
+
 void sched_started(struct sched *sched, int64_t now_ms, uint64_t id)
 {
     advance(sched, now_ms);

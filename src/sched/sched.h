@@ -157,6 +157,10 @@ void sched_relimit(struct sched *sched, int64_t now_ms, uint64_t id, int64_t lim
 /* Adds a job that is already running (after a restart) and books its allocation. `spec->elements` is 0. */
 void sched_resume(struct sched *sched, int64_t now_ms, const struct sched_job_spec *spec,
     const struct allocation *allocation, int64_t started_ms);
+/* This waiting job, which is held, begins on this allocation without a pass, and is held no more. started_ms:
+ * when it has started; 0: it has not. */
+void sched_begin(struct sched *sched, int64_t now_ms, uint64_t job, const struct allocation *allocation,
+    int64_t started_ms);
 /* The command has started: run times count from here. */
 void sched_started(struct sched *sched, int64_t now_ms, uint64_t job);
 /* It does not use its GPUs and is preemptible until it does. */

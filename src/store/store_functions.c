@@ -22,7 +22,7 @@ static void granted_milli(sqlite3_context *context, int count, sqlite3_value **v
     int64_t milli = 0;
     (void)count;
     if (decode(values[0], &job_event_record, &event) == 0) {
-        milli = (int64_t)gpu_grants_milli(&event.gpus);
+        milli = event.behind == 0 ? (int64_t)gpu_grants_milli(&event.gpus) : 0;
         job_event_clear(&event);
     }
     sqlite3_result_int64(context, milli);

@@ -129,7 +129,7 @@ static int insert_gpus(struct store *store, const struct store_change *change, s
     sqlite3_stmt *statement = store->statements[SQL_INSERT_GPU];
     const struct job *job = change->row;
     const struct gpu_grant *grants = job->grants.items;
-    size_t count = job_holds_gpus(job) ? job->grants.count : 0; // one that starts early has no GPUs yet
+    size_t count = job_holds_gpus(job) ? job->grants.count : 0; // some have none yet: job_holds_gpus()
     int r = 0;
     for (size_t i = 0; r == 0 && i < count; i++) {
         const char *node = grants[i].node != NULL ? grants[i].node : job->node;
@@ -187,6 +187,7 @@ static int (*const plans[EVENT_TYPES][PLAN_STEPS])(
     [EVENT_RESTORING] = { update_job, insert_gpus, insert_event },
     [EVENT_UNPARKED] = { update_job, insert_event },
     [EVENT_RECONCILED] = { update_job, insert_event },
+    [EVENT_INHERITS] = { update_job, insert_gpus, insert_event },
 };
 
 static int write_state(struct store *store, const struct store_change *change, struct error *err)

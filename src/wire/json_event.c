@@ -97,7 +97,7 @@ static json_t *make_max_rss(const struct job_event *event, struct usernames *nam
 /* --- the table --- */
 
 #define OF(type)    (UINT64_C(1) << EVENT_##type)
-#define ALLOCATIONS (OF(ALLOCATED) | OF(RESTORING))
+#define ALLOCATIONS (OF(ALLOCATED) | OF(RESTORING) | OF(INHERITS))
 #define REQUEUES    (OF(PREEMPTED) | OF(REQUEUED))
 #define ELEMENTS    (OF(SPLIT) | OF(MEMBER))
 #define REQUESTS                                                                                             \
@@ -121,6 +121,7 @@ static const struct row rows[] = {
     { ALLOCATIONS, OR_NULL("node", STRING, node) },
     { ALLOCATIONS, OTHER("granted", granted) },
     { ALLOCATIONS, OTHER("early", early), .is_optional = true },
+    { ALLOCATIONS, OR_NULL("behind", U64, behind), .is_optional = true },
     { OF(STARTED), OR_NULL("message", STRING, text), .is_optional = true },
     { OF(IDLE), OTHER("idle", idle) },
     { OF(IDLE), NUMBER("idle_s", DURATION, idle_ms) },
@@ -309,6 +310,7 @@ static const struct {
     [EVENT_RESTORING] = { JOB_RUNNING },
     [EVENT_UNPARKED] = { JOB_RUNNING },
     [EVENT_RECONCILED] = { JOB_RUNNING },
+    [EVENT_INHERITS] = { .after = state_now },
 };
 
 static const char *state_after(const struct job_event *event, const struct job *job)

@@ -185,7 +185,7 @@ static int read_change(json_t *value, struct job_event *event, struct error *err
 
 #define OF(type)    (UINT64_C(1) << EVENT_##type)
 #define ALL         UINT64_MAX
-#define ALLOCATIONS (OF(ALLOCATED) | OF(RESTORING))
+#define ALLOCATIONS (OF(ALLOCATED) | OF(RESTORING) | OF(INHERITS))
 #define SIGNALS     (OF(SUSPENDED) | OF(CONTINUED) | OF(SIGNALLED))
 #define ENDS        (OF(ENDED) | OF(REQUEUED) | OF(MEMBER))
 #define REQUEUES    (OF(PREEMPTED) | OF(REQUEUED))
@@ -219,6 +219,7 @@ static const struct row rows[] = {
     { ALLOCATIONS, NUMBER("cpu_milli", U32, cpu_milli) },
     { ALLOCATIONS, NUMBER("memory", U64, memory) },
     { ALLOCATIONS, FIELD("early", event.is_early, U32), .is_optional = true },
+    { ALLOCATIONS, FIELD("behind", event.behind, U64), .is_optional = true },
     { ENDS, OTHER("ended_by", end) },
     { ENDS, NUMBER("exit_code", I32, exit_code) },
     { ENDS, NUMBER("started_ms", I64, started_wall_ms) },

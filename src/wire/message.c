@@ -146,6 +146,7 @@ static const struct record_field hello_fields[] = {
     RECORD_FIELD(462, RECORD_U32, struct message_hello, shares, 0),
     RECORD_FIELD(463, RECORD_U32, struct message_hello, parks_ranks, 0),
     RECORD_FIELD(464, RECORD_STRING, struct message_hello, driver, NODE_DRIVER_MAX),
+    RECORD_FIELD(465, RECORD_U32, struct message_hello, takes_back, 0),
 };
 const struct record_type message_hello_record =
     RECORD_TYPE(MESSAGE_HELLO, "HELLO", struct message_hello, hello_fields);

@@ -107,6 +107,9 @@ enum message_id {
 /* Added to the signal of STOP: the job will be requeued and ends as soon as it has saved its work; the signal
  * is the checkpoint signal of its spec. */
 #define STOP_CHECKPOINT 0x20000U
+/* The signal of STOP: the attempt is given back if it has no verdict yet; otherwise it goes on. Sent only to
+ * nodes that take attempts back. */
+#define STOP_UNSTARTED 0x40000U
 /* Within controller and agent, the scope of a signal that ends nothing is added to it. */
 #define SIGNAL_WITH_SCOPE(signal, scope) ((signal) | (scope) << 20)
 #define SIGNAL_SCOPE_OF(signal)          ((signal) >> 20)
@@ -277,6 +280,7 @@ struct message_hello {
     uint32_t shares;         // bit k: enum share_kind k works here, with NODE_SHARES_KNOWN; 0: an older agent
     uint32_t parks_ranks;    // 1: it can park ranks of jobs on several nodes, and restore on other GPUs
     char *driver;            // version of the GPUs' driver; NULL: not known, or an older agent
+    uint32_t takes_back;     // 1: it knows STOP_UNSTARTED
 };
 
 #define HEARTBEAT_MIN_MS 100

@@ -20,7 +20,7 @@
 
 #define BOX_SINGLETON "one" // the name of jobs of which one runs at a time
 #define BOX_PARTITION "first"
-#define BOX_ELEMENTS  2U // of an array, which run at a time
+#define BOX_ELEMENTS  2U // of an array, which run at a time, unless they are committed behind others
 
 struct ask { // one submit that a client insists on
     struct box *box;
@@ -93,6 +93,7 @@ struct box {
     uint64_t last_timer; // the one that counts
     uint64_t epoch;
     bool is_storm;
+    bool has_behind; // elements of arrays are committed behind others
     bool are_plain;  // most jobs are such as the scheduler parks by its own rule, and it does; the storm is
                      // mild
     int64_t late_ms; // the last node is back by then
@@ -204,10 +205,17 @@ void box_disturb(struct box *box, const struct place *place, int64_t for_ms);
 /* An event, of a job or of the cluster, is judged with the jobs as they were before. */
 void box_judge_park(struct box *box, struct job *const *jobs, size_t highest, const struct job_event *event);
 
+/* --- box_behind.c --- */
+uint32_t box_elements(const struct box *box); // of an array
+/* An element is committed behind another; and how many were, in the end. */
+void box_judge_behind(struct box *box, struct job *const *jobs, size_t highest, const struct job *job,
+    const struct job_event *event);
+void box_count_behind(struct box *box);
+
 /* --- box_judge.c, box_starts.c, box_devices.c --- */
 /* What the controller says to an agent. */
 void box_check_sent(
-    struct box *box, const struct place *place, const struct record_type *type, const void *message);
+    struct box *box, struct place *place, const struct record_type *type, const void *message);
 void box_judge(struct box *box);
 void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, const struct job_event *event);
 void box_judge_devices(struct box *box);

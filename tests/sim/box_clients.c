@@ -63,7 +63,24 @@ void box_reply(void *arg, void *request, const struct core_answer *answer)
 
 static bool is_array(const struct ask *ask)
 {
-    return store_key_hash(0, ask->key) % 19 == 0;
+    uint64_t kind = store_key_hash(0, ask->key);
+    return kind % 19 == 0 || (ask->box->has_behind && kind % 9 == 0);
+}
+
+/* Its elements may be committed behind others. */
+static void make_stretch(const struct box *box, struct job_ask *ask, uint64_t kind)
+{
+    free(ask->array);
+    free(take_ptr(ask->gpu_ids));
+    ask->array = xasprintf("0-%u", box_elements(box) - 1);
+    ask->gpus = kind % 5 == 0 ? 2 : 1;
+    ask->gpu_mem = 0;
+    ask->nodes = 0;
+    ask->begin_ms = 0;
+    ask->priority = 2;
+    ask->preemptible = ask->park_on_preempt = false;
+    ask->early = ask->no_early = false;
+    ask->requeue_on_node_lost = kind % 4 == 0; // their commands take long
 }
 
 static char *make_after(const struct ask *ask, uint64_t kind)
@@ -159,6 +176,8 @@ static struct job_spec *make_spec(const struct ask *ask)
     }
     spec->ask.early = spec->ask.gpus > 0 && kind % 5 < 2;
     spec->ask.no_early = !spec->ask.early && kind % 5 == 2;
+    if (ask->box->has_behind && is_array(ask))
+        make_stretch(ask->box, &spec->ask, kind);
     if (ask->box->are_plain)
         make_plain(&spec->ask, ask->who->uid, kind);
     if (spec->ask.nodes == 0 && kind % 12 < 2)

@@ -57,6 +57,13 @@ static void vary_early(struct box *box)
     box->was_auto |= box->config.early.mode == EARLY_AUTO;
 }
 
+/* In the histories that have it, it is on nearly always, after the storm too. */
+static void vary_behind(struct box *box)
+{
+    bool is_off = !box->has_behind || (box->is_storm && world_one_in(&box->world, 8));
+    box->config.early.elements_ms = is_off ? 0 : world_between(&box->world, 50, 1000);
+}
+
 static void vary_settings(struct box *box)
 {
     struct sched_settings *settings = &box->config.settings;
@@ -123,11 +130,14 @@ void box_vary_config(struct box *box)
     config->n_accounts = 0;
     config->park_max = 64ULL << 30;
     config->early = (struct early_settings){ .mode = EARLY_ASKED, .within_ms = 1000 };
-    if (!box->is_storm)
+    if (!box->is_storm) {
+        vary_behind(box);
         return;
+    }
     vary_settings(box);
     vary_accounts(box);
     vary_early(box);
+    vary_behind(box);
     if (box->are_plain)
         vary_parking(box);
     vary_partitions(box);

@@ -27,13 +27,18 @@ static const struct job_event *find_start(const struct box *box, const struct sp
 
 /* Of what is not durable, the next mgpud may not know. (A rank that is lost, and has not run, may be released
  * while others are left; and what was prepared on one node may have begun on another.) */
-void box_check_sent(
-    struct box *box, const struct place *place, const struct record_type *type, const void *message)
+void box_check_sent(struct box *box, struct place *place, const struct record_type *type, const void *message)
 {
     const struct message_launch *launch = message;
     const struct message_release_attempt *release = message;
     if (type == &message_launch_record && find_start(box, &launch->id, launch->token) == NULL)
         box_break(box, "it was launched before its start was durable", launch->id.job);
+    const struct job_event *begin =
+        type == &message_launch_record ? find_start(box, &launch->id, launch->token) : NULL;
+    if (begin != NULL && begin->behind != 0)
+        node_expect_behind(&place->node, launch->token);
+    box->tally.counts[TALLY_BEHIND_RECALLS] +=
+        type == &message_stop_record && ((const struct message_stop *)message)->signal == STOP_UNSTARTED;
     const struct job_event *start =
         type == &message_release_attempt_record ? find_start(box, &release->id, release->token) : NULL;
     if (start != NULL && start->nodes.count == 0 && text_equal(start->node, place->node.name))
@@ -109,7 +114,7 @@ static void judge_array(struct box *box, struct job **jobs, size_t count, const 
     for (size_t i = 0; i < count; i++)
         elements += jobs[i] != NULL && jobs[i]->array_job == array->id;
     bool may_lack = was_cancelled(box, array) || never_began(array);
-    if (elements > 5 || (elements < 5 && !may_lack))
+    if (elements > box_elements(box) || (elements < box_elements(box) && !may_lack))
         box_break(box, "its elements are not those that were asked for", array->id);
 }
 
@@ -238,6 +243,7 @@ void box_judge(struct box *box)
     count_parks(box);
     box->tally.counts[TALLY_RULE_HISTORIES] += box->are_plain;
     count_early(box, jobs, count);
+    box_count_behind(box);
     if (difference != NULL) {
         box_break(box, "its journal does not replay to the same decisions", 0);
         (void)fprintf(stderr, "%s\n", difference);

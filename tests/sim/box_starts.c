@@ -131,6 +131,8 @@ static void judge_array(struct box *box, struct job *const *jobs, size_t highest
 {
     const struct job *array = job->array_job != 0 ? jobs[box_index(job->array_job)] : NULL;
     unsigned active = 0;
+    if (array != NULL && strchr(array->ask->array, '%') == NULL)
+        return;
     for (size_t i = 1; array != NULL && i <= highest; i++)
         active += jobs[i] != NULL && jobs[i]->array_job == array->id && job_holds_gpus(jobs[i]);
     if (active >= BOX_ELEMENTS)
@@ -188,13 +190,13 @@ static uint32_t setting_of(const struct box *box, const char *name)
     return at != NULL ? (uint32_t)strtoul(at + strlen(name), NULL, 10) : 0;
 }
 
-static void judge_node(
-    struct box *box, struct job *const *jobs, size_t highest, const struct job *job, const char *node)
+static void judge_node(struct box *box, struct job *const *jobs, size_t highest, const struct job *job,
+    const struct job_event *event, const char *node)
 {
     size_t running = 1;
     for (size_t i = 1; i <= highest; i++)
-        running +=
-            jobs[i] != NULL && jobs[i] != job && job_holds_gpus(jobs[i]) && job_rank_on(jobs[i], node) >= 0;
+        running += jobs[i] != NULL && jobs[i] != job && jobs[i]->id != event->behind &&
+                   job_holds_gpus(jobs[i]) && job_rank_on(jobs[i], node) >= 0;
     uint32_t limit = setting_of(box, "\nnode_jobs=");
     if (limit > 0 && running > limit)
         box_break(box, "it began beside as many jobs as a node may run", job->id);
@@ -222,7 +224,7 @@ static void judge_limits(struct box *box, struct job *const *jobs, size_t highes
     size_t gpus = event->gpus.count, running = 1;
     for (size_t i = 1; i <= highest; i++) {
         const struct job *other = jobs[i];
-        if (other == NULL || other == job || !job_holds_gpus(other) ||
+        if (other == NULL || other == job || other->id == event->behind || !job_holds_gpus(other) ||
             (is_group ? other->gid != job->gid : other->uid != job->uid))
             continue;
         gpus += other->ask->gpu_mem > 0 ? 0 : other->grants.count;
@@ -253,10 +255,10 @@ static void judge_partition(struct box *box, const struct job *job, const char *
         box_break(box, "it began outside of its partition", job->id);
 }
 
-static void judge_place(
-    struct box *box, struct job *const *jobs, size_t highest, const struct job *job, const char *node)
+static void judge_place(struct box *box, struct job *const *jobs, size_t highest, const struct job *job,
+    const struct job_event *event, const char *node)
 {
-    judge_node(box, jobs, highest, job, node);
+    judge_node(box, jobs, highest, job, event, node);
     judge_partition(box, job, node);
 }
 
@@ -276,7 +278,11 @@ void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, c
     judge_dependency(box, jobs, job, event);
     judge_pair(box, jobs, highest, job, event);
     bool is_early = is_start && event->is_early != 0;
-    bool takes = (is_start && !is_early) || event->type == EVENT_RESTORING;
+    bool is_behind = is_start && event->behind != 0;
+    bool takes = (is_start && !is_early && !is_behind) || event->type == EVENT_RESTORING ||
+                 event->type == EVENT_INHERITS;
+    if (is_behind)
+        box_judge_behind(box, jobs, highest, job, event);
     if (is_early)
         box_judge_early(box, jobs, highest, job, event);
     box_note_early(box, job, event);
@@ -298,7 +304,7 @@ void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, c
     judge_limits(box, jobs, highest, job, event, false);
     judge_limits(box, jobs, highest, job, event, true);
     if (event->nodes.count == 0)
-        judge_place(box, jobs, highest, job, event->node);
+        judge_place(box, jobs, highest, job, event, event->node);
     for (size_t i = 0; i < event->nodes.count; i++)
-        judge_place(box, jobs, highest, job, nodes[i].name);
+        judge_place(box, jobs, highest, job, event, nodes[i].name);
 }

@@ -51,6 +51,7 @@ void node_clear(struct node *node)
         node->spool = next;
     }
     free(node->broken);
+    free(node->behind);
 }
 
 static void break_rule(struct node *node, const char *rule, uint64_t job)
@@ -141,13 +142,63 @@ static void check_gpus(struct node *node, const struct spooled *starting)
         break_rule(node, "runs on a GPU that another job is using", starting->id.job);
 }
 
+static bool is_behind(const struct node *node, const struct spooled *entry)
+{
+    for (size_t i = 0; i < node->n_behind; i++)
+        if (node->behind[i] == entry->token)
+            return true;
+    return false;
+}
+
+void node_expect_behind(struct node *node, uint64_t token)
+{
+    if (is_behind(node, &(struct spooled){ .token = token }))
+        return;
+    node->behind = xreallocarray(node->behind, node->n_behind + 1, sizeof(*node->behind));
+    node->behind[node->n_behind++] = token;
+}
+
+/* The real agent regards the GPUs of an attempt as taken from where it lets it start, and an agent that finds
+ * one with a shepherd and without a verdict cannot know whether it was let. */
+static bool has_gpus(const struct node *node, const struct spooled *entry)
+{
+    if (entry->is_removed || entry->has_exit || entry->is_saved || entry->is_early ||
+        entry->verdict == VERDICT_NOGO)
+        return false;
+    bool is_found = entry->shepherd != 0 && entry->shepherd_life < node->life;
+    return entry->verdict == VERDICT_GO || entry->let_in_life == node->life || is_found;
+}
+
+static bool shares_gpu(const struct spooled *one, const struct spooled *other)
+{
+    for (size_t i = 0; i < one->n_gpus; i++)
+        for (size_t k = 0; k < other->n_gpus; k++)
+            if (one->gpus[i] == other->gpus[k])
+                return true;
+    return false;
+}
+
+/* An element that is committed behind another, and that one: either may come first when the node is told
+ * again. */
+static bool must_wait_for_element(const struct node *node, const struct spooled *starting)
+{
+    for (const struct spooled *other = node->spool; other != NULL; other = other->next)
+        if (other != starting && other->array == starting->array && has_gpus(node, other) &&
+            shares_gpu(starting, other) && (is_behind(node, starting) || is_behind(node, other)))
+            return true;
+    return false;
+}
+
 /* The real agent lets no attempt start on a GPU on which another one runs. The controller must never rely on
- * that, except for a job that is parked in a restored store: its orders have high numbers. */
+ * that, except for a job that is parked in a restored store: its orders have high numbers; and for elements.
+ */
 static bool must_wait(const struct node *node, const struct spooled *starting)
 {
-    const struct spooled *user =
-        starting == NULL || starting->is_early ? NULL : find_gpu_user(node, starting);
-    return user != NULL && user->park.number > 1000;
+    if (starting == NULL || starting->is_early || (starting->is_prepared && !starting->is_taken))
+        return false;
+    const struct spooled *user = find_gpu_user(node, starting);
+    return (user != NULL && user->park.number > 1000) ||
+           (starting->array != 0 && must_wait_for_element(node, starting));
 }
 
 static void write_exit(struct node *node, struct spooled *entry)
@@ -472,6 +523,7 @@ static int stage(void *arg, const struct message_launch *launch, struct error *e
     const struct gpu_grant *grants = launch->gpus.items;
     entry->n_gpus = launch->gpus.count;
     entry->n_parts = (uint32_t)launch->peers.count;
+    entry->array = launch->array_job;
     entry->is_disowned |= launch->order <= node->disowned_order;
     for (size_t i = 0; i < launch->gpus.count; i++) {
         entry->gpus[i] = grants[i].index;
@@ -523,8 +575,12 @@ static int take(void *arg, const struct message_launch *launch, struct error *er
 static int admit(void *arg, const struct spool_id *id, struct error *err)
 {
     struct node *node = arg;
-    bool is_looking = world_one_in(node->world, 10) || must_wait(node, node_find(node, id));
-    return is_looking ? error_set(err, -EINPROGRESS, "its GPUs are being looked at") : 0;
+    struct spooled *entry = node_find(node, id);
+    if (world_one_in(node->world, 10) || must_wait(node, entry))
+        return error_set(err, -EINPROGRESS, "its GPUs are being looked at");
+    if (entry != NULL)
+        entry->let_in_life = node->life;
+    return 0;
 }
 
 static int start(void *arg, const struct spool_id *id, bool adopt, struct error *err)
@@ -537,6 +593,9 @@ static int start(void *arg, const struct spool_id *id, bool adopt, struct error 
         return error_set(err, -EINPROGRESS, "its GPUs are being looked at");
     if (entry->shepherd != 0)
         return 0;
+    if (!adopt && (!entry->is_prepared || entry->is_taken))
+        entry->let_in_life = node->life;
+    entry->shepherd_life = node->life;
     entry->shepherd = ++node->last_shepherd;
     world_later(node->world, world_between(node->world, 0, 5), adopt ? on_adopted : on_prepared, node,
         entry->shepherd, entry, NULL);
@@ -904,7 +963,8 @@ void node_hello(struct node *node)
         .cpus = node->cpus,
         .features = { features, 2 },
         .driver = driver,
-        .parks_ranks = 1 };
+        .parks_ranks = 1,
+        .takes_back = 1 };
     hello.gpus = (struct record_list){ gpus, NODE_GPUS };
     agent_core_link_up(node->core, node->world->now_ms, &hello);
     for (uint32_t i = 0; i < NODE_GPUS; i++)

@@ -40,11 +40,14 @@ struct spooled {
     bool was_ready;   // or one of them did
     bool is_prepared; // before its turn
     bool is_taken;    // by the LAUNCH of just that
+    uint64_t array;   // whose element it is; 0: of none
     bool is_sharing;  // it has a part of each of its GPUs, and others may have the rest
     bool is_removed;
     bool has_spec, has_started, has_status, has_exit;
     enum spool_verdict verdict;
     uint64_t shepherd;                // generation of the living shepherd, 0: none
+    uint64_t shepherd_life;           // of the agent that started it
+    uint64_t let_in_life;             // of the agent that let it have its GPUs; 0: none did
     bool is_gated;                    // the user's init waits at the gate
     bool is_running;                  // the command was executed and has not ended
     bool is_stopped;                  // a stop was asked for
@@ -98,6 +101,8 @@ struct node {
     uint64_t disowned_order;  // of the last LAUNCH before it was fenced while it was alive
     const uint64_t *undone;   // tokens of attempts that the store does not know any more; borrowed
     size_t n_undone;
+    uint64_t *behind; // tokens of attempts that wait for another one here
+    size_t n_behind;
     int64_t trouble_until_ms; // until then it starts no jobs, or those of one user
     uint32_t trouble;         // enum start_cause
     uint32_t trouble_uid;     // if that concerns only one
@@ -139,6 +144,8 @@ void node_sample(struct node *node); // the agent tells how they are
 
 bool node_is_frozen(const struct node *node);
 
+/* The attempt with this token was committed behind another one of its array on its GPUs. */
+void node_expect_behind(struct node *node, uint64_t token);
 /* The store was restored, and these attempts are unknown, also those that are on their way. */
 void node_undo(struct node *node, const uint64_t *tokens, size_t count);
 

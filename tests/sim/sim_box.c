@@ -29,6 +29,7 @@
 #include "controller/core/state.h"
 
 #define PLAIN_SEEDS   4
+#define BEHIND_SEEDS  4
 #define STORM_MS      20000
 #define PACE_SLACK_MS 20 // of an event that is as old as its turn
 #define CLOCK_OFF_MS  (2 * 3600 * 1000LL)
@@ -331,6 +332,7 @@ bool box_run_seed(uint64_t seed, struct tally *tally)
     struct box *box = xcalloc(1, sizeof(*box));
     box->is_storm = true;
     box->are_plain = seed % PLAIN_SEEDS == 0;
+    box->has_behind = seed % BEHIND_SEEDS == 1;
     world_init(&box->world, seed);
     box->late_ms = box->world.now_ms + STORM_MS + LATE_MS;
     choose_habits(box);

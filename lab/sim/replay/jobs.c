@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "job/array.h"
+#include "job/behind.h"
 #include "job/idle.h"
 #include "lab/sim/by_id.h"
 #include "lab/sim/replay/private.h"
@@ -229,11 +230,17 @@ int replay_take_up(struct replay *replay, struct job *job, struct error *err)
 {
     struct sched_job_spec spec;
     struct allocation allocation;
+    int r = 0;
     if (job->state == JOB_QUEUED)
         return enqueue(replay, job, false, err);
     if (job_is_parked(job))
         return enqueue_parked(replay, job, false, err);
-    int r = describe(replay, job, &spec, err);
+    if (job_is_behind(job)) {
+        r = enqueue(replay, job, false, err);
+        sched_block(replay->sched, replay->at_ms, job->id, BLOCK_HELD_USER, 0, TIME_NEVER);
+        return r;
+    }
+    r = describe(replay, job, &spec, err);
     if (r < 0)
         return r;
     struct allocation left; // stays empty: it is not parked
@@ -299,13 +306,15 @@ static int tell_submitted(
 static int tell_allocated(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
+    if (event->behind != 0) // it waits, but for no pass
+        sched_block(replay->sched, replay->at_ms, job->id, BLOCK_HELD_USER, 0, TIME_NEVER);
     return event->is_early != 0 ? enqueue_parked(replay, job, true, err) : 0;
 }
 
 static int tell_started(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
-    if (job_is_early(job))
+    if (job_is_early(job) || job_is_behind(job))
         sched_began(replay->sched, replay->at_ms, job->id, replay->at_ms);
     else
         sched_started(replay->sched, replay->at_ms, job->id);
@@ -468,6 +477,7 @@ static int tell_returned(
 {
     if (job->state == JOB_DONE) {
         sched_ended(replay->sched, replay->at_ms, job->id, -1);
+        sched_withdraw(replay->sched, replay->at_ms, job->id); // it was behind another
         return 0;
     }
     uint32_t returns = job->attempt - job->preemptions;
@@ -527,6 +537,16 @@ static int tell_idle(
     return 0;
 }
 
+static int tell_inherits(
+    struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
+{
+    struct allocation allocation;
+    allocation_of_job(sched_cluster(replay->sched), job, &allocation);
+    sched_begin(replay->sched, replay->at_ms, job->id, &allocation, park_run_since(job, replay->at_ms));
+    allocation_clear(&allocation);
+    return 0;
+}
+
 static int (*const notifiers[EVENT_TYPES])(
     struct replay *, const struct job *, const struct job_event *, struct error *) = {
     [EVENT_SUBMITTED] = tell_submitted,
@@ -546,6 +566,7 @@ static int (*const notifiers[EVENT_TYPES])(
     [EVENT_UNPARK] = tell_unpark,
     [EVENT_UNPARKED] = tell_unparked,
     [EVENT_RECONCILED] = tell_reconciled,
+    [EVENT_INHERITS] = tell_inherits,
 };
 
 int replay_tell(struct replay *replay, const struct turn_event *turn, struct error *err)

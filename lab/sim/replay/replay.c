@@ -162,7 +162,7 @@ static bool is_decision(const struct job_event *event)
     bool is_parked = event->type == EVENT_PARK &&
                      (event->park_cause == PARK_PREEMPTED || park_cause_is_rule(event->park_cause));
     /* An early start is not one of a pass, and no pass depends on which job was chosen for it. */
-    bool is_start = event->type == EVENT_ALLOCATED && event->is_early == 0;
+    bool is_start = event->type == EVENT_ALLOCATED && event->is_early == 0 && event->behind == 0;
     return is_start || event->type == EVENT_RESTORING || gives_way || is_parked;
 }
 

@@ -448,11 +448,24 @@ void agent_actions_run(
         (void)retry_later(&look);
 }
 
+void agent_actions_take_back(struct agent_core *core, struct attempt *attempt, int64_t boot_ms)
+{
+    struct look look = { .core = core, .attempt = attempt, .boot_ms = boot_ms };
+    agent_actions_inspect(core, attempt, &look.sight);
+    bool is_unstarted = look.sight.verdict == VERDICT_NONE && !look.sight.has_exit && !look.sight.is_emptied;
+    if (is_unstarted)
+        (void)give_back(&look, START_UNNAMED, "taken back before it started");
+    attempt_sight_clear(&look.sight);
+    if (is_unstarted)
+        agent_actions_run(core, attempt, boot_ms, NULL);
+}
+
 /* Arrays have many elements, many of them short. The start of one is reported with its end, if that comes in
  * time: both are one look at its spool entry, and one turn and one commit of the controller. */
 void agent_actions_follow(struct agent_core *core, struct attempt *attempt, int64_t boot_ms, bool is_start)
 {
-    if (is_start && attempt->is_element && attempt->want == WANT_RUN) {
+    bool is_single = attempt->want == WANT_RUN || (attempt->want == WANT_GO && attempt->is_prepared);
+    if (is_start && attempt->is_element && is_single) {
         agent_core_look_by(core, attempt, boot_ms + START_REPORT_MS);
         return;
     }

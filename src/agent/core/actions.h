@@ -59,6 +59,9 @@ void agent_actions_run(
 /* After a hint: likewise, or a moment later if the hint only reports the start of an element. */
 void agent_actions_follow(struct agent_core *core, struct attempt *attempt, int64_t boot_ms, bool is_start);
 
+/* Makes it certain that it never runs, unless it has a verdict; it may have been freed afterwards. */
+void agent_actions_take_back(struct agent_core *core, struct attempt *attempt, int64_t boot_ms);
+
 /* Observes it, including the state kept in memory, like agent_effects.observe. */
 void agent_actions_inspect(struct agent_core *core, struct attempt *attempt, struct attempt_sight *sight);
 

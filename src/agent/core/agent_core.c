@@ -242,11 +242,25 @@ static int on_go(struct agent_core *core, int64_t boot_ms, const void *message, 
     return 0;
 }
 
+/* One that was not launched, or that is being compared with what was prepared, is asked for again if need be.
+ */
+static int take_back(struct agent_core *core, int64_t boot_ms, const struct message_stop *stop)
+{
+    struct spool_id id = ID_OF(stop);
+    struct attempt *attempt = find(core, &id);
+    if (attempt != NULL && is_meant(attempt, stop->token) &&
+        (attempt->want == WANT_RUN || attempt->want == WANT_GO))
+        agent_actions_take_back(core, attempt, boot_ms);
+    return 0;
+}
+
 /* A stop of an unknown attempt still settles it, so that a late LAUNCH cannot run. */
 static int on_stop(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_stop *stop = message;
     struct spool_id id = ID_OF(stop);
+    if (stop->signal == STOP_UNSTARTED)
+        return take_back(core, boot_ms, stop);
     struct attempt *attempt = find_or_add(core, &id, stop->token);
     if (attempt == NULL)
         return 0;

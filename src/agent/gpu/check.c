@@ -52,6 +52,7 @@ struct holder {
     int64_t ended_ms; // boot clock
     uint64_t awaited; // the check for errors after its end; 0: not requested yet
     bool is_waiting;  // a caller was told to wait for a check
+    bool is_unclear;  // it has failed, and why may still be reported
     char *refusal;    // why it may not start although its GPUs are clean; NULL: it may
 };
 
@@ -204,15 +205,17 @@ static bool overlaps(const struct holder *holder, const struct gpu_grant *grant)
     return false;
 }
 
-/* Another attempt is running on one of its GPUs, not on another share of it: mgpud was restored from a backup
- * in which it was parked, and has given them away. -EINPROGRESS. */
+/* Another attempt is running on one of its GPUs, not on another share of it, or has failed there, and it is
+ * not known yet whether the GPU has: it is an element that is committed behind that one, or mgpud was
+ * restored from a backup in which that one was parked, and has given them away. -EINPROGRESS. */
 static int look_for_others(struct gpu_check *check, struct holder *holder, struct error *err)
 {
     const struct gpu_grant *grants = holder->grants.items;
     for (size_t i = 0; i < check->n_holders; i++)
         for (size_t k = 0; k < holder->grants.count; k++) {
             const struct holder *other = &check->holders[i];
-            if (other == holder || other->phase != RUNS || !overlaps(other, &grants[k]))
+            bool is_there = other->phase == RUNS || other->is_unclear;
+            if (other == holder || !is_there || !overlaps(other, &grants[k]))
                 continue;
             return error_set(
                 err, -EINPROGRESS, "job %" PRIu64 " still uses GPU %u", other->id.job, grants[k].index);
@@ -329,11 +332,12 @@ bool gpu_check_awaits_errors(struct gpu_check *check, const struct spool_id *id,
     if (holder == NULL || holder->phase != ENDED || !tells_errors(check, holder))
         return false;
     int64_t since_ms = boot_ms - holder->ended_ms;
+    holder->is_unclear = true;
     if (since_ms < GPU_CHECK_GRACE_MS)
         return true;
     if (holder->awaited == 0)
         holder->awaited = check->ask(check->arg, &holder->grants);
-    holder->is_waiting = !is_answered(check, holder) && since_ms < ERRORS_MAX_MS;
+    holder->is_waiting = holder->is_unclear = !is_answered(check, holder) && since_ms < ERRORS_MAX_MS;
     return holder->is_waiting;
 }
 

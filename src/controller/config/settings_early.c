@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs that start on the CPU while the GPUs that they get next are still used (core/concerns/early.c). */
+/* Jobs that start on the CPU while the GPUs that they get next are still used (core/concerns/early.c), and
+ * elements of arrays that are committed before theirs are free (core/concerns/behind.c). */
 #include "controller/config/settings_early.h"
 
 #include <errno.h>
@@ -32,6 +33,12 @@ static int set_within(void *target, const char *value, struct error *err)
     return parse_duration(value, "--early-within", &options->early.within_ms, err);
 }
 
+static int set_elements(void *target, const char *value, struct error *err)
+{
+    struct controller_options *options = *(struct controller_options **)target;
+    return parse_duration(value, "--elements-ahead", &options->early.elements_ms, err);
+}
+
 const struct option_row early_rows[] = {
     { 0, "early", "never|asked|auto",
         "which jobs start before their GPUs are free: none, those that request it, or also those whose "
@@ -39,5 +46,10 @@ const struct option_row early_rows[] = {
         set_mode, "asked" },
     { 0, "early-within", "TIME", "how long before its GPUs are probably free a job starts at the earliest",
         set_within, "2m" },
+    { 0, "elements-ahead", "TIME",
+        "how long before an element of an array probably ends the next one is committed behind it on the "
+        "same "
+        "GPUs; 0: when it has ended",
+        set_elements, "0" },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -27,6 +27,7 @@
 #define ATTEMPTS_MAX    8U   // starts of one job that return before it is given up
 #define RETURN_WAIT_MS  1000 // after the first return; doubles
 #define RETURN_WAIT_MAX 60000
+#define RECALL_WAIT_MS  1
 
 /* The message for the end of a job that did not use its GPUs; the caller frees it. */
 static char *idle_text(const struct core *core, const struct job *job)
@@ -228,6 +229,11 @@ static void give_back(struct core *core, struct core_entry *entry, int64_t wait_
 void core_give_back_paced(struct core *core, struct core_entry *entry, const char *text)
 {
     give_back(core, entry, RETURN_WAIT_MS, text);
+}
+
+void core_give_back_recalled(struct core *core, struct core_entry *entry, const char *text)
+{
+    give_back(core, entry, RECALL_WAIT_MS, text);
 }
 
 void core_give_back(struct core *core, struct core_entry *entry, const char *text)

@@ -23,6 +23,8 @@ void core_end_attempt(struct core *core, struct core_entry *entry, enum job_end 
 /* Requeues the job: the attempt provably never ran. The delay doubles with each time, and after some the job
  * ends. */
 void core_give_back(struct core *core, struct core_entry *entry, const char *text);
+/* The same for an attempt that its node was asked to give back (concerns/behind.c). */
+void core_give_back_recalled(struct core *core, struct core_entry *entry, const char *text);
 /* The same if the caller delays the next attempt, and limits their number. */
 void core_give_back_paced(struct core *core, struct core_entry *entry, const char *text);
 

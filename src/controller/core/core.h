@@ -127,7 +127,8 @@ enum early_mode {
 
 struct early_settings {
     enum early_mode mode;
-    int64_t within_ms; // how long before its GPUs are probably free
+    int64_t within_ms;   // how long before its GPUs are probably free
+    int64_t elements_ms; // how long before the end of an element the next one is committed; 0: after it
 };
 
 struct core_options {

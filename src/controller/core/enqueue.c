@@ -100,6 +100,12 @@ void core_enqueue_parked(struct core *core, struct core_entry *entry, bool is_kn
     free(ask.gpu_ids);
 }
 
+void core_enqueue_behind(struct core *core, struct core_entry *entry)
+{
+    core_enqueue(core, entry, NULL, false);
+    sched_block(core->sched, core->now_ms, entry->job->id, BLOCK_HELD_USER, 0, TIME_NEVER);
+}
+
 void core_resume(struct core *core, struct core_entry *entry)
 {
     struct description description;

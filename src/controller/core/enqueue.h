@@ -13,6 +13,8 @@ void core_enqueue(struct core *core, struct core_entry *entry, const struct core
 void core_enqueue_new(struct core *core, struct description *description);
 /* At a start: it already holds resources. */
 void core_resume(struct core *core, struct core_entry *entry);
+/* At a start: an element that is behind another waits for no pass. */
+void core_enqueue_behind(struct core *core, struct core_entry *entry);
 /* It is parked: passes the request for its return, held unless it may return now. */
 void core_enqueue_parked(struct core *core, struct core_entry *entry, bool is_known);
 /* It failed: it waits for its next attempt. */

@@ -38,22 +38,26 @@ struct core_stop {
 struct core_extra {
     struct core_due due;
     struct core_stop stop;
-    uint64_t next_token;                // of its next attempt, which a node prepares; 0: none does
-    char *refused_by;                   // "gpu1,gpu3": nodes that cannot run it; NULL: none known
-    int64_t refused_since_ms;           // wall clock: when the first of them refused it; 0: none has
-    int64_t readmits_ms;                // wall clock: when they are tried again; 0: never
-    uint32_t returns;                   // attempts since its last start that were returned
-    int64_t active_ms;                  // wall clock: since when it has held resources, or the start of mgpud
-    struct job_usage *usage;            // while it runs: last report of its agent; else NULL
-    uint64_t usage_token;               // of the attempt concerned
-    struct core_ranks *ranks;           // ranks.c: of an attempt on several nodes; else NULL
-    struct park_answers *parking;       // park.c: of its nodes to the latest order; NULL: none yet
-    char *park_bar;                     // park_rule.c: why the rule must not park it; NULL: it may be parked
-    bool is_asking;                     // early.c: it waits, and may start before its GPUs are free
-    bool is_early_unasked;              // early_commands.c: it runs before it has its GPUs, without a request
-    bool is_allocated_here;             // by this mgpud, not by an earlier one or in a backup
-    uint32_t n_counted;                 // counts.c: waiting elements of an array
-    int64_t parked_since_ms;            // counts.c: wall clock: since when it is parked; 0: it is not
+    uint64_t next_token;          // of its next attempt, which a node prepares; 0: none does
+    char *refused_by;             // "gpu1,gpu3": nodes that cannot run it; NULL: none known
+    int64_t refused_since_ms;     // wall clock: when the first of them refused it; 0: none has
+    int64_t readmits_ms;          // wall clock: when they are tried again; 0: never
+    uint32_t returns;             // attempts since its last start that were returned
+    int64_t active_ms;            // wall clock: since when it has held resources, or the start of mgpud
+    struct job_usage *usage;      // while it runs: last report of its agent; else NULL
+    uint64_t usage_token;         // of the attempt concerned
+    struct core_ranks *ranks;     // ranks.c: of an attempt on several nodes; else NULL
+    struct park_answers *parking; // park.c: of its nodes to the latest order; NULL: none yet
+    char *park_bar;               // park_rule.c: why the rule must not park it; NULL: it may be parked
+    bool is_asking;               // early.c: it waits, and may start before its GPUs are free
+    bool is_early_unasked;        // early_commands.c: it runs before it has its GPUs, without a request
+    bool is_allocated_here;       // by this mgpud, not by an earlier one or in a backup
+    uint32_t n_counted;           // counts.c: waiting elements of an array
+    int64_t parked_since_ms;      // counts.c: wall clock: since when it is parked; 0: it is not
+    /* behind.c: the element that is committed behind this one, and the one that this one is behind. */
+    struct core_entry *follower, *leader;
+    uint64_t recalled;                  // token of the attempt that its node was asked to give back
+    uint32_t recalled_link;             // on this connection
     struct core_entry *array, *members; // of an element its array, while in memory; of an array its elements
     struct core_entry *member_before, *member_after; // elements of the same array
     struct pair_list *pairs;                         // pairs.c: the arrays it waits for; NULL: none

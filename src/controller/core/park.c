@@ -15,6 +15,7 @@
 #include "controller/core/park_proof.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
+#include "job/behind.h"
 #include "sched/from_record.h"
 
 #define PARK_FEATURE "park" // of nodes, see agent/confine/node_features.c
@@ -44,6 +45,9 @@ int core_can_park(const struct core *core, const struct job *job, struct error *
     if (job->grants.count == 0)
         return error_set(err, -EINVAL,
             "job %" PRIu64 " has no GPUs to give back: mgpu suspend stops its processes", job->id);
+    if (job_is_behind(job))
+        return error_set(err, -EAGAIN, "job %" PRIu64 " has no GPUs yet: job %" PRIu64 " has them", job->id,
+            job_park(job)->behind);
     if (job->ask->no_park && phase != PARK_PARKED) {
         (void)error_set(
             err, -EINVAL, "job %" PRIu64 " is never parked, because it requested that (--no-park)", job->id);

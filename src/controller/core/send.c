@@ -14,6 +14,7 @@
 #include "controller/core/specs.h"
 #include "controller/core/state.h"
 #include "controller/core/stop.h"
+#include "job/behind.h"
 #include "wire/address.h"
 
 #define LOOPBACK "127.0.0.1"
@@ -159,6 +160,8 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
         launch.peers = *peers;
         launch.port = meeting_port(job);
     }
+    if (job_is_behind(job)) // it is made ready while another has its GPUs
+        send_launch(core, entry, &launch, &message_prepare_record, link);
     send_launch(core, entry, &launch, &message_launch_record, link);
     free(launch.gpus.items);
     return true;
@@ -256,5 +259,13 @@ void core_send_stop(
         if (is_known)
             return;
     }
+    core->effects.send(core->effects.arg, link, &message_stop_record, &stop);
+}
+
+void core_send_recall(const struct core *core, const struct job *job, uint32_t link)
+{
+    const struct message_stop stop = {
+        .id = core_attempt_id(job, 0), .token = job->token, .signal = STOP_UNSTARTED
+    };
     core->effects.send(core->effects.arg, link, &message_stop_record, &stop);
 }

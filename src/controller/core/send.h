@@ -29,6 +29,8 @@ bool core_send_prepare(
 /* `told`: sends nothing that this link has already carried; NULL: sends it again. */
 void core_send_stop(
     struct core *core, const struct core_entry *entry, uint32_t rank, uint32_t link, struct core_told *told);
+/* Asks the node to give the attempt back if it has not begun. */
+void core_send_recall(const struct core *core, const struct job *job, uint32_t link);
 /* PARK of this rank, with the job's latest number; `bytes_max`: of GPU memory. */
 void core_send_park(struct core *core, const struct job *job, uint32_t rank, enum park_action action,
     uint64_t bytes_max, uint32_t link);

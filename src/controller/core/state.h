@@ -65,6 +65,7 @@ struct core {
     struct core_parks *parks;
     struct core_park_proofs *park_proofs;
     struct core_park_rule *park_rule;
+    struct core_behind *behind;
     struct core_earlies *earlies;
     struct core_early_commands *early_commands;
     struct core_budgets *budgets;

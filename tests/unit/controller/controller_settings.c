@@ -188,6 +188,7 @@ static size_t list_fields(
         { "park-timeout", MS, &c->park.timeout_ms },
         { "early", EARLY, &c->early.mode },
         { "early-within", MS, &c->early.within_ms },
+        { "elements-ahead", MS, &c->early.elements_ms },
         { "cluster", NO_TEXT, &o->cluster.etcd },
         { "cluster-lease", MS, &o->cluster.lease_ms },
     };

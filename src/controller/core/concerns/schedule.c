@@ -22,6 +22,7 @@
 #include "controller/core/stop.h"
 #include "controller/core/tables.h"
 #include "job/array.h"
+#include "job/behind.h"
 #include "job/idle.h"
 #include "sched/from_record.h"
 
@@ -142,13 +143,15 @@ static int64_t learnt_run_ms(const struct job_event *event)
 /* It runs without its GPUs, and waits for them like a parked job. */
 static void on_allocated(struct core *core, const struct job *job, const struct job_event *event)
 {
+    if (event->behind != 0) // it waits, but for no pass
+        sched_block(core->sched, core->now_ms, job->id, BLOCK_HELD_USER, 0, TIME_NEVER);
     if (event->is_early != 0)
         core_enqueue_parked(core, core_find(core, job->id), true);
 }
 
 static void on_started(struct core *core, const struct job *job, const struct job_event *event)
 {
-    if (job_is_early(job)) // without its GPUs, it is no run yet
+    if (job_is_early(job) || job_is_behind(job)) // without its GPUs, it is no run yet
         sched_began(core->sched, core->now_ms, job->id, core->now_ms);
     else
         sched_started(core->sched, core->now_ms, job->id);
@@ -206,6 +209,7 @@ static void on_returned(struct core *core, const struct job *job, const struct j
 {
     if (job->state == JOB_DONE) {
         sched_ended(core->sched, core->now_ms, job->id, -1);
+        sched_withdraw(core->sched, core->now_ms, job->id); // it was behind another
         return;
     }
     stop_run(core, job);
@@ -283,6 +287,14 @@ static void on_idle(struct core *core, const struct job *job, const struct job_e
     sched_idle(core->sched, core->now_ms, job->id, job->idle_level == IDLE_YIELDS);
 }
 
+static void on_inherits(struct core *core, const struct job *job, const struct job_event *event)
+{
+    struct allocation allocation;
+    allocation_of_job(sched_cluster(core->sched), job, &allocation);
+    sched_begin(core->sched, core->now_ms, job->id, &allocation, park_run_since(job, core->now_ms));
+    allocation_clear(&allocation);
+}
+
 static void (*const notifiers[EVENT_TYPES])(struct core *, const struct job *, const struct job_event *) = {
     [EVENT_ALLOCATED] = on_allocated,
     [EVENT_STARTED] = on_started,
@@ -300,6 +312,7 @@ static void (*const notifiers[EVENT_TYPES])(struct core *, const struct job *, c
     [EVENT_UNPARK] = on_unpark,
     [EVENT_UNPARKED] = on_unparked,
     [EVENT_RECONCILED] = on_reconciled,
+    [EVENT_INHERITS] = on_inherits,
 };
 
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
@@ -317,6 +330,8 @@ static void on_resume(struct core *core, struct core_entry *entry)
         core_enqueue(core, entry, NULL, false);
     else if (job_state_is_active(entry->job->state) && job_is_parked(entry->job))
         core_enqueue_parked(core, entry, false);
+    else if (job_is_behind(entry->job))
+        core_enqueue_behind(core, entry);
     else if (job_state_is_active(entry->job->state))
         core_resume(core, entry);
 }

@@ -129,6 +129,8 @@ static void on_returned(struct core *core, struct core_node *node, const void *m
     /* What has started cannot have been returned: its agent has lost what it knew of it. */
     if (entry->job->started_ms != 0)
         core_end_attempt(core, entry, END_UNKNOWN, NO_RECORD);
+    else if (core_extra(entry)->recalled == entry->job->token && entry->job->state == JOB_STARTING)
+        core_give_back_recalled(core, entry, returned->text);
     else
         (void)core_start_failed(core, entry, node->name, START_WAITS, returned->cause, returned->text);
     core_forget_stated(core, node, &returned->id, returned->token);

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Elements of an array that are committed behind another one of it, on the same GPUs, shortly before that one
+ * probably ends (job/behind.h, docs/decisions/0053-elements-and-stretches.md). Their node begins them by
+ * itself when the GPUs are free and clean. When the one before leaves its GPUs, the one behind has them, in
+ * the same turn and before the pass.
+ *
+ *      leader:    allocated ──────────────────────── ended
+ *      follower:              allocated (behind) ────inherits──── ended
+ *                                 └──recalled──> returned (its node has no verdict yet)
+ *
+ * When a leader ends is judged by how long the latest elements of its array had their GPUs: mean and mean
+ * deviation, as TCP has them of its round trips. If it takes longer, the node is asked to give the follower
+ * back, on condition that it has not begun. That needs no event: a follower that no node was asked for
+ * begins.
+ */
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "controller/core/attempt.h"
+#include "controller/core/change.h"
+#include "controller/core/clock.h"
+#include "controller/core/concern.h"
+#include "controller/core/entry.h"
+#include "controller/core/node_table.h"
+#include "controller/core/send.h"
+#include "controller/core/split.h"
+#include "controller/core/state.h"
+#include "controller/core/tables.h"
+#include "job/array.h"
+#include "job/behind.h"
+
+#define SAMPLES_MIN 3U // elements that must have ended
+#define SMOOTH_MEAN 8  // how slowly the mean follows, and
+#define SMOOTH_OFF  4  // the deviation, which
+#define OFF_LATE    4  // makes an element late when it is above the mean by so much
+
+/* An element that has its GPUs. */
+struct holder {
+    struct core_entry *entry;
+    int64_t since_ms;
+};
+
+/* For how long the latest elements of an array had their GPUs. */
+struct pace {
+    uint64_t array;
+    int64_t mean_ms, off_ms;
+    uint32_t samples;
+};
+
+struct core_behind {
+    struct holder *holders;
+    size_t n_holders, capacity;
+    struct pace *paces;
+    size_t n_paces;
+    int64_t due_ms; // when an element comes near its end, or is late; TIME_NEVER
+};
+
+static bool is_on(const struct core *core)
+{
+    return core->options.early.elements_ms > 0;
+}
+
+/* --- how long elements take --- */
+
+static struct pace *find_pace(const struct core *core, uint64_t array)
+{
+    for (size_t i = 0; i < core->behind->n_paces; i++)
+        if (core->behind->paces[i].array == array)
+            return &core->behind->paces[i];
+    return NULL;
+}
+
+static void forget_pace(struct core *core, uint64_t array)
+{
+    struct pace *pace = find_pace(core, array);
+    if (pace != NULL)
+        *pace = core->behind->paces[--core->behind->n_paces];
+}
+
+static void learn(struct core *core, uint64_t array, int64_t took_ms)
+{
+    struct core_behind *behind = core->behind;
+    struct pace *pace = find_pace(core, array);
+    if (pace == NULL) {
+        behind->paces = xreallocarray(behind->paces, behind->n_paces + 1, sizeof(*behind->paces));
+        pace = &behind->paces[behind->n_paces++];
+        *pace = (struct pace){ .array = array, .mean_ms = took_ms, .off_ms = took_ms / 2 };
+    }
+    int64_t error_ms = took_ms - pace->mean_ms;
+    pace->off_ms += ((error_ms < 0 ? -error_ms : error_ms) - pace->off_ms) / SMOOTH_OFF;
+    pace->mean_ms += error_ms / SMOOTH_MEAN;
+    pace->samples += pace->samples < SAMPLES_MIN;
+}
+
+/* When one is put behind this one; TIME_NEVER: not known. */
+static int64_t near_ms(const struct core *core, const struct holder *holder)
+{
+    const struct pace *pace = find_pace(core, holder->entry->job->array_job);
+    if (pace == NULL || pace->samples < SAMPLES_MIN)
+        return TIME_NEVER;
+    return holder->since_ms + pace->mean_ms + pace->off_ms - core->options.early.elements_ms;
+}
+
+/* When it has taken so long that nobody should wait for its GPUs any more. */
+static int64_t late_ms(const struct core *core, const struct holder *holder)
+{
+    const struct pace *pace = find_pace(core, holder->entry->job->array_job);
+    int64_t expected_ms = pace != NULL ? pace->mean_ms + OFF_LATE * pace->off_ms : 0;
+    return holder->since_ms + expected_ms + core->options.early.elements_ms;
+}
+
+static void look_by(struct core *core, int64_t at_ms)
+{
+    int64_t boot_ms = at_ms == TIME_NEVER ? TIME_NEVER : core_boot_at(core, at_ms);
+    if (boot_ms < core->behind->due_ms)
+        core->behind->due_ms = boot_ms;
+}
+
+/* --- who has GPUs --- */
+
+static bool is_leader(const struct job *job)
+{
+    return job->array_job != 0 && job->grants.count > 0 && !job_is_wide(job) && job_holds_gpus(job);
+}
+
+static void note_holder(struct core *core, struct core_entry *entry)
+{
+    struct core_behind *behind = core->behind;
+    size_t i = 0;
+    while (i < behind->n_holders && behind->holders[i].entry != entry)
+        i++;
+    bool is_known = i < behind->n_holders, holds = is_leader(entry->job);
+    if (holds && !is_known) {
+        if (behind->n_holders == behind->capacity) {
+            behind->capacity = behind->capacity == 0 ? 16 : behind->capacity * 2;
+            behind->holders = xreallocarray(behind->holders, behind->capacity, sizeof(*behind->holders));
+        }
+        behind->holders[behind->n_holders] = (struct holder){ .entry = entry, .since_ms = core->now_ms };
+        look_by(core, near_ms(core, &behind->holders[behind->n_holders++]));
+    } else if (!holds && is_known) {
+        if (entry->job->state == JOB_DONE && entry->job->end == END_EXIT)
+            learn(core, entry->job->array_job, core->now_ms - behind->holders[i].since_ms);
+        behind->holders[i] = behind->holders[--behind->n_holders];
+    }
+}
+
+/* --- in its place --- */
+
+static void link_behind(struct core *core, struct core_entry *follower)
+{
+    struct core_entry *leader = core_find(core, job_park(follower->job)->behind);
+    if (leader == NULL)
+        return; // at a start: it is over
+    core_make_extra(leader)->follower = follower;
+    core_make_extra(follower)->leader = leader;
+}
+
+static void unlink_behind(struct core_entry *follower)
+{
+    struct core_entry *leader = core_extra(follower)->leader;
+    if (leader == NULL)
+        return;
+    core_make_extra(leader)->follower = NULL;
+    core_make_extra(follower)->leader = NULL;
+}
+
+static void inherit(struct core *core, struct core_entry *follower)
+{
+    const struct job *job = follower->job;
+    struct job_event event = { .type = EVENT_INHERITS,
+        .attempt = job->attempt,
+        .node = xstrdup(job->node),
+        .cpu_milli = job_run(job)->cpu_milli,
+        .memory = job_run(job)->memory };
+    gpu_grants_copy(&event.gpus, &job->grants);
+    core_change(core, follower, &event, NULL);
+    job_event_clear(&event);
+}
+
+static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
+{
+    const struct job *job = entry->job;
+    if (job_is_array(job) && job->state == JOB_DONE)
+        forget_pace(core, job->id);
+    if (job->array_job == 0)
+        return;
+    if (news->event->behind != 0)
+        link_behind(core, entry);
+    else if (!job_is_behind(job))
+        unlink_behind(entry);
+    note_holder(core, entry);
+    struct core_entry *follower = core_extra(entry)->follower;
+    if (follower != NULL && !job_holds_gpus(job))
+        inherit(core, follower);
+}
+
+/* --- which element, and when --- */
+
+/* Nothing but its turn keeps the array's next element from these GPUs. */
+static bool is_plain(const struct core *core, const struct job *array)
+{
+    struct array elements = { 0 };
+    const struct job_ask *ask = array->ask;
+    bool is_simple = ask->after == NULL && ask->nodes <= 1 && ask->gpu_mem == 0 && ask->gpu_share == 0 &&
+                     !ask->early && array->hold == 0 && array->state == JOB_QUEUED &&
+                     core->options.sched.parking != PARKING_AUTO;
+    if (!is_simple || job_is_split_up(array) || parse_array(ask->array, &elements, NULL) < 0)
+        return false;
+    bool has_limit = elements.limit != 0;
+    array_clear(&elements);
+    return !has_limit;
+}
+
+/* The next job of all in the queue is an element of this array, no limit keeps it back, and it might be given
+ * what the leader has. */
+static bool is_next(const struct core *core, uint64_t array, const struct job *leader)
+{
+    struct sched_look look, leading;
+    const struct queue_class *class = queue_first(sched_queue(core->sched));
+    const struct cluster_node *node = cluster_find(sched_cluster(core->sched), leader->node);
+    return node != NULL && class != NULL && class->first->job == array &&
+           sched_look(core->sched, array, core->now_ms, &look) && look.blockers == 0 && look.position == 1 &&
+           sched_look(core->sched, leader->id, core->now_ms, &leading) &&
+           request_equal(&look.key->request, &leading.key->request) &&
+           cluster_node_admits(node, &look.key->request) && cluster_find_bar(node, leader->uid) == NULL;
+}
+
+static bool is_reserved(const struct core *core, const struct cluster_node *node, const char *uuid)
+{
+    size_t count;
+    const struct sched_reservation *reservations = sched_reservations(core->sched, &count);
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < reservations[i].n_gpus; k++)
+            if (reservations[i].gpus[k].node == node->position &&
+                text_equal(node->gpus[reservations[i].gpus[k].gpu].uuid, uuid))
+                return true;
+    return false;
+}
+
+/* Its GPUs would be given to the next element, too. */
+static bool is_place_open(const struct core *core, const struct job *leader)
+{
+    const struct cluster_node *node = cluster_find(sched_cluster(core->sched), leader->node);
+    const struct gpu_grant *grants = leader->grants.items;
+    for (size_t i = 0; node != NULL && i < leader->grants.count; i++) {
+        const struct cluster_gpu *gpu = cluster_find_gpu(node, grants[i].uuid);
+        if (gpu == NULL || !cluster_gpu_is_open(node, gpu) || is_reserved(core, node, grants[i].uuid))
+            return false;
+    }
+    return node != NULL && node->is_up && !node->is_drained;
+}
+
+static bool takes_back(const struct core_node *node)
+{
+    return node != NULL && node->is_up && node->hello.takes_back != 0 && node->n_orphaned == 0 &&
+           !node->is_behind_gap;
+}
+
+static bool may_lead(const struct core *core, const struct core_entry *leader)
+{
+    const struct job *job = leader->job;
+    const struct core_entry *array = core_extra(leader)->array;
+    bool goes_on = (job->state == JOB_STARTING || job->state == JOB_RUNNING) &&
+                   job_park(job)->phase == PARK_NONE && job_run(job)->suspended_ms == 0;
+    return goes_on && array != NULL && is_next(core, array->job->id, job) && is_plain(core, array->job) &&
+           takes_back(core_find_node(core, job->node)) && is_place_open(core, job);
+}
+
+static void put_behind(struct core *core, struct core_entry *leader)
+{
+    const struct job *job = leader->job;
+    struct core_entry *array = core_extra(leader)->array;
+    uint32_t index;
+    if (!array_first(array->job->array_left, &index))
+        return;
+    struct core_entry *entry = core_split_off(core, array, index, NULL);
+    struct job_event event = {
+        .type = EVENT_ALLOCATED,
+        .attempt = entry->job->attempt + 1,
+        .token = core_next_token(core, entry),
+        .node = xstrdup(job->node),
+        .boot_id = xstrdup(core_find_node(core, job->node)->hello.boot_id),
+        .cpu_milli = job_run(job)->cpu_milli,
+        .memory = job_run(job)->memory,
+        .node_lease_ms = core_node_lease_ms(core, entry->job),
+        .behind = job->id,
+    };
+    gpu_grants_copy(&event.gpus, &job->grants);
+    core_change(core, entry, &event, NULL);
+    job_event_clear(&event);
+}
+
+/* --- taken back --- */
+
+static bool may_follow(
+    const struct core *core, const struct holder *holder, const struct core_entry *follower)
+{
+    const struct core_entry *array = core_extra(follower)->array;
+    const struct job *leader = holder->entry->job;
+    bool goes_on =
+        !leader->is_requeued && job_park(leader)->phase == PARK_NONE && job_run(leader)->suspended_ms == 0;
+    return goes_on && (array == NULL || array->job->hold == 0) && late_ms(core, holder) > core->now_ms &&
+           is_place_open(core, leader) && is_on(core);
+}
+
+/* Once for each connection: what is under way is lost with it. */
+static void recall(struct core *core, struct core_entry *follower)
+{
+    const struct job *job = follower->job;
+    const struct core_node *node = core_find_node(core, job->node);
+    struct core_extra *extra = core_make_extra(follower);
+    if (job->state != JOB_STARTING || follower->changed_in > core->durable_batch || !takes_back(node) ||
+        (extra->recalled == job->token && extra->recalled_link == node->link))
+        return;
+    extra->recalled = job->token;
+    extra->recalled_link = node->link;
+    core_send_recall(core, job, node->link);
+}
+
+static void look_at(struct core *core, struct holder holder)
+{
+    struct core_entry *follower = core_extra(holder.entry)->follower;
+    int64_t near = near_ms(core, &holder);
+    if (follower != NULL && !may_follow(core, &holder, follower))
+        recall(core, follower);
+    else if (follower != NULL)
+        look_by(core, late_ms(core, &holder));
+    else if (near > core->now_ms)
+        look_by(core, near);
+    else if (may_lead(core, holder.entry))
+        put_behind(core, holder.entry);
+}
+
+static bool turn(struct core *core)
+{
+    uint64_t before = core->last_event;
+    core->behind->due_ms = TIME_NEVER;
+    for (size_t i = 0; i < core->behind->n_holders; i++)
+        if (is_on(core) || core_extra(core->behind->holders[i].entry)->follower != NULL)
+            look_at(core, core->behind->holders[i]);
+    return core->last_event != before;
+}
+
+static int64_t next_ms(const struct core *core)
+{
+    return core->behind->due_ms;
+}
+
+/* The end of the turn follows. */
+static void run(struct core *core)
+{
+    if (core->behind->due_ms <= core->boot_ms)
+        core->behind->due_ms = TIME_NEVER;
+}
+
+/* --- a start --- */
+
+static void on_resume(struct core *core, struct core_entry *entry)
+{
+    if (job_is_behind(entry->job))
+        link_behind(core, entry);
+    if (entry->job->array_job != 0)
+        note_holder(core, entry);
+}
+
+/* Of a store that was damaged, or written by hand. */
+static void begin(struct core *core)
+{
+    for (struct core_entry *entry = core->active_first; entry != NULL;
+         entry = core_extra(entry)->active_after) {
+        const struct core_entry *leader = core_extra(entry)->leader;
+        if (job_is_behind(entry->job) && (leader == NULL || !job_holds_gpus(leader->job)))
+            inherit(core, entry);
+    }
+}
+
+static void on_gone(struct core *core, struct core_entry *entry)
+{
+    if (core->behind != NULL && job_is_array(entry->job))
+        forget_pace(core, entry->job->id);
+}
+
+static void init(struct core *core)
+{
+    core->behind = xcalloc(1, sizeof(*core->behind));
+    core->behind->due_ms = TIME_NEVER;
+}
+
+static void clear(struct core *core)
+{
+    free(core->behind->holders);
+    free(core->behind->paces);
+    free(take_ptr(core->behind));
+}
+
+const struct core_concern core_concern_behind = {
+    .name = "behind",
+    .init = init,
+    .free = clear,
+    .resume = on_resume,
+    .begin = begin,
+    .event = on_event,
+    .gone = on_gone,
+    .turn = turn,
+    .next_ms = next_ms,
+    .run = run,
+};
