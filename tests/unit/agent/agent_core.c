@@ -822,6 +822,43 @@ static void a_stop_that_loses_the_race_is_told_to_the_shepherd(void **state)
     node_free(node);
 }
 
+static void take_back(struct node *node, uint64_t token)
+{
+    struct error err;
+    struct message_stop stop = { .id = id, .token = token, .signal = STOP_UNSTARTED };
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_STOP, &stop, &err), 0);
+}
+
+static void an_attempt_is_taken_back_if_it_has_no_verdict(void **state)
+{
+    struct node *node = node_connected();
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    take_back(node, TOKEN + 1); // of another history
+    assert_int_equal(node->spool.verdict, VERDICT_NONE);
+    take_back(node, TOKEN);
+    assert_int_equal(node->spool.verdict, VERDICT_NOGO);
+    assert_int_equal(node->commands, 0);
+    assert_sent(node, MESSAGE_RETURNED);
+    take_back(node, TOKEN);
+    assert_sent(node, MESSAGE_RETURNED);
+    node_free(node);
+}
+
+static void one_that_has_a_verdict_is_not_taken_back(void **state)
+{
+    struct node *node = node_connected();
+    take_back(node, TOKEN); // which is not there yet
+    assert_int_equal(agent_core_attempts(node->core), 0);
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    gate_opens(node);
+    take_back(node, TOKEN);
+    assert_int_equal(node->spool.verdict, VERDICT_GO);
+    assert_int_equal(node->commands, 0);
+    step_ends(node);
+    assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
+    node_free(node);
+}
+
 static void a_stop_of_an_unknown_attempt_keeps_it_from_ever_running(void **state)
 {
     struct node *node = node_connected();
@@ -1347,6 +1384,8 @@ int main(void)
         cmocka_unit_test(another_controller_hears_of_no_guess_and_gets_rid_of_it),
         cmocka_unit_test(a_guess_of_an_earlier_agent_is_dropped_but_not_what_it_took),
         cmocka_unit_test(a_stop_that_loses_the_race_is_told_to_the_shepherd),
+        cmocka_unit_test(an_attempt_is_taken_back_if_it_has_no_verdict),
+        cmocka_unit_test(one_that_has_a_verdict_is_not_taken_back),
         cmocka_unit_test(a_stop_of_an_unknown_attempt_keeps_it_from_ever_running),
         cmocka_unit_test(a_stop_is_told_again_to_the_shepherd_that_adopts),
         cmocka_unit_test(what_ran_without_an_entry_is_never_returned),

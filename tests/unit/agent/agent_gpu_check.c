@@ -346,6 +346,19 @@ static void the_error_of_a_job_may_come_a_little_after_its_end(void **state)
     assert_false(gpu_check_awaits_errors(check, &first, 1051));
 }
 
+static void nothing_starts_while_the_error_of_the_one_before_may_come(void **state)
+{
+    gpu.vendor = GPU_VENDOR_NVIDIA;
+    (void)report(10);
+    one_after_the_other();
+    (void)report(10);
+    assert_true(gpu_check_awaits_errors(check, &first, 1050));
+    assert_int_equal(start(&second), -EINPROGRESS);
+    (void)report(10);
+    assert_false(gpu_check_awaits_errors(check, &first, 1051));
+    assert_int_equal(start(&second), 0);
+}
+
 static void a_look_that_never_comes_is_not_waited_for(void **state)
 {
     gpu.vendor = GPU_VENDOR_NVIDIA;
@@ -386,6 +399,7 @@ int main(void)
         CASE(who_waits_is_called_once),
         CASE(who_would_have_to_wait_on_is_not_called),
         CASE(the_error_of_a_job_may_come_a_little_after_its_end),
+        CASE(nothing_starts_while_the_error_of_the_one_before_may_come),
         CASE(a_look_that_never_comes_is_not_waited_for),
         CASE(no_error_is_awaited_of_gpus_that_tell_of_none),
     };
