@@ -839,8 +839,6 @@ static void an_attempt_is_taken_back_if_it_has_no_verdict(void **state)
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
     assert_int_equal(node->commands, 0);
     assert_sent(node, MESSAGE_RETURNED);
-    take_back(node, TOKEN);
-    assert_sent(node, MESSAGE_RETURNED);
     node_free(node);
 }
 

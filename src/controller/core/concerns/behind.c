@@ -328,7 +328,7 @@ static void look_at(struct core *core, struct holder holder)
         look_by(core, late_ms(core, &holder));
     else if (near > core->now_ms)
         look_by(core, near);
-    else if (may_lead(core, holder.entry))
+    else if (late_ms(core, &holder) > core->now_ms && may_lead(core, holder.entry))
         put_behind(core, holder.entry);
 }
 
