@@ -128,7 +128,7 @@ def check_bookings(events):
     booked = collections.defaultdict(dict)     # index: {job: memory}, memory 0 is the whole GPU
     for event in events:
         job = event['job']
-        if event['type'] == 'allocated':
+        if event['type'] == 'inherits' or (event['type'] == 'allocated' and 'behind' not in event):
             for grant in event.get('granted') or event.get('gpus') or []:
                 others = booked[grant['index']]
                 if others and (grant['memory'] == 0 or 0 in others.values()):
