@@ -377,6 +377,14 @@ void agent_actions_inspect(struct agent_core *core, struct attempt *attempt, str
     attempt->has_run |= sight->verdict == VERDICT_GO;
 }
 
+void agent_core_forget_launch(struct attempt *attempt)
+{
+    if (attempt->launch != NULL)
+        record_clear(&message_launch_record, attempt->launch);
+    free(take_ptr(attempt->launch));
+    free(take_ptr(attempt->terms_kept));
+}
+
 static void keep_launch(struct look *look)
 {
     struct attempt *attempt = look->attempt;
@@ -450,6 +458,8 @@ void agent_actions_run(
 
 void agent_actions_take_back(struct agent_core *core, struct attempt *attempt, int64_t boot_ms)
 {
+    if (attempt == NULL || (attempt->want != WANT_RUN && attempt->want != WANT_GO))
+        return;
     struct look look = { .core = core, .attempt = attempt, .boot_ms = boot_ms };
     agent_actions_inspect(core, attempt, &look.sight);
     bool is_unstarted = look.sight.verdict == VERDICT_NONE && !look.sight.has_exit && !look.sight.is_emptied;

@@ -59,7 +59,8 @@ void agent_actions_run(
 /* After a hint: likewise, or a moment later if the hint only reports the start of an element. */
 void agent_actions_follow(struct agent_core *core, struct attempt *attempt, int64_t boot_ms, bool is_start);
 
-/* Makes it certain that it never runs, unless it has a verdict; it may have been freed afterwards. */
+/* Makes it certain that it never runs, unless it has a verdict; it may have been freed afterwards. Nothing
+ * happens if it is NULL or not launched, or while it is compared with what was prepared. */
 void agent_actions_take_back(struct agent_core *core, struct attempt *attempt, int64_t boot_ms);
 
 /* Observes it, including the state kept in memory, like agent_effects.observe. */

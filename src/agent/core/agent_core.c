@@ -56,14 +56,6 @@ static struct attempt *add(struct agent_core *core, const struct spool_id *id, u
     return core->attempts[i];
 }
 
-void agent_core_forget_launch(struct attempt *attempt)
-{
-    if (attempt->launch != NULL)
-        record_clear(&message_launch_record, attempt->launch);
-    free(take_ptr(attempt->launch));
-    free(take_ptr(attempt->terms_kept));
-}
-
 static void attempt_free(struct attempt *attempt)
 {
     agent_core_forget_launch(attempt);
@@ -242,16 +234,13 @@ static int on_go(struct agent_core *core, int64_t boot_ms, const void *message, 
     return 0;
 }
 
-/* One that was not launched, or that is being compared with what was prepared, is asked for again if need be.
- */
-static int take_back(struct agent_core *core, int64_t boot_ms, const struct message_stop *stop)
+/* An attempt that has ended or is being stopped is not changed any more. */
+static struct attempt *find_running(const struct agent_core *core, const struct spool_id *id, uint64_t token)
 {
-    struct spool_id id = ID_OF(stop);
-    struct attempt *attempt = find(core, &id);
-    if (attempt != NULL && is_meant(attempt, stop->token) &&
-        (attempt->want == WANT_RUN || attempt->want == WANT_GO))
-        agent_actions_take_back(core, attempt, boot_ms);
-    return 0;
+    struct attempt *attempt = find(core, id);
+    if (attempt == NULL || !is_meant(attempt, token) || attempt->want > WANT_GO)
+        return NULL;
+    return !attempt_is_speculative(attempt->want) || attempt->is_launched ? attempt : NULL;
 }
 
 /* A stop of an unknown attempt still settles it, so that a late LAUNCH cannot run. */
@@ -259,8 +248,10 @@ static int on_stop(struct agent_core *core, int64_t boot_ms, const void *message
 {
     const struct message_stop *stop = message;
     struct spool_id id = ID_OF(stop);
-    if (stop->signal == STOP_UNSTARTED)
-        return take_back(core, boot_ms, stop);
+    if (stop->signal == STOP_UNSTARTED) {
+        agent_actions_take_back(core, find_running(core, &id, stop->token), boot_ms);
+        return 0;
+    }
     struct attempt *attempt = find_or_add(core, &id, stop->token);
     if (attempt == NULL)
         return 0;
@@ -270,15 +261,6 @@ static int on_stop(struct agent_core *core, int64_t boot_ms, const void *message
     raise_want(attempt, WANT_STOP);
     agent_actions_run(core, attempt, boot_ms, NULL);
     return 0;
-}
-
-/* An attempt that has ended or is being stopped is not changed any more. */
-static struct attempt *find_running(const struct agent_core *core, const struct spool_id *id, uint64_t token)
-{
-    struct attempt *attempt = find(core, id);
-    if (attempt == NULL || !is_meant(attempt, token) || attempt->want > WANT_GO)
-        return NULL;
-    return !attempt_is_speculative(attempt->want) || attempt->is_launched ? attempt : NULL;
 }
 
 static int on_signal(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)

@@ -182,6 +182,11 @@ static void it_is_taken_back_when_that_one_takes_long(void **state)
     assert_non_null(recall);
     assert_int_equal(recall->signal, STOP_UNSTARTED);
     expect_behind(b, FOLLOWER); // no event yet
+    size_t n_sent = b->n_sent;
+    pass(b, 1000);
+    assert_int_equal(b->n_sent, n_sent);
+    pass(b, 5000);
+    assert_int_equal(b->n_sent, n_sent + 1); // its node may have had reasons to ignore it
     const struct sent launch = launch_of(b, FOLLOWER);
     assert_int_equal(bench_returned(b, 1, &launch), 0);
     settle(b);

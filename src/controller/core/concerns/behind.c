@@ -35,6 +35,8 @@
 #define SMOOTH_OFF  4  // the deviation, which
 #define OFF_LATE    4  // makes an element late when it is above the mean by so much
 
+#define RECALL_AGAIN_MS 5000
+
 /* An element that has its GPUs. */
 struct holder {
     struct core_entry *entry;
@@ -304,18 +306,24 @@ static bool may_follow(
            is_place_open(core, leader) && is_on(core);
 }
 
-/* Once for each connection: what is under way is lost with it. */
+/* Again on each connection, because what is under way is lost with it, and now and then: a node does not take
+ * back one that it compares with what it has prepared. */
 static void recall(struct core *core, struct core_entry *follower)
 {
     const struct job *job = follower->job;
     const struct core_node *node = core_find_node(core, job->node);
     struct core_extra *extra = core_make_extra(follower);
-    if (job->state != JOB_STARTING || follower->changed_in > core->durable_batch || !takes_back(node) ||
-        (extra->recalled == job->token && extra->recalled_link == node->link))
+    if (job->state != JOB_STARTING || follower->changed_in > core->durable_batch || !takes_back(node))
         return;
-    extra->recalled = job->token;
-    extra->recalled_link = node->link;
-    core_send_recall(core, job, node->link);
+    bool is_asked = extra->recalled == job->token && extra->recalled_link == node->link;
+    if (!is_asked || core->boot_ms - extra->recalled_ms >= RECALL_AGAIN_MS) {
+        extra->recalled = job->token;
+        extra->recalled_link = node->link;
+        extra->recalled_ms = core->boot_ms;
+        core_send_recall(core, job, node->link);
+    }
+    if (extra->recalled_ms + RECALL_AGAIN_MS < core->behind->due_ms)
+        core->behind->due_ms = extra->recalled_ms + RECALL_AGAIN_MS;
 }
 
 static void look_at(struct core *core, struct holder holder)
