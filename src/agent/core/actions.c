@@ -474,8 +474,7 @@ void agent_actions_take_back(struct agent_core *core, struct attempt *attempt, i
  * time: both are one look at its spool entry, and one turn and one commit of the controller. */
 void agent_actions_follow(struct agent_core *core, struct attempt *attempt, int64_t boot_ms, bool is_start)
 {
-    bool is_single = attempt->want == WANT_RUN || (attempt->want == WANT_GO && attempt->is_prepared);
-    if (is_start && attempt->is_element && is_single) {
+    if (is_start && attempt->is_element && attempt->want == WANT_RUN) {
         agent_core_look_by(core, attempt, boot_ms + START_REPORT_MS);
         return;
     }

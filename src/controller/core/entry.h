@@ -56,9 +56,10 @@ struct core_extra {
     int64_t parked_since_ms;      // counts.c: wall clock: since when it is parked; 0: it is not
     /* behind.c: the element that is committed behind this one, and the one that this one is behind. */
     struct core_entry *follower, *leader;
-    uint64_t recalled;                  // token of the attempt that its node was asked to give back
-    uint32_t recalled_link;             // on this connection,
-    int64_t recalled_ms;                // boot clock: then
+    size_t holder;          // behind.c: its place among those that have GPUs, from 1 on; 0: it has none
+    uint64_t recalled;      // token of the attempt that its node was asked to give back
+    uint32_t recalled_link; // on this connection,
+    int64_t recalled_ms;    // boot clock: then
     struct core_entry *array, *members; // of an element its array, while in memory; of an array its elements
     struct core_entry *member_before, *member_after; // elements of the same array
     struct pair_list *pairs;                         // pairs.c: the arrays it waits for; NULL: none

@@ -55,6 +55,7 @@ struct core_behind {
     size_t n_holders, capacity;
     struct pace *paces;
     size_t n_paces;
+    size_t n_followers;
     int64_t due_ms; // when an element comes near its end, or is late; TIME_NEVER
 };
 
@@ -126,25 +127,39 @@ static bool is_leader(const struct job *job)
     return job->array_job != 0 && job->grants.count > 0 && !job_is_wide(job) && job_holds_gpus(job);
 }
 
-static void note_holder(struct core *core, struct core_entry *entry)
+static void add_holder(struct core *core, struct core_entry *entry)
 {
     struct core_behind *behind = core->behind;
-    size_t i = 0;
-    while (i < behind->n_holders && behind->holders[i].entry != entry)
-        i++;
-    bool is_known = i < behind->n_holders, holds = is_leader(entry->job);
-    if (holds && !is_known) {
-        if (behind->n_holders == behind->capacity) {
-            behind->capacity = behind->capacity == 0 ? 16 : behind->capacity * 2;
-            behind->holders = xreallocarray(behind->holders, behind->capacity, sizeof(*behind->holders));
-        }
-        behind->holders[behind->n_holders] = (struct holder){ .entry = entry, .since_ms = core->now_ms };
-        look_by(core, near_ms(core, &behind->holders[behind->n_holders++]));
-    } else if (!holds && is_known) {
-        if (entry->job->state == JOB_DONE && entry->job->end == END_EXIT)
-            learn(core, entry->job->array_job, core->now_ms - behind->holders[i].since_ms);
-        behind->holders[i] = behind->holders[--behind->n_holders];
+    if (behind->n_holders == behind->capacity) {
+        behind->capacity = behind->capacity == 0 ? 16 : behind->capacity * 2;
+        behind->holders = xreallocarray(behind->holders, behind->capacity, sizeof(*behind->holders));
     }
+    struct holder *holder = &behind->holders[behind->n_holders++];
+    *holder = (struct holder){ .entry = entry, .since_ms = core->now_ms };
+    core_make_extra(entry)->holder = behind->n_holders;
+    if (is_on(core))
+        look_by(core, near_ms(core, holder));
+}
+
+static void remove_holder(struct core *core, struct core_entry *entry)
+{
+    struct core_behind *behind = core->behind;
+    struct core_extra *extra = core_make_extra(entry);
+    struct holder *holder = &behind->holders[extra->holder - 1];
+    if (entry->job->state == JOB_DONE && entry->job->end == END_EXIT)
+        learn(core, entry->job->array_job, core->now_ms - holder->since_ms);
+    *holder = behind->holders[--behind->n_holders];
+    core_make_extra(holder->entry)->holder = extra->holder;
+    extra->holder = 0;
+}
+
+static void note_holder(struct core *core, struct core_entry *entry)
+{
+    bool is_known = core_extra(entry)->holder != 0, holds = is_leader(entry->job);
+    if (holds && !is_known)
+        add_holder(core, entry);
+    else if (!holds && is_known)
+        remove_holder(core, entry);
 }
 
 /* --- in its place --- */
@@ -156,15 +171,17 @@ static void link_behind(struct core *core, struct core_entry *follower)
         return; // at a start: it is over
     core_make_extra(leader)->follower = follower;
     core_make_extra(follower)->leader = leader;
+    core->behind->n_followers++;
 }
 
-static void unlink_behind(struct core_entry *follower)
+static void unlink_behind(struct core *core, struct core_entry *follower)
 {
     struct core_entry *leader = core_extra(follower)->leader;
     if (leader == NULL)
         return;
     core_make_extra(leader)->follower = NULL;
     core_make_extra(follower)->leader = NULL;
+    core->behind->n_followers--;
 }
 
 static void inherit(struct core *core, struct core_entry *follower)
@@ -190,7 +207,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
     if (news->event->behind != 0)
         link_behind(core, entry);
     else if (!job_is_behind(job))
-        unlink_behind(entry);
+        unlink_behind(core, entry);
     note_holder(core, entry);
     struct core_entry *follower = core_extra(entry)->follower;
     if (follower != NULL && !job_holds_gpus(job))
@@ -336,17 +353,17 @@ static void look_at(struct core *core, struct holder holder)
         look_by(core, late_ms(core, &holder));
     else if (near > core->now_ms)
         look_by(core, near);
-    else if (late_ms(core, &holder) > core->now_ms && may_lead(core, holder.entry))
+    else if (is_on(core) && late_ms(core, &holder) > core->now_ms && may_lead(core, holder.entry))
         put_behind(core, holder.entry);
 }
 
 static bool turn(struct core *core)
 {
     uint64_t before = core->last_event;
+    bool has_work = is_on(core) || core->behind->n_followers > 0;
     core->behind->due_ms = TIME_NEVER;
-    for (size_t i = 0; i < core->behind->n_holders; i++)
-        if (is_on(core) || core_extra(core->behind->holders[i].entry)->follower != NULL)
-            look_at(core, core->behind->holders[i]);
+    for (size_t i = 0; has_work && i < core->behind->n_holders; i++)
+        look_at(core, core->behind->holders[i]);
     return core->last_event != before;
 }
 
