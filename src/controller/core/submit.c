@@ -201,6 +201,7 @@ static int make_job(const struct core *core, const struct identity *who, const s
         return r;
     struct job_spec completed = *spec; // borrowed
     _cleanup_free_ char *after = complete_ask(core, who, spec, &completed.ask);
+    (void)after; // `completed` borrows it
     _cleanup_(job_freep) struct job *job = job_new(core->last_job + 1, &completed);
     job->uid = who->uid;
     job->gid = who->gid;
