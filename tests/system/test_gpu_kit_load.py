@@ -36,6 +36,7 @@ def leak():
     thread.join()
 
 
+@only_whole  # a minute and more: `kit_growth` judges made-up figures
 def test_under_load_nothing_grows(kit):  # noqa: F811
     kit.install_parking()
     status, checks = kit.run('-t', TIME, '--only', 'load')
