@@ -6,7 +6,6 @@ import os
 import select
 import signal
 import sqlite3
-import struct
 import time
 
 import harness
@@ -18,12 +17,22 @@ def usage(instance, job):
     """{tag: value} of the job's durable record; empty when there is none."""
     with sqlite3.connect(f'file:{glob.glob(instance.state_dir + "/store/*.db")[0]}?mode=ro', uri=True) as store:
         blob, = store.execute('SELECT usage FROM jobs WHERE id = ?', [job]).fetchone()
-    values, at = {}, 12
-    while blob and at < len(blob) - 4:
-        tag, _, length = struct.unpack_from('<HHI', blob, at)
-        value = blob[at + 8:at + 8 + length]
-        values[tag] = value.decode() if tag in (TIMELINE, TAIL) else int.from_bytes(value, 'little')
-        at += 8 + length
+    values, rest = {}, iter(blob[1:-4] if blob else b'')  # the dense form of src/base/record_dense.h
+
+    def number(first):
+        value, shift = first & 127, 7
+        while first & 128:
+            first = next(rest)
+            value, shift = value | (first & 127) << shift, shift + 7
+        return value
+
+    for kind, byte in enumerate(rest):
+        key = number(byte)  # the first is the type of the record
+        if kind > 0:
+            values[key // 2] = number(next(rest))
+            if key % 2:
+                value = bytes(next(rest) for _ in range(values[key // 2]))
+                values[key // 2] = value.decode() if key // 2 in (TIMELINE, TAIL) else value
     return values
 
 
