@@ -100,9 +100,8 @@ struct job_event {
     uint32_t park_number;     // reconciled: from here on orders to park are counted; 0: there was none
     uint32_t park_seen;       // reconciled: its node's report about it (enum park_seen)
     uint32_t is_early; // allocated: it starts without its GPUs, and waits for them as a parked job does
-    uint64_t
-        behind; // allocated: the element before it, whose GPUs it gets (job/behind.h); 0: they are its own
-    int64_t waited_ms;             // unparked, after an early start: how long it had waited for a GPU by then
+    uint64_t behind;   // allocated: the element that still has these GPUs (job/behind.h); 0: none has
+    int64_t waited_ms; // unparked, after an early start: how long it had waited for a GPU by then
     struct record_list credential; // submitted: at most one struct event_credential
 };
 

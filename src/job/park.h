@@ -101,7 +101,7 @@ struct job_park {
     int64_t granted_ms;      // wall clock: when it was given its GPUs; 0: not yet, or it did not start early
     int64_t early_ms;        // of total_ms: how long it ran before that
     int64_t saved_ms;        // of early_ms: how long it ran before a process of it waited for a GPU
-    uint64_t behind; // of an element: the one before it on its GPUs, which has them (job/behind.h); 0: none
+    uint64_t behind;         // of an element: the one that still has its GPUs (job/behind.h); 0: none has
 };
 
 extern const struct record_type job_park_record;

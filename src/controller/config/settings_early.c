@@ -47,9 +47,8 @@ const struct option_row early_rows[] = {
     { 0, "early-within", "TIME", "how long before its GPUs are probably free a job starts at the earliest",
         set_within, "2m" },
     { 0, "elements-ahead", "TIME",
-        "how long before an element of an array probably ends the next one is committed behind it on the "
-        "same "
-        "GPUs; 0: when it has ended",
+        "how long before an element of an array probably ends the next one is committed on its GPUs; 0: when "
+        "it has ended",
         set_elements, "0" },
     { 0, NULL, NULL, NULL, NULL },
 };

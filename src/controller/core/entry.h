@@ -58,8 +58,8 @@ struct core_extra {
     struct core_entry *follower, *leader;
     size_t holder;          // behind.c: its place among those that have GPUs, from 1 on; 0: it has none
     uint64_t recalled;      // token of the attempt that its node was asked to give back
-    uint32_t recalled_link; // on this connection,
-    int64_t recalled_ms;    // boot clock: then
+    uint32_t recalled_link; // the connection on which it was asked
+    int64_t recalled_ms;    // boot clock: when it was asked
     struct core_entry *array, *members; // of an element its array, while in memory; of an array its elements
     struct core_entry *member_before, *member_after; // elements of the same array
     struct pair_list *pairs;                         // pairs.c: the arrays it waits for; NULL: none
