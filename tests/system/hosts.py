@@ -77,8 +77,9 @@ class Host:
         """A program of a user of this host; without a slash one of mgpu's."""
         as_user = ('setpriv', f'--reuid={user.uid}', f'--regid={user.gid}', '--init-groups')
         program = command[0] if '/' in command[0] else f'{harness.programs()}/{command[0]}'
+        sanitizer = 'exitcode=99:detect_leaks=0' if '/' in command[0] else harness.client_sanitizer(*command)
         return subprocess.Popen([*self.prefix, *as_user, program, *map(str, command[1:])], env={
-            **user.environment(), 'ASAN_OPTIONS': 'exitcode=99:detect_leaks=0' if '/' in command[0] else 'exitcode=99', **(env or {})}, **{
+            **user.environment(), 'ASAN_OPTIONS': sanitizer, **(env or {})}, **{
             'cwd': '/tmp', 'stdin': subprocess.DEVNULL, 'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, **options})
 
     def run(self, user, *words, env=None, timeout_s=harness.DEADLINE_S):

@@ -297,13 +297,14 @@ class Case:
         self.folder = self.folders[self.call.folder]
         if self.call.job != 'own':
             self.give_job()
-        env = {**self.box.client.environment(), 'ASAN_OPTIONS': 'exitcode=99', 'TERM': 'xterm', 'MGPU_SOCKET': self.box.socket,
+        env = {**self.box.client.environment(), 'TERM': 'xterm', 'MGPU_SOCKET': self.box.socket,
                'SHELL': '/bin/sh', **self.call.env(self)}
         self.relay = None
         if self.way == 'cut':
             self.relay = Relay(self.box.socket, f'{self.place}/socket')
             env['MGPU_SOCKET'] = self.relay.path
         name, *words = map(str, self.call.words(self))
+        env['ASAN_OPTIONS'] = harness.client_sanitizer(name, *words)
         is_on_it = self.call.terminal == 'always' or self.way == LOST
         vanishes = self.way == 'SIGHUP' and not self.call.has_input
         ignored = self.call.refuses if self.way == IGNORED else ()

@@ -19,17 +19,17 @@ class Slurm:
                               capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
-    def environment(self, user=None):
+    def environment(self, user=None, program='shell'):
         user = user or self.box.client
-        return {**user.environment(), 'MGPU_SOCKET': self.box.socket, 'ASAN_OPTIONS': 'exitcode=99', 'SLURM_MSG_TIMEOUT': '60',
-                'PATH': f'{self.folder}:/usr/local/bin:/usr/bin:/bin'}
+        return {**user.environment(), 'MGPU_SOCKET': self.box.socket, 'ASAN_OPTIONS': harness.client_sanitizer(program),
+                'SLURM_MSG_TIMEOUT': '60', 'PATH': f'{self.folder}:/usr/local/bin:/usr/bin:/bin'}
 
     def run(self, *words, input=None, user=None, env=None, timeout_s=harness.DEADLINE_S, cwd=None):
         """Runs a command; what it did."""
         user = user or self.box.client
-        done = subprocess.run([str(word) for word in words], input=input, capture_output=True, text=True, check=False,
-                              cwd=cwd or self.place, env={**self.environment(user), **(env or {})}, timeout=timeout_s,
-                              stdin=None if input is not None else subprocess.DEVNULL, **user.popen_arguments())
+        done = subprocess.run(user.command(*map(str, words)), input=input, capture_output=True, text=True, check=False,
+                              cwd=cwd or self.place, env={**self.environment(user, words[0]), **(env or {})}, timeout=timeout_s,
+                              stdin=None if input is not None else subprocess.DEVNULL)
         assert not harness.SANITIZER.search(done.stderr), done.stderr
         return harness.Done(done.returncode, done.stdout, done.stderr)
 
