@@ -229,7 +229,7 @@ static void measure_queue(struct bench *bench, const char *dir)
     (void)printf(
         "restart_open %.3f s\nrestart_load %.3f s (%zu jobs)\n", opened - start, seconds() - opened, count);
     start = seconds();
-    int findings = store_fsck(dir, ignore, NULL, &err);
+    int findings = store_fsck(dir, ignore, NULL, NULL, &err);
     (void)printf("fsck %.3f s (%d findings)\n", seconds() - start, findings);
 }
 

@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 
 import pytest
 
@@ -63,11 +64,26 @@ def is_of_a_wing(item):
     return str(item.path.relative_to(os.path.dirname(__file__))).startswith(WINGS)
 
 
+def begin_elsewhere(items):
+    """With TESTS_FIRST, a number, the tests of another file are the first; those of the files before it are the last."""
+    files = list(dict.fromkeys(item.path for item in items))
+    if files and os.environ.get('TESTS_FIRST'):
+        first = int(os.environ['TESTS_FIRST']) % len(files)
+        items.sort(key=lambda item: (files.index(item.path) - first) % len(files))
+
+
+def pytest_runtest_setup(item):
+    """No test begins after TESTS_END, seconds since 1970 (tools/run-tests)."""
+    if time.time() > float(os.environ.get('TESTS_END', 'inf')):
+        pytest.skip('the time for tests was over')
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Tests run side by side (`-n 6 --dist loadgroup`): those that share an instance in one worker, all others anywhere.
 
     Tests that use the same fixed path name a group of their own: `@pytest.mark.xdist_group('that path')`."""
+    begin_elsewhere(items)
     for item in items:
         if is_of_a_wing(item):
             item.add_marker(pytest.mark.wing)
