@@ -199,13 +199,18 @@ void sched_parked_keep(struct sched *sched, struct parked_job *parked, bool is_k
     tell_node(sched, parked->left.nodes[0].node);
 }
 
+/* When the next job is due or, if it has not returned because of that, the jobs on its GPUs have had them for
+ * long enough. */
 static void set_timer(struct sched *sched)
 {
     int64_t next_ms = TIME_NEVER;
     for (size_t i = 0; i < sched->n_parked; i++) {
-        int64_t due_ms = sched_parked_due(sched, sched->parked[i]);
-        if (due_ms > sched->now_ms && due_ms < next_ms)
-            next_ms = due_ms;
+        const struct parked_job *parked = sched->parked[i];
+        int64_t at_ms = sched_parked_due(sched, parked);
+        if (at_ms <= sched->now_ms && parked->job->blockers == 0)
+            at_ms = sched_return_waits_until(sched, &parked->left);
+        if (at_ms > sched->now_ms && at_ms < next_ms)
+            next_ms = at_ms;
     }
     timers_set(&sched->timers, next_ms, TIMER_RETURN, sched, &sched->return_timer);
 }

@@ -65,20 +65,16 @@ static bool overlap(const struct allocation *a, const struct allocation *b)
     return false;
 }
 
-/* If a reservation or a drained node has delayed returns, several jobs are overdue for the same GPUs: each
- * then has them for at least half a slot. Otherwise all have had them for longer. */
-static bool is_too_soon(struct sched *sched, const struct allocation *left)
+int64_t sched_return_waits_until(struct sched *sched, const struct allocation *left)
 {
     const struct node_runs *runs = sched_node_runs(sched, left->nodes[0].node);
-    int64_t until_ms = sched->now_ms;
+    int64_t until_ms = 0;
     for (size_t i = 0; i < runs->count; i++) {
         int64_t had_ms = runs->runs[i]->allocated_ms + sched_park_slot(sched) / 2;
-        if (overlap(&runs->runs[i]->allocation, left) && had_ms > until_ms)
+        if (had_ms > until_ms && overlap(&runs->runs[i]->allocation, left))
             until_ms = had_ms;
     }
-    if (until_ms > sched->now_ms && timers_next(&sched->timers) > until_ms)
-        timers_set(&sched->timers, until_ms, TIMER_RETURN, sched, &sched->return_timer);
-    return until_ms > sched->now_ms;
+    return until_ms;
 }
 
 /* By their ids: a callback may end one immediately. */
@@ -136,7 +132,7 @@ static void return_one(struct sched *sched, struct sched_job *job)
             return;
         }
         sched_parked_put(sched, parked);
-        if (is_too_soon(sched, &parked->left))
+        if (sched_return_waits_until(sched, &parked->left) > sched->now_ms)
             return;
         clear_gpus(sched, &parked->left);
     }

@@ -11,16 +11,21 @@
 
 #define SLOT_S 60 // the quantum: parks cost nothing here
 
-static struct scene *open_mode(enum parking_mode mode, uint32_t nodes, uint32_t gpus)
+static struct scene *open_slot(enum parking_mode mode, uint32_t nodes, uint32_t gpus, int64_t slot_s)
 {
     struct scene *scene = scene_new();
     scene->settings.policy = policy_find("default");
     scene->settings.parking = mode;
-    scene->settings.quantum_ms = SLOT_S * 1000;
+    scene->settings.quantum_ms = slot_s * 1000;
     scene->settings.preempt_cost_ms = scene->settings.preempt_cost_wide_ms = 0;
     scene->settings.preempt_grace_ms = 0;
     scene_open(scene, nodes, gpus);
     return scene;
+}
+
+static struct scene *open_mode(enum parking_mode mode, uint32_t nodes, uint32_t gpus)
+{
+    return open_slot(mode, nodes, gpus, SLOT_S);
 }
 
 static struct scene *open_auto(uint32_t nodes, uint32_t gpus)
@@ -396,6 +401,63 @@ static void a_restart_changes_no_promise(void **state)
     scene_free(before);
 }
 
+/* A job that was parked from this GPU before a restart, and should have returned that long ago. */
+static uint64_t resume_overdue(struct scene *scene, uint32_t gpu, int64_t late_s)
+{
+    struct alloc_gpu left_gpu = { .gpu = gpu };
+    struct alloc_node node = { 0 };
+    struct allocation left = { .gpus = &left_gpu, .n_gpus = 1, .nodes = &node, .n_nodes = 1 };
+    struct sched_job_spec spec = scene_job(scene, 1, 1000000);
+    spec.ran_ms = 5000000;
+    spec.parked_ms = scene->now_ms - 4 * spec.ran_ms - late_s * 1000;
+    spec.left = &left;
+    sched_submit(scene->sched, scene->now_ms, &spec);
+    return spec.id;
+}
+
+static void resume_running(struct scene *scene, uint32_t gpu)
+{
+    struct alloc_gpu held_gpu = { .gpu = gpu };
+    struct alloc_node node = { 0 };
+    struct allocation held = { .gpus = &held_gpu, .n_gpus = 1, .nodes = &node, .n_nodes = 1 };
+    struct sched_job_spec spec = scene_job(scene, 1, 1000000);
+    sched_resume(scene->sched, scene->now_ms, &spec, &held, scene->now_ms - 10000000);
+}
+
+/* Also if a job returns to another GPU meanwhile, and if other timers are earlier. */
+static void overdue_jobs_have_their_gpu_for_half_a_slot_each(void **state)
+{
+    static const struct {
+        int64_t slot_s;
+        bool is_other_overdue;
+    } rows[] = { { SLOT_S, false }, { SLOT_S, true }, { 10 * SLOT_S, false }, { 10 * SLOT_S, true } };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct scene *scene = open_slot(PARKING_AUTO, 1, 2, rows[i].slot_s);
+        scene->now_ms += 100000000;
+        uint64_t first = resume_overdue(scene, 0, 1020), second = resume_overdue(scene, 0, 1010);
+        if (rows[i].is_other_overdue)
+            (void)resume_overdue(scene, 1, 1000);
+        resume_running(scene, 0);
+        resume_running(scene, 1);
+        scene_wait(scene, 0);
+        assert_int_equal(scene->n_parks, rows[i].is_other_overdue ? 2 : 1);
+        let_park(scene);
+        assert_true(scene_runs(scene, first));
+        if (sched_next_ms(scene->sched) > scene->now_ms + rows[i].slot_s * 500)
+            fail_msg("row %zu: no timer for the return of the second", i);
+        sched_started(scene->sched, scene->now_ms, first);
+        scene_wait(scene, rows[i].slot_s / 2 - 1);
+        assert_int_equal(scene->n_parks, 0);
+        scene_wait(scene, 1);
+        if (scene->n_parks != 1 || scene->parks[0] != first)
+            fail_msg("row %zu: the first keeps its GPU", i);
+        let_park(scene);
+        assert_true(scene_runs(scene, second));
+        scene_free(scene);
+    }
+}
+
 static void a_parked_job_that_is_requeued_begins_from_the_beginning(void **state)
 {
     (void)state;
@@ -767,6 +829,7 @@ int main(void)
         cmocka_unit_test(while_a_node_is_drained_nobody_is_parked_for_a_return),
         cmocka_unit_test(a_held_job_is_owed_nothing_until_it_is_released),
         cmocka_unit_test(a_restart_changes_no_promise),
+        cmocka_unit_test(overdue_jobs_have_their_gpu_for_half_a_slot_each),
         cmocka_unit_test(a_parked_job_that_is_requeued_begins_from_the_beginning),
         cmocka_unit_test(time_on_gpus_without_running_counts_as_parked),
         cmocka_unit_test(who_could_not_leave_in_time_does_not_come),
