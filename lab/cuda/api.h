@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The part of CUDA's driver API that mgpu uses. The declarations are mgpu's own, because the library comes
- * with the driver but its header does not. Only short-lived processes load it, never a daemon: its first call
- * takes hundreds of milliseconds and memory on each GPU, and it may hang. Functions that old drivers lack are
- * NULL.
+ * with the driver but its header does not. HIP, which programs use AMD GPUs through, has the same functions
+ * under other names, and the same codes of the errors named here. Only short-lived processes load either,
+ * never a daemon: the first call takes hundreds of milliseconds and memory on each GPU, and it may hang.
+ * Functions that old drivers lack are NULL.
  */
 #pragma once
 
@@ -15,6 +16,7 @@
 #define CUDA_SUCCESS              0
 #define CUDA_OUT_OF_MEMORY        2
 #define CUDA_NO_DEVICE            100
+#define CUDA_INVALID_DEVICE       101
 #define CUDA_ATTRIBUTE_PROCESSORS 16
 #define CUDA_ATTRIBUTE_MAJOR      75
 #define CUDA_ATTRIBUTE_MINOR      76
@@ -33,18 +35,38 @@ struct cuda_uuid {
     unsigned char bytes[CUDA_UUID_SIZE];
 };
 
+enum gpu_runtime { RUNTIME_CUDA, RUNTIME_HIP, RUNTIMES };
+
+/* HIP's translator. What the program is for follows in the options. */
+struct hip_translator {
+    void *library; // NULL: it is in HIP's own
+    int (*create)(void **program, const char *source, const char *name, int n_headers, const char **headers,
+        const char **header_names);
+    int (*compile)(void *program, int n_options, const char **options);
+    int (*log_size)(void *program, size_t *bytes);
+    int (*log)(void *program, char *text);
+    int (*code_size)(void *program, size_t *bytes);
+    int (*code)(void *program, char *code);
+    int (*destroy)(void **program);
+};
+
 struct cuda_api {
+    enum gpu_runtime runtime;
+    struct hip_translator translator; // of HIP alone
     void *library;
     int (*init)(unsigned int flags);
     int (*version)(int *version); // 13000 is CUDA 13.0
     int (*error_name)(int code, const char **name);
+    const char *(*error_word)(int code); // of HIP, which has this in place of error_name
     int (*count)(int *count);
     int (*device)(cuda_device *device, int number);
     int (*name)(char *text, int size, cuda_device device);
     int (*uuid)(struct cuda_uuid *uuid, cuda_device device); // of a MIG instance where it is one
     int (*bus_id)(char *text, int size, cuda_device device);
     int (*total)(size_t *bytes, cuda_device device);
-    int (*attribute)(int *value, int attribute, cuda_device device);
+    int (*attribute)(int *value, int attribute, cuda_device device); // of CUDA alone: HIP renumbers them
+    int (*capability)(int *major, int *minor, cuda_device device);   // of HIP
+    int (*device_set)(cuda_device device);                           // of HIP, in place of a context
     int (*context_retain)(cuda_context *context, cuda_device device);
     int (*context_release)(cuda_device device);
     int (*context_set)(cuda_context context);
@@ -78,11 +100,18 @@ struct cuda_api {
     int (*checkpoint_lock)(int pid, void *arguments); // only to know that the driver has it
 };
 
-/* Loads the library; `path` NULL: the driver's. -ENODEV with a sentence if it is missing or too old. */
-int cuda_api_load(const char *path, struct cuda_api *ret, struct error *err);
+/* Loads the library; `path` NULL: the one of the driver, or of ROCm. -ENODEV with a sentence if it is missing
+ * or too old. */
+int cuda_api_load(enum gpu_runtime runtime, const char *path, struct cuda_api *ret, struct error *err);
 
 /* Unloads the library; allowed if it was never loaded. */
 void cuda_api_unload(struct cuda_api *api);
 
-/* CUDA's name of an error code: "CUDA_ERROR_OUT_OF_MEMORY". */
+/* The library's name of an error code: "CUDA_ERROR_OUT_OF_MEMORY", "hipErrorOutOfMemory". */
 const char *cuda_api_describe(const struct cuda_api *api, int code);
+
+/* The name that the library has for one of CUDA's functions: "cuMemAlloc", "hipMalloc". Other words stay. */
+const char *cuda_api_call(const struct cuda_api *api, const char *call);
+
+/* "CUDA", "HIP". */
+const char *cuda_api_word(const struct cuda_api *api);

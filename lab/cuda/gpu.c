@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The PTX is written for the oldest GPUs and drivers that still run; the driver translates it for newer ones.
- * Should a future driver refuse that target, the next of the table is tried with the same text.
+ * With CUDA the programs are PTX, with HIP their source (hip.c). The PTX is written for the oldest GPUs and
+ * drivers that still run; the driver translates it for newer ones. Should a future driver refuse that target,
+ * the next of the table is tried with the same text.
  */
 #include "lab/cuda/gpu.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +17,8 @@
 
 #define BLOCK           256U // threads
 #define BLOCKS_PER_UNIT 8U
-#define TILE            16U // as in kernels.cu
+#define TILE            16U  // as in kernels.cu
+#define UNITS           128U // where the driver does not say how many processors a GPU has
 
 static const char *const targets[] = { ".version 4.0\n.target sm_50\n.address_size 64\n",
     ".version 6.3\n.target sm_75\n.address_size 64\n", ".version 7.8\n.target sm_90\n.address_size 64\n" };
@@ -24,12 +27,26 @@ int cuda_check(const struct cuda_api *api, int code, const char *call, struct er
 {
     if (code == CUDA_SUCCESS)
         return 0;
-    return error_set(err, -EIO, "%s failed: %s (%d)", call, cuda_api_describe(api, code), code);
+    return error_set(
+        err, -EIO, "%s failed: %s (%d)", cuda_api_call(api, call), cuda_api_describe(api, code), code);
+}
+
+/* HIP has the digits of the text themselves. */
+static bool has_digits(const struct cuda_uuid *uuid)
+{
+    size_t n = 0;
+    while (n < CUDA_UUID_SIZE && isxdigit(uuid->bytes[n]))
+        n++;
+    return n == CUDA_UUID_SIZE;
 }
 
 static void write_uuid(const struct cuda_uuid *uuid, char *text, size_t size)
 {
     const unsigned char *b = uuid->bytes;
+    if (has_digits(uuid)) {
+        (void)snprintf(text, size, "GPU-%.*s", CUDA_UUID_SIZE, (const char *)b);
+        return;
+    }
     (void)snprintf(text, size, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
         b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }
@@ -54,10 +71,33 @@ int cuda_describe(const struct cuda_api *api, int number, struct cuda_descriptio
         found.pci[0] = '\0';
     for (char *c = found.pci; *c != '\0'; c++)
         *c = (char)tolower((unsigned char)*c);
-    (void)api->attribute(&found.major, CUDA_ATTRIBUTE_MAJOR, device);
-    (void)api->attribute(&found.minor, CUDA_ATTRIBUTE_MINOR, device);
+    if (api->capability != NULL) {
+        (void)api->capability(&found.major, &found.minor, device);
+    } else if (api->attribute != NULL) {
+        (void)api->attribute(&found.major, CUDA_ATTRIBUTE_MAJOR, device);
+        (void)api->attribute(&found.minor, CUDA_ATTRIBUTE_MINOR, device);
+    }
     *ret = found;
     return 0;
+}
+
+static int load_ptx(struct cuda_gpu *gpu, struct error *err)
+{
+    int r = -EIO;
+    for (size_t i = 0; r < 0 && i < sizeof(targets) / sizeof(targets[0]); i++) {
+        _cleanup_free_ char *text = xasprintf("%s%s", targets[i], kernels_ptx);
+        r = cuda_check(gpu->api, gpu->api->module_load(&gpu->module, text), "cuModuleLoadData", err);
+    }
+    return r;
+}
+
+static int load_translated(struct cuda_gpu *gpu, struct error *err)
+{
+    _cleanup_free_ char *code = NULL;
+    size_t bytes;
+    int r = cuda_hip_translate(gpu->api, NULL, &code, &bytes, err);
+    return r < 0 ? r
+                 : cuda_check(gpu->api, gpu->api->module_load(&gpu->module, code), "cuModuleLoadData", err);
 }
 
 static int load_kernels(struct cuda_gpu *gpu, struct error *err)
@@ -68,15 +108,21 @@ static int load_kernels(struct cuda_gpu *gpu, struct error *err)
         const char *name;
     } kernels[] = { { &gpu->fill, "mgpu_fill" }, { &gpu->check, "mgpu_check" },
         { &gpu->multiply, "mgpu_multiply" }, { &gpu->spin, "mgpu_spin" } };
-    int r = -EIO;
-    for (size_t i = 0; r < 0 && i < sizeof(targets) / sizeof(targets[0]); i++) {
-        _cleanup_free_ char *text = xasprintf("%s%s", targets[i], kernels_ptx);
-        r = cuda_check(api, api->module_load(&gpu->module, text), "cuModuleLoadData", err);
-    }
+    int r = api->runtime == RUNTIME_HIP ? load_translated(gpu, err) : load_ptx(gpu, err);
     for (size_t i = 0; r == 0 && i < sizeof(kernels) / sizeof(kernels[0]); i++)
         r = cuda_check(api, api->module_function(kernels[i].function, gpu->module, kernels[i].name),
             "cuModuleGetFunction", err);
     return r;
+}
+
+/* Calls of this thread are for that GPU from here on. */
+static int use(struct cuda_gpu *gpu, struct error *err)
+{
+    const struct cuda_api *api = gpu->api;
+    if (api->device_set != NULL)
+        return cuda_check(api, api->device_set(gpu->device), "hipSetDevice", err);
+    int r = cuda_check(api, api->context_retain(&gpu->context, gpu->device), "cuDevicePrimaryCtxRetain", err);
+    return r < 0 ? r : cuda_check(api, api->context_set(gpu->context), "cuCtxSetCurrent", err);
 }
 
 int cuda_gpu_open(const struct cuda_api *api, int number, struct cuda_gpu *ret, struct error *err)
@@ -85,21 +131,20 @@ int cuda_gpu_open(const struct cuda_api *api, int number, struct cuda_gpu *ret, 
     int processors = 0;
     size_t bytes = 0;
     int r = cuda_check(api, api->device(&gpu.device, number), "cuDeviceGet", err);
-    if (r == 0)
-        r = cuda_check(api, api->context_retain(&gpu.context, gpu.device), "cuDevicePrimaryCtxRetain", err);
     if (r < 0)
         return r;
-    r = cuda_check(api, api->context_set(gpu.context), "cuCtxSetCurrent", err);
+    r = use(&gpu, err);
     if (r == 0)
         r = load_kernels(&gpu, err);
     if (r < 0) {
         cuda_gpu_close(&gpu);
         return r;
     }
-    (void)api->attribute(&processors, CUDA_ATTRIBUTE_PROCESSORS, gpu.device);
+    if (api->attribute != NULL)
+        (void)api->attribute(&processors, CUDA_ATTRIBUTE_PROCESSORS, gpu.device);
     (void)api->total(&bytes, gpu.device);
     gpu.memory_bytes = bytes;
-    gpu.processors = processors > 0 ? (unsigned int)processors : 1;
+    gpu.processors = processors > 0 ? (unsigned int)processors : UNITS;
     *ret = gpu;
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One GPU opened through CUDA, with the programs of kernels.cu loaded. */
+/* One GPU opened through CUDA or HIP, with the programs of kernels.cu loaded. */
 #pragma once
 
 #include <stdint.h>
@@ -11,28 +11,34 @@
 struct cuda_gpu {
     const struct cuda_api *api;
     cuda_device device;
-    cuda_context context;
-    cuda_module module; // NULL: the driver does not take the PTX
+    cuda_context context; // NULL with HIP
+    cuda_module module;   // NULL: the driver does not take the programs
     cuda_function fill, check, multiply, spin;
     unsigned int processors;
     uint64_t memory_bytes;
 };
 
-/* What CUDA reports about a GPU without opening it. Texts are "" where the driver has none. */
+/* What the driver reports about a GPU without opening it. Texts are "" where the driver has none. */
 struct cuda_description {
     char name[CUDA_TEXT_SIZE];
     char uuid[CUDA_TEXT_SIZE]; // "GPU-..."
     char pci[CUDA_TEXT_SIZE];  // "0000:3b:00.0"
     uint64_t memory_bytes;
-    int major, minor; // of the compute capability
+    int major, minor; // of the compute capability; of an AMD GPU 9.0 for gfx90a
 };
 
-/* Returns -EIO with a sentence that names the call and CUDA's error when `code` is not success. */
+/* Returns -EIO with a sentence that names the call and the error when `code` is not success. `call`: CUDA's
+ * name of the function. */
 int cuda_check(const struct cuda_api *api, int code, const char *call, struct error *err);
 
 int cuda_describe(const struct cuda_api *api, int number, struct cuda_description *ret, struct error *err);
 
-/* Opens the GPU with that CUDA number. After a failure nothing is open. */
+/* The programs of kernels.cu for AMD GPUs of `arch` ("gfx90a"; NULL: the GPU in use). The caller frees the
+ * code. -EIO with what the translator says. */
+int cuda_hip_translate(
+    const struct cuda_api *api, const char *arch, char **ret_code, size_t *ret_bytes, struct error *err);
+
+/* Opens the GPU with that number. After a failure nothing is open. */
 int cuda_gpu_open(const struct cuda_api *api, int number, struct cuda_gpu *ret, struct error *err);
 void cuda_gpu_close(struct cuda_gpu *gpu);
 

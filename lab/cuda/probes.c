@@ -46,14 +46,27 @@ int probe_start(const struct cuda_api *api)
     int code = api->init(0), version = 0;
     int64_t us = clock_boot_us() - begin;
     (void)api->version(&version);
+    const char *key = api->runtime == RUNTIME_HIP ? "hip_version" : "cuda_version";
     if (code == CUDA_SUCCESS) {
-        print(json_pack("{s:f, s:i}", "start_ms", (double)us / 1000, "cuda_version", version));
+        print(json_pack("{s:f, s:i}", "start_ms", (double)us / 1000, key, version));
         return PROBE_OK;
     }
-    print(json_pack("{s:f, s:i, s:s, s:s, s:i}", "start_ms", (double)us / 1000, "cuda_version", version,
-        "result", code == CUDA_NO_DEVICE ? "skipped" : "failed", "error", cuda_api_describe(api, code),
-        "code", code));
-    return code == CUDA_NO_DEVICE ? PROBE_SKIPPED : PROBE_WRONG;
+    /* HIP says that the device is invalid where there is none. */
+    bool has_none = code == CUDA_NO_DEVICE || (api->runtime == RUNTIME_HIP && code == CUDA_INVALID_DEVICE);
+    print(json_pack("{s:f, s:i, s:s, s:s, s:i}", "start_ms", (double)us / 1000, key, version, "result",
+        has_none ? "skipped" : "failed", "error", cuda_api_describe(api, code), "code", code));
+    return has_none ? PROBE_SKIPPED : PROBE_WRONG;
+}
+
+int probe_compile(const struct probe_options *options, const struct cuda_api *api)
+{
+    struct error err = { 0 };
+    _cleanup_free_ char *code = NULL;
+    size_t bytes;
+    if (cuda_hip_translate(api, options->arch, &code, &bytes, &err) < 0)
+        return probe_failed(&err);
+    print(json_pack("{s:s, s:I}", "result", "passed", "bytes", (json_int_t)bytes));
+    return PROBE_OK;
 }
 
 int probe_list(const struct probe_options *options, const struct cuda_api *api)
@@ -211,9 +224,10 @@ int probe_need(const struct probe_options *options, const struct cuda_api *api)
     (void)api->memory(&free_bytes, &total);
     if (code == CUDA_OUT_OF_MEMORY)
         (void)fprintf(stderr,
-            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate %.2f MiB. GPU %d has a total "
+            "torch.OutOfMemoryError: %s out of memory. Tried to allocate %.2f MiB. GPU %d has a total "
             "capacity of %.2f MiB of which %.2f MiB is free.\n",
-            (double)bytes / MIB, (int)options->gpu, (double)total / MIB, (double)free_bytes / MIB);
+            cuda_api_word(api), (double)bytes / MIB, (int)options->gpu, (double)total / MIB,
+            (double)free_bytes / MIB);
     r = cuda_check(api, code, "cuMemAlloc", &err);
     if (r == 0)
         print(json_pack("{s:s, s:I}", "result", "passed", "bytes", (json_int_t)bytes));
@@ -246,7 +260,7 @@ int probe_managed(const struct probe_options *options, const struct cuda_api *ap
     if (r < 0)
         return probe_failed(&err);
     if (api->allocate_managed == NULL) {
-        print(json_pack("{s:s, s:s}", "result", "skipped", "error", "the driver has no cuMemAllocManaged"));
+        print(json_pack("{s:s, s:s}", "result", "skipped", "error", "the driver gives no such memory"));
         cuda_gpu_close(&gpu);
         return PROBE_SKIPPED;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AMD GPUs: what mgpu reads of them from sysfs and ROCm's library, and jobs on them. A program that computes
- * is not part of the kit: it needs ROCm's compiler.
+ * AMD GPUs: what mgpu reads of them from sysfs and ROCm's library, and jobs on them. Programs compute where
+ * HIP is installed, which is a part of ROCm.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,11 +18,13 @@
 #include "lab/kit/probe.h"
 
 #define JOB_MS     40000
+#define HEALTH_MS  90000
 #define ASK_MS     20000
 #define SAMPLES    20U
 #define REMARK_MAX 256U
 #define NUMBER     32
 #define PATH_SIZE  64
+#define GIB        ((double)(1 << 30))
 
 /* --- what mgpu reads --- */
 
@@ -190,6 +192,83 @@ static void check_jobs(struct kit *kit, struct result *result)
                                                          : "; no device node is closed or none is there");
 }
 
+/* --- programs that compute --- */
+
+/* Runs a verb as a job of that GPU. What it said (borrowed from the facts), or NULL after result_skip() or
+ * result_fail(). */
+static const json_t *run_on(
+    struct kit *kit, size_t own, const char *const *arguments, int64_t timeout_ms, struct result *result)
+{
+    char number[NUMBER];
+    (void)snprintf(number, sizeof(number), "%zu", own);
+    const char *const options[] = { "-G", number, NULL };
+    int64_t job = probe_submit(kit, options, arguments, result);
+    json_t *record = job < 0 ? NULL : probe_wait(kit, job, timeout_ms, result);
+    if (record == NULL)
+        return NULL;
+    int64_t code = json_integer_value(json_object_get(record, "exit_code"));
+    bool is_done = text_equal(record_word(record, "state"), "done");
+    json_decref(record);
+    const json_t *said = json_object_get(result->facts, "output");
+    if (is_done)
+        return said;
+    if (code == PROBE_HAS_NO_GPU)
+        result_skip(result, "%s", record_word(said, "error"));
+    else
+        result_fail(result, "GPU %zu, %s: exit code %" PRId64 ": %s", own, arguments[0], code,
+            record_word(said, "error"));
+    return NULL;
+}
+
+/* Whether HIP shows the job its GPU alone, by the name that mgpu has for it. False after result_fail(). */
+static bool is_shown(const json_t *list, size_t own, const char *uuid, struct result *result)
+{
+    const json_t *gpus = json_object_get(list, "gpus");
+    const char *shown = record_word(json_array_get(gpus, 0), "uuid");
+    if (json_array_size(gpus) == 1 && (uuid[0] == '\0' || shown[0] == '\0' || text_equal(shown, uuid)))
+        return true;
+    result_fail(result, "HIP shows the job of GPU %zu (%s) %zu GPUs, the first of them %s", own, uuid,
+        json_array_size(gpus), shown);
+    return false;
+}
+
+/* What the GPU of each job reads back is what it wrote, and the product of matrices is right. */
+static void check_health(struct kit *kit, struct result *result)
+{
+    static const char *const list[] = { "list", NULL }, *const health[] = { "health", "-m", "1G", NULL };
+    size_t count = json_array_size(kit->amd_gpus), good = 0;
+    const json_t *said = NULL;
+    if (!has_mgpud(kit, result))
+        return;
+    while (good < count) {
+        const json_t *gpus = run_on(kit, good, list, JOB_MS, result);
+        if (gpus == NULL ||
+            !is_shown(gpus, good, record_word(json_array_get(kit->amd_gpus, good), "uuid"), result))
+            return;
+        said = run_on(kit, good, health, HEALTH_MS, result);
+        if (said == NULL)
+            return;
+        good++;
+    }
+    result_pass(result,
+        "each of %zu GPUs; the last: %.1f and %.1f GB/s over the bus, %.0f GB/s on the GPU, %.0f GFLOP/s",
+        count, json_real_value(json_object_get(said, "to_gpu_gb_per_s")),
+        json_real_value(json_object_get(said, "from_gpu_gb_per_s")),
+        json_real_value(json_object_get(said, "on_gpu_gb_per_s")),
+        json_real_value(json_object_get(said, "multiply_gflop_per_s")));
+}
+
+/* All free memory of one GPU is overwritten, as between two users; what was written is read back. */
+static void check_scrub(struct kit *kit, struct result *result)
+{
+    static const char *const scrub[] = { "scrub", NULL };
+    const json_t *said = has_mgpud(kit, result) ? run_on(kit, 0, scrub, HEALTH_MS, result) : NULL;
+    if (said != NULL)
+        result_pass(result, "%.1f of %.1f GiB that were free",
+            (double)json_integer_value(json_object_get(said, "cleared_bytes")) / GIB,
+            (double)json_integer_value(json_object_get(said, "free_bytes")) / GIB);
+}
+
 /* mgpu does not park jobs of AMD GPUs, and must say so. */
 static void check_park(struct kit *kit, struct result *result)
 {
@@ -216,6 +295,9 @@ static void check_park(struct kit *kit, struct result *result)
 const struct check kit_amd_checks[] = {
     { "amd", "AMD GPUs in sysfs and ROCm's library", 500, NEED_NOTHING, check_amd, RANK_FIRST },
     { "amd-jobs", "jobs of AMD GPUs", 2000, NEED_NOTHING, check_jobs, RANK_HIGH },
+    { "amd-health", "programs that compute, as jobs of AMD GPUs", 4000, NEED_NOTHING, check_health,
+        RANK_HIGH },
+    { "amd-scrub", "overwriting an AMD GPU's memory", 3000, NEED_NOTHING, check_scrub, RANK_MIDDLE },
     { "amd-park", "parking a job of an AMD GPU", 1000, NEED_NOTHING, check_park, RANK_MIDDLE },
     { 0 },
 };

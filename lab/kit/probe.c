@@ -13,7 +13,6 @@
 #include "lab/kit/instance.h"
 
 #define ARGUMENTS_MAX 16U
-#define SKIPPED       77
 #define LINE_SIZE     300U
 #define MIB           (1 << 20)
 #define ASK_MS        20000
@@ -60,7 +59,7 @@ const json_t *probe_run(
         result_fail(result, "it did not end in %lld ms", (long long)timeout_ms);
     else if (output.status == 0)
         result_pass(result, "%.1f s", (double)output.us / 1e6);
-    else if (output.status == SKIPPED)
+    else if (output.status == PROBE_HAS_NO_GPU)
         result_skip(result, "%s", why);
     else
         result_fail(result, "exit status %d: %s", output.status, why);

@@ -2,6 +2,7 @@
 """The kit for new hardware on a machine with AMD GPUs, which a made-up sysfs and a stand-in of ROCm's library describe."""
 
 import os
+import shutil
 
 import pytest
 
@@ -12,7 +13,8 @@ from test_gpu_kit import kit, page_of, results  # noqa: F401  (a fixture)
 
 pytestmark = [pytest.mark.xdist_group('/tmp/mgpu-kit'),
               pytest.mark.skipif(harness.HAS_NVIDIA, reason='this machine has NVIDIA GPUs, which are looked for first')]
-NAMES = 'amd,amd-jobs,amd-park'
+NAMES = 'amd,amd-jobs,amd-health,amd-scrub,amd-park'
+HIP = 'lab/tests/cuda/cuda_current/libamdhip64.so.6'
 
 
 @pytest.fixture
@@ -23,19 +25,53 @@ def machine(kit):  # noqa: F811
     return made
 
 
+def install_hip(kit, *lines):  # noqa: F811
+    """HIP for the two GPUs, in an order of its own."""
+    shutil.copy(os.path.join(harness.build_folder(), HIP), f'{kit.place}/driver')
+    with open(f'{kit.place}/driver/cuda.state', 'w', encoding='ascii') as out:
+        for bus, digits in (('83', 'bb'), ('03', 'aa')):
+            print(f'gpu {bus} 64 00000000000000{digits}0000000000000000 AMD Stand-in', file=out)
+        print('\n'.join(lines), file=out)
+
+
 def test_amd_gpus_and_their_jobs_pass_and_the_report_renders(kit, machine):  # noqa: F811
     os.mkdir(f'{kit.place}/rocm')
     harness.open_folder(f'{kit.place}/rocm')
     rocm = Rocm(f'{kit.place}/rocm')
     rocm.write('gpu 0 83 0 0 0', 'gpu 0 3 0 0 0')
+    install_hip(kit)
     status, checks = kit.run(*machine.arguments, *rocm.arguments, '--only', NAMES)
     assert status == 0 and {checks[name]['result'] for name in NAMES.split(',')} == {'passed'}, results(checks)
     assert checks['amd']['text'].startswith('2 GPUs (AMD Stand-in), a sample of one takes at most ')
     assert [gpu['uuid'] for gpu in checks['amd']['facts']['gpus']] == ['GPU-00000000000000aa', 'GPU-00000000000000bb']
     assert checks['amd-jobs']['text'].startswith('each of 2 GPUs is given to its job and to no other')
+    assert checks['amd-health']['text'].startswith('each of 2 GPUs; the last: 100.0 and 100.0 GB/s over the bus'), checks['amd-health']
+    assert checks['amd-scrub']['facts']['output']['cleared_bytes'] > 60 << 20, checks['amd-scrub']
     assert checks['amd-park']['text'].startswith('refused: ') and checks['nvml']['result'] == 'skipped'
     page = page_of(f'{kit.place}/out/report.json')
     assert page.returncode == 0 and '2 GPUs (AMD Stand-in)' in page.stdout
+
+
+@pytest.mark.parametrize('lines, text', [
+    (('corrupt 7',), 'GPU 0, health: exit code 1'),
+    (('fail hiprtcCompileProgram 6',), 'GPU 0, health: exit code 1: hiprtcCompileProgram failed (6): Error: the stand-in'),
+    (('fail cuMemAlloc_v2 2',), 'GPU 0, health: exit code 1: hipMalloc failed: hipErrorOutOfMemory (2)'),
+], ids=['memory', 'translator', 'call'])
+def test_an_amd_gpu_that_computes_wrongly_fails(kit, machine, lines, text):  # noqa: F811
+    install_hip(kit, *lines)
+    status, checks = kit.run(*machine.arguments, '--only', 'amd-health')
+    assert (status, checks['amd-health']['result']) == (1, 'failed') and checks['amd-health']['text'].startswith(text), checks['amd-health']
+
+
+def test_hip_that_shows_a_job_the_gpu_of_another_fails(kit, machine):  # noqa: F811
+    install_hip(kit)
+    with open(f'{kit.place}/driver/cuda.state', 'r+', encoding='ascii') as state:
+        lines = state.read().replace('00000000000000aa', '00000000000000cc')
+        state.seek(0)
+        state.write(lines)
+    status, checks = kit.run(*machine.arguments, '--only', 'amd-health')
+    assert checks['amd-health']['result'] == 'skipped', checks['amd-health']  # ROCm hides all GPUs where the UUID is unknown
+    assert 'hipErrorInvalidDevice' in checks['amd-health']['text'] and status in (0, 77)
 
 
 def test_an_amd_gpu_without_memory_fails(kit, machine):  # noqa: F811

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The health test on a GPU that a library stands in for (tests/standin/cuda.c). */
+/* The health test on a GPU that a library stands in for (tests/standin/cuda.c, hip.c). */
 #include "lab/cuda/health.h"
 
 #include <setjmp.h>
@@ -24,20 +24,21 @@ static void say(const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static struct cuda_api load(void)
+static struct cuda_api load(enum gpu_runtime runtime)
 {
     struct cuda_api api;
     struct error err = { 0 };
-    assert_int_equal(cuda_api_load(NULL, &api, &err), 0);
+    assert_int_equal(cuda_api_load(runtime, NULL, &api, &err), 0);
     assert_int_equal(api.init(0), CUDA_SUCCESS);
     return api;
 }
 
-static int test(const char *state, struct cuda_health *health, struct error *err)
+static int test_with(
+    enum gpu_runtime runtime, const char *state, struct cuda_health *health, struct error *err)
 {
     struct cuda_gpu gpu;
     say(GPU);
-    struct cuda_api api = load();
+    struct cuda_api api = load(runtime);
     say(state);
     int r = cuda_gpu_open(&api, 0, &gpu, err);
     if (r == 0) {
@@ -46,6 +47,11 @@ static int test(const char *state, struct cuda_health *health, struct error *err
     }
     cuda_api_unload(&api);
     return r;
+}
+
+static int test(const char *state, struct cuda_health *health, struct error *err)
+{
+    return test_with(RUNTIME_CUDA, state, health, err);
 }
 
 static void a_good_gpu_passes_with_all_figures(void **state)
@@ -106,7 +112,7 @@ static void gpus_are_described_as_nvml_names_them(void **state)
     struct cuda_description about;
     struct error err = { 0 };
     say(GPU);
-    struct cuda_api api = load();
+    struct cuda_api api = load(RUNTIME_CUDA);
     assert_int_equal(cuda_describe(&api, 0, &about, &err), 0);
     assert_string_equal(about.uuid, "GPU-00112233-4455-6677-8899-aabbccddeeff");
     assert_string_equal(about.pci, "0000:3b:00.0");
@@ -116,12 +122,59 @@ static void gpus_are_described_as_nvml_names_them(void **state)
     cuda_api_unload(&api);
 }
 
+static void an_amd_gpu_is_used_through_hip(void **state)
+{
+    (void)state;
+    struct cuda_health health = { 0 };
+    struct error err = { 0 };
+    assert_int_equal(test_with(RUNTIME_HIP, GPU "corrupt 1000\n", &health, &err), 0);
+    assert_int_equal(health.wrong_words, 16);
+    assert_int_equal(health.wrong_products, 1);
+    assert_int_equal(test_with(RUNTIME_HIP, GPU, &health, &err), 0);
+    assert_true(cuda_health_is_right(&health));
+}
+
+static void failures_of_hip_have_its_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *message;
+    } cases[] = {
+        { "fail cuMemAlloc_v2 2\n", "hipMalloc failed: hipErrorOutOfMemory (2)" },
+        { "fail hiprtcCompileProgram 6\n",
+            "hiprtcCompileProgram failed (6): Error: the stand-in does not know the GPU." },
+        { "fail cuModuleLoadData 209\n", "hipModuleLoadData failed: hipErrorUnknown (209)" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct cuda_health health = { 0 };
+        struct error err = { 0 };
+        char lines[128];
+        (void)snprintf(lines, sizeof(lines), GPU "%s", cases[i].line);
+        assert_int_equal(test_with(RUNTIME_HIP, lines, &health, &err), -5);
+        assert_string_equal(err.message, cases[i].message);
+    }
+}
+
+/* ROCm's UUID is the text that ROCR_VISIBLE_DEVICES takes. */
+static void an_amd_gpu_has_the_uuid_that_mgpu_has_for_it(void **state)
+{
+    (void)state;
+    struct cuda_description about;
+    struct error err = { 0 };
+    say(GPU);
+    struct cuda_api api = load(RUNTIME_HIP);
+    assert_int_equal(cuda_describe(&api, 0, &about, &err), 0);
+    assert_string_equal(about.uuid, "GPU-0011223344556677");
+    assert_int_equal(about.major, 9);
+    cuda_api_unload(&api);
+}
+
 static void a_missing_library_is_told(void **state)
 {
     (void)state;
     struct cuda_api api;
     struct error err = { 0 };
-    assert_int_equal(cuda_api_load("/nowhere/libcuda.so.1", &api, &err), -19);
+    assert_int_equal(cuda_api_load(RUNTIME_CUDA, "/nowhere/libcuda.so.1", &api, &err), -19);
     assert_non_null(strstr(err.message, "/nowhere/libcuda.so.1"));
 }
 
@@ -134,6 +187,9 @@ int main(void)
         cmocka_unit_test(ptx_that_is_refused_is_an_error),
         cmocka_unit_test(less_memory_than_asked_is_tested_where_others_use_it),
         cmocka_unit_test(gpus_are_described_as_nvml_names_them),
+        cmocka_unit_test(an_amd_gpu_is_used_through_hip),
+        cmocka_unit_test(failures_of_hip_have_its_names),
+        cmocka_unit_test(an_amd_gpu_has_the_uuid_that_mgpu_has_for_it),
         cmocka_unit_test(a_missing_library_is_told),
     };
     int fd = mkstemp(state_path);
