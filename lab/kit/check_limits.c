@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a machine gives to jobs beside GPUs: limits of the kernel, an array, an early start, and closed device
- * nodes. */
+/* What a machine gives to jobs beside GPUs: limits of the kernel, an early start, and closed device nodes. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,8 +21,6 @@
 #define JOB_MS      40000
 #define ASK_MS      20000
 #define LIMIT_MIB   300
-#define ELEMENTS    12
-#define ELEMENT_LOG 64
 #define NUMBER      32
 #define MODE_BITS   07777U
 
@@ -87,48 +84,6 @@ static void check_limits(struct kit *kit, struct result *result)
     else if (limits_hold(kit, result))
         result_pass(
             result, "-M ends a job that takes more, -c 1 gives one processor, and processes are limited");
-}
-
-/* --- an array --- */
-
-/* In how many elements' output there is a GPU, and no other one. */
-static size_t count_elements(struct kit *kit, int64_t job)
-{
-    size_t good = 0;
-    for (int i = 0; i < ELEMENTS; i++) {
-        char number[ELEMENT_LOG];
-        (void)snprintf(number, sizeof(number), "%" PRId64 ".%d", job, i);
-        const char *const logs[] = { "logs", number, NULL };
-        _cleanup_free_ char *text = instance_print(kit, logs, ASK_MS);
-        json_t *line = json_last_line(text);
-        good += json_array_size(json_object_get(line, "gpus")) == 1;
-        json_decref(line);
-    }
-    return good;
-}
-
-static void check_array(struct kit *kit, struct result *result)
-{
-    static const char *const options[] = { "-a", "0-11", "-g", "1", "-t", "1m", NULL };
-    int64_t begin_ms = clock_boot_ms();
-    int64_t job = probe_submit(kit, options, list, result);
-    json_t *record = job < 0 ? NULL : probe_wait(kit, job, JOB_MS, result);
-    if (record == NULL)
-        return;
-    int64_t ms = clock_boot_ms() - begin_ms;
-    const json_t *elements = json_object_get(record, "elements");
-    json_int_t done = json_integer_value(json_object_get(elements, "done"));
-    result_fact(result, "elements",
-        elements != NULL ? json_incref(json_object_get(record, "elements")) : json_null());
-    result_fact(result, "array_ms", json_integer(ms));
-    json_decref(record);
-    size_t good = count_elements(kit, job);
-    if (done != ELEMENTS)
-        result_fail(result, "%lld of %d elements are done", (long long)done, ELEMENTS);
-    else if (good != ELEMENTS)
-        result_fail(result, "%zu of %d elements saw one GPU", good, ELEMENTS);
-    else
-        result_pass(result, "%d elements, each with one GPU, in %lld ms", ELEMENTS, (long long)ms);
 }
 
 /* --- an early start --- */
@@ -257,7 +212,6 @@ static void check_lock(struct kit *kit, struct result *result)
 const struct check kit_limit_checks[] = {
     { "limits", "limits of the kernel without an option", 500, NEED_MGPUD, check_limits, RANK_HIGH },
     { "early", "a job that starts before its GPU is free", 1500, NEED_JOBS, check_early, RANK_MIDDLE },
-    { "array", "an array of jobs with one GPU each", 3000, NEED_JOBS, check_array, RANK_MIDDLE },
     { "lock", "device nodes closed to logins", 3000, NEED_JOBS, check_lock, RANK_ASKED },
     { 0 },
 };

@@ -14,7 +14,7 @@
 #define SPARE_MS      2000
 
 static const struct check *const lists[] = { kit_machine_checks, kit_nvml_checks, kit_cuda_checks,
-    kit_amd_checks, kit_agent_checks, kit_job_checks, kit_feature_checks, kit_limit_checks,
+    kit_amd_checks, kit_agent_checks, kit_job_checks, kit_feature_checks, kit_limit_checks, kit_array_checks,
     kit_several_checks, kit_park_checks, kit_park_way_checks, kit_framework_checks, kit_container_checks,
     kit_mig_checks, kit_load_checks };
 

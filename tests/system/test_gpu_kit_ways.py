@@ -42,9 +42,10 @@ def test_a_way_of_parking_that_does_not_work_is_told(kit, rules, cuda, name, res
 
 def test_limits_an_array_and_an_early_start_pass_or_say_what_is_missing(kit):  # noqa: F811
     kit.install()
-    status, checks = kit.run('--only', 'limits,array,early')
-    assert status == 0 and checks['array']['result'] == 'passed', results(checks)
+    status, checks = kit.run('--only', 'limits,array,array-ahead,early')
+    assert status == 0 and checks['array']['result'] == checks['array-ahead']['result'] == 'passed', results(checks)
     assert checks['array']['facts']['elements']['done'] == 12
+    assert 0 < checks['array-ahead']['facts']['behind'] < 12, checks['array-ahead']
     for name in ('limits', 'early'):
         assert checks[name]['result'] == 'passed' or len(checks[name]['text']) > 20, checks[name]
     if harness.IS_ROOT:
