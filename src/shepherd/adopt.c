@@ -16,7 +16,7 @@
 #include "shepherd/record.h"
 #include "shepherd/watch.h"
 
-/* Sets the fields known from `started`. False if the gate was never opened. */
+/* Sets the fields that `started` records. False if the gate was never opened. */
 static bool read_started(struct shepherd *shepherd)
 {
     struct launch_started started;
@@ -40,7 +40,7 @@ static int adopt(struct shepherd *shepherd)
     status_pipe_adopt(&shepherd->status_pipe, &shepherd->spec, shepherd->spool_fd);
     bool is_started = read_started(shepherd);
     watch_step(shepherd, &ending);
-    /* `started` is written before the gate opens: without it nothing ran, whatever the init still did. */
+    /* `started` is written before the gate opens. Without it nothing ran, whatever the init does later. */
     if (!is_started)
         ending.status = (struct init_status){ .phase = INIT_NEVER };
     return record_publish(shepherd, &ending);
@@ -51,7 +51,7 @@ int shepherd_adopt(const char *spool_dir)
     _cleanup_(shepherd_close) struct shepherd shepherd;
     struct error err = { 0 };
     struct stat st;
-    /* Waiting covers the moment in which the init of the dead shepherd still holds a copy of the lock. */
+    /* Waits because the init of the dead shepherd may briefly still hold a copy of the lock. */
     int r = shepherd_open(&shepherd, spool_dir, true, &err);
     if (r < 0)
         return shepherd_complain(&err);

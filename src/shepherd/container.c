@@ -34,11 +34,11 @@
 #define RANGES_MAX  (4U << 20)
 #define LABEL       "mgpu.job"
 
-/* What else can be the first process, where ours cannot. */
+/* Programs that can be the first process where ours cannot. */
 static const char *const init_programs[] = { "/usr/libexec/podman/catatonit", "/usr/lib/podman/catatonit",
     "/usr/local/libexec/podman/catatonit", NULL };
 
-/* Directories of the image that those of the node must not hide, though a job may start there. */
+/* Directories of the image that must not be hidden by those of the node, although a job may start in them. */
 static const char *const image_directories[] = { "/", "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32",
     "/lib64", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr", "/var", NULL };
 
@@ -76,7 +76,7 @@ static const char *find_apptainer(void)
                                          : NULL;
 }
 
-/* The program, or NULL: it is not here. */
+/* The program, or NULL if it is not installed. */
 static const char *choose_runtime(const struct launch_image *image)
 {
     bool is_named = image->runtime != NULL;
@@ -119,7 +119,7 @@ static bool is_target(const struct launch_image *image, const char *path)
     return false;
 }
 
-/* Home and working directory, unless the image or a mount of the user's has something else there. */
+/* Home and working directory, unless the image or one of the user's mounts has something else there. */
 static void find_places(const struct launch_image *image, const char *cwd, struct strings *ret)
 {
     const char *home = getenv("HOME");
@@ -160,7 +160,7 @@ static void add_environment(struct strings *words)
     }
 }
 
-/* A line of the file, "NAME_OR_UID:FIRST:COUNT", is this user's. */
+/* True if a line of the file, "NAME_OR_UID:FIRST:COUNT", is for this user. */
 static bool has_range(const char *text)
 {
     const char *user = getenv("USER");
@@ -180,7 +180,7 @@ bool container_has_ids(const char *subuid, const char *nsswitch)
     _cleanup_buffer_ struct buffer ranges = { 0 }, services = { 0 };
     if (file_read(AT_FDCWD, nsswitch, RANGES_MAX, &services) == 0 &&
         strstr(buffer_text(&services), "subid:") != NULL)
-        return true; // they are somewhere else
+        return true; // configured elsewhere
     return file_read(AT_FDCWD, subuid, RANGES_MAX, &ranges) == 0 && has_range(buffer_text(&ranges));
 }
 
@@ -218,11 +218,11 @@ static enum launch_step add_mounts(const struct launch_image *image, const char 
     return STEP_NONE;
 }
 
-/* It hands signals on and reaps. */
+/* The first process forwards signals and reaps children. */
 static void add_first_process(struct strings *words)
 {
     char program[SPEC_PATH_MAX] = "";
-    /* It must be where the user may go. */
+    /* The program must be in a directory that the user can access. */
     if (first_is_possible() && readlink("/proc/self/exe", program, sizeof(program) - 1) > 0 &&
         access(program, X_OK) == 0) {
         strings_add(words, "--init");
@@ -318,9 +318,10 @@ enum launch_step container_words(
 
 /* --- what killed containers leave --- */
 
-/* Podman does not notice that a container was killed. First the killed processes of a job that has just ended
- * are left time to be reaped, for until then they look alive. A container whose process has just ended is
- * left to its own podman for a while, and one without a process may be about to start. */
+/* Podman does not notice that a container was killed. The script first gives the killed processes of a job
+ * that has just ended time to be reaped, because they look alive until then. It leaves a container whose
+ * process has just ended to its own podman for a while, and spares one without a process, which may be about
+ * to start. */
 static char tidy_text[] =
     "sleep 2; podman ps --filter label=" LABEL " --format '{{.ID}} {{.Pid}}' | while read -r id pid; do "
     "[ -d \"/proc/$pid\" ] || { sleep 5; podman rm --force \"$id\"; }; done; "
@@ -337,7 +338,7 @@ void container_tidy(const struct strings *words)
         (void)waitpid(pid, NULL, 0);
     if (pid != 0)
         return;
-    /* The step's init takes over the child of this one. */
+    /* The step's init becomes the parent of this process's child. */
     if (fork() != 0)
         _exit(0);
     (void)setsid();

@@ -19,9 +19,9 @@
 enum launch_step container_words(
     const struct launch_image *image, const struct strings *command, struct strings *ret);
 
-/* True if podman can map more than one uid for this user: by that file, or by what nsswitch.conf specifies
- * instead. */
+/* True if podman can map more than one uid for this user, according to that file or to the source that
+ * nsswitch.conf specifies instead. */
 bool container_has_ids(const char *subuid, const char *nsswitch);
 
-/* Starts a process that removes leftovers of killed containers of this user; nothing waits for it. */
+/* Starts a process that removes leftovers of this user's killed containers. Nothing waits for it. */
 void container_tidy(const struct strings *words);

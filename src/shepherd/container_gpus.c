@@ -19,7 +19,7 @@
 
 static const char *const cdi_directories[] = { "/etc/cdi", "/var/run/cdi", NULL };
 
-/* The name that the description gives to a GPU: its UUID, or its number. */
+/* Adds a GPU by its name in the description: its UUID or its number. */
 static void add_described(
     const char *text, const char *kind, const struct launch_image *image, struct strings *words)
 {

@@ -11,7 +11,7 @@
  * hidden GPUs where applicable. */
 void container_add_gpus(const struct launch_image *image, struct strings *words);
 
-/* Adds the GPUs by CDI. False if no file in these directories (terminated by NULL) describes devices of that
+/* Adds the GPUs by CDI. False if no file in these directories (terminated by NULL) describes devices of this
  * kind ("nvidia.com/gpu"). */
 bool container_add_described(const char *const *directories, const char *kind,
     const struct launch_image *image, struct strings *words);

@@ -24,7 +24,8 @@
 #define REQUEST_MAGIC     0x6d677865U
 #define REQUEST_BYTES_MAX (SPEC_COMMAND_MAX + SPEC_ENV_MAX + 65536U)
 
-/* Head of the memory file; the variables and then the words follow, each with its NUL, and then the image. */
+/* Head of the memory file. It is followed by the variables and the words, each with its NUL, and then by the
+ * image. */
 struct exec_request {
     uint32_t magic;
     uint32_t is_reached; // written by exec_main: the setup has ended
@@ -35,7 +36,8 @@ struct exec_request {
     uint32_t image_length; // of the struct launch_image behind it; 0: no container
 };
 
-/* One file; returns a positive errno. A script without "#!" is given to the shell, as execvp(3) does. */
+/* Executes one file; returns a positive errno. A script without "#!" is given to the shell, as execvp(3)
+ * does. */
 static int exec_file(char *file, char **argv, char **environment)
 {
     static char shell[] = "/bin/sh";
@@ -53,7 +55,7 @@ static int exec_file(char *file, char **argv, char **environment)
     return errno;
 }
 
-/* Errors after which the next directory is tried: there is no such file in this one. */
+/* Errors that mean the file is not in this directory, so the next one is tried. */
 static bool is_not_here(int error)
 {
     return error == ENOENT || error == ENOTDIR || error == ESTALE || error == ENODEV || error == ETIMEDOUT ||
@@ -80,7 +82,7 @@ static int search(file_fn *try_file, char **argv, char **environment, const char
             int error = try_file(file, argv, environment);
             if (!is_not_here(error))
                 return error;
-            /* An unsearchable directory says nothing about the command. */
+            /* An unsearchable directory does not show whether the command exists. */
             is_denied = is_denied || (error == EACCES && access(file, F_OK) == 0);
         }
         if (*p == '\0')
@@ -88,7 +90,7 @@ static int search(file_fn *try_file, char **argv, char **environment, const char
     }
 }
 
-/* The process is known only here. Its variable has room for the number. */
+/* Only this process knows its own pid. The variable has room for the number. */
 static void set_task_pid(char **environment)
 {
     static const char prefix[] = SLURM_TASK_PID "=";
@@ -104,8 +106,8 @@ int exec_search(char **argv, char **environment, const char *path)
     return search(exec_file, argv, environment, path);
 }
 
-/* What the first line of a script names, which execve(2) would start. The file may be one that can be
- * executed but not read. */
+/* Checks the interpreter named in a script's first line, which execve(2) would start. The file may be
+ * executable but not readable. */
 static int check_interpreter(const char *file)
 {
     char line[LINE_MAX_READ];
@@ -181,7 +183,7 @@ static bool read_head(int fd, struct exec_request *head)
 bool exec_request_is_reached(int fd, enum launch_step *ret_step, int *ret_error)
 {
     struct exec_request head;
-    /* The setup ran as the user with this file open: it may hold anything by now. */
+    /* The setup ran as the user with this file open, so its contents are untrusted. */
     if (!read_head(fd, &head) || head.is_reached != 1 || head.error < 0 || head.step >= STEPS)
         return false;
     *ret_step = head.step;
@@ -197,7 +199,7 @@ char *exec_setup_script(const char *setup)
     return xasprintf("eval %s || exit\nexec /proc/self/fd/%d --exec %d\n", quoted, PROGRAM_FD, EXEC_FD);
 }
 
-/* The strings of the request, or false when they are not all there. `text` stays owned by the caller. */
+/* The strings of the request, or false if some are missing. `text` remains owned by the caller. */
 static bool split_text(char *text, size_t length, const struct exec_request *head, struct strings *variables,
     struct strings *command)
 {
@@ -217,7 +219,7 @@ static int report(int fd, struct exec_request *head, enum launch_step step, int 
     return step_exit_code(step, error);
 }
 
-/* The command becomes that of a container runtime with the command behind it. */
+/* Replaces the command by that of a container runtime, with the command behind it. */
 static enum launch_step enter_image(int fd, const struct exec_request *head, struct strings *command)
 {
     struct launch_image image = { 0 };

@@ -24,12 +24,12 @@
  */
 int exec_search(char **argv, char **environment, const char *path);
 
-/* The error that exec_search() would fail with, as far as it can be determined without executing the command;
- * 0: none. */
+/* The error with which exec_search() would fail, as far as that can be determined without executing the
+ * command; 0: none. */
 int exec_check(char *name, const char *path);
 
-/* A new argv with two free entries before the first; `command` still owns the words. The caller frees `*ret -
- * 2`. */
+/* A new argv with two free entries before the first; `command` keeps ownership of the words. The caller frees
+ * `*ret - 2`. */
 char **exec_argv(const struct strings *command);
 
 /* Creates the memory file for FD; `image` is that of a launch_spec. Returns its descriptor (close-on-exec) or
@@ -37,8 +37,8 @@ char **exec_argv(const struct strings *command);
 int exec_request_make(
     const struct strings *variables, const struct strings *command, const struct record_list *image);
 
-/* The result: true if the setup had ended and the command was to be executed; *ret_step is then the step that
- * failed, with its errno, or STEP_NONE. */
+/* The result: true if the setup had ended and the command was about to be executed. *ret_step is then the
+ * step that failed, with its errno, or STEP_NONE. */
 bool exec_request_is_reached(int fd, enum launch_step *ret_step, int *ret_error);
 
 /* The argument of `shell -c`. The caller frees it. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stages are a table, and each is repeated by itself: a log that was made for the job would otherwise be
- * found taken the second time. All share one time limit.
+ * The stages are a table, and each is retried by itself: if all were repeated, a log created for the job
+ * would be found to exist the second time. All stages share one time limit.
  *
- * Programs that submit a job learn its number first and make its directory after that, and a file server may
- * not know a file yet that another machine has made.
+ * Retries are needed because programs that submit a job receive its number first and create its directory
+ * after that, and because a file server may not yet know a file that another machine has created.
  */
 #include "shepherd/files.h"
 
@@ -27,7 +27,7 @@
 #define TRY_FIRST_MS 10
 #define TRY_MAX_MS   200
 
-/* The stages so far. */
+/* The result of the stages so far. */
 struct opening {
     const struct init *init;
     struct place *place;
@@ -57,8 +57,8 @@ static int enter_directory(struct opening *opening)
     return 0;
 }
 
-/* By the first of its names that can be had. The one that is the attempt's own is there for the case that the
- * one before it is taken. */
+/* Uses the first of the log's names that is available. The name that is unique to the attempt is for the case
+ * that the one before it is taken. */
 static int open_default_log(struct opening *opening)
 {
     const struct init *init = opening->init;
@@ -80,7 +80,7 @@ static int open_default_log(struct opening *opening)
     return first;
 }
 
-/* A path that no check at the submit could see through, such as a link. */
+/* Catches paths that the check at submission could not resolve, such as links. */
 static bool would_end_with_job(const struct init *init, int fd)
 {
     return launch_ask(init->spec)->private_tmp && !init->spec->is_exec_step && private_tmp_has(fd);
@@ -114,7 +114,7 @@ static int empty_log(struct opening *opening)
     return r < 0 ? fail(opening, STEP_LOG, -r) : 0;
 }
 
-/* Beside the log: the name of that is this attempt's own by now. */
+/* Opens the file beside the log, whose name belongs to this attempt by now. */
 static int open_error_log(struct opening *opening)
 {
     _cleanup_free_ char *path = launch_error_log(opening->init->logs[opening->place->log]);
@@ -156,8 +156,8 @@ static int open_input(struct opening *opening)
     return 0;
 }
 
-/* The PATH after the setup is unknown before it has run, and a name that is searched for is no file that
- * somebody is about to make. */
+/* The PATH after the setup is unknown before the setup has run, and a name to be searched for is not a file
+ * that is about to be created. */
 static int find_command(struct opening *opening)
 {
     const struct init *init = opening->init;
@@ -194,7 +194,8 @@ static const char *path_of(const struct opening *opening)
     }
 }
 
-/* Reads the attributes of its directory, so that an NFS client forgets that the file was missing. */
+/* Reads the attributes of the file's directory, so that an NFS client discards its cached result that the
+ * file is missing. */
 static void look_at_parent(const char *path)
 {
     char parent[PATH_MAX];
@@ -215,7 +216,7 @@ static bool may_pass(const struct opening *opening, int error)
     return path_of(opening) != NULL && start_error_may_pass(error);
 }
 
-/* False: the time is up. The shepherd's end of the channel is closed when it has ended. */
+/* False when the time is up. The shepherd's end of the channel is closed if the shepherd has ended. */
 static bool wait_a_moment(const struct opening *opening, int *wait_ms)
 {
     struct pollfd shepherd = { opening->init->channel_fd, 0, 0 };
@@ -228,8 +229,7 @@ static bool wait_a_moment(const struct opening *opening, int *wait_ms)
     return true;
 }
 
-/* A path below a home directory that does not exist here, or that is only the place where it would be
- * mounted. */
+/* True for a path below a home directory that does not exist here, or that is only an empty mount point. */
 static bool is_home_missing(const struct opening *opening)
 {
     struct stat st;
@@ -257,8 +257,8 @@ int files_open(const struct init *init, struct place *place, enum launch_step *r
     };
     for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++) {
         int r = run_stage(&opening, stages[i]);
-        /* A missing command of a job on one node is found out, and told in its output, when it is executed.
-         */
+        /* A missing command of a job on one node is detected when it is executed, and reported in its
+         * output. */
         if (r < 0 && (stages[i] != find_command || init->spec->is_gated)) {
             *ret_step = opening.step;
             return r;

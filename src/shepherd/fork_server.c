@@ -98,7 +98,7 @@ static bool answer(int fd, const struct fork_request *request, int cgroup_fd, in
 
 /* --- in a shepherd --- */
 
-/* Everything of the step was freed and closed already; this makes sure of it. False: a child is left. */
+/* Everything of the step has been freed and closed already; this verifies it. False if a child is left. */
 static bool clear_rest(int agent_fd)
 {
     pid_t pid;
@@ -112,7 +112,7 @@ static bool clear_rest(int agent_fd)
     return close_range((unsigned)agent_fd + 1, ~0U, 0) == 0;
 }
 
-/* The next step, or false: there is none for a while, or no agent any more. */
+/* Receives the next step. False if none arrives for a while, or the agent has ended. */
 static bool await_request(int agent_fd, struct fork_request *ret)
 {
     static const char idle = SHEPHERD_IDLE;
@@ -123,7 +123,7 @@ static bool await_request(int agent_fd, struct fork_request *ret)
            descriptor_receive(agent_fd, ret, sizeof(*ret), &cgroup_fd) == 1 && is_request(ret);
 }
 
-/* One step after the other, if it is kept. */
+/* Runs one step after the other if this shepherd is kept. */
 static int serve(struct fork_request *request, int agent_fd, const struct title *title)
 {
     for (unsigned served = 1;; served++) {

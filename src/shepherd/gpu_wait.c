@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * I answers, because it lives exactly as long as the command: the processes of a job whose shepherd was
- * killed, or whose node has no agent for a while, wait for nobody but the grant, and go on when it comes. It
- * has the rights of the user. The grant is a byte in a pipe of the spool, which I has opened before it became
- * the user; the device filter of the cgroup was changed before that.
+ * I answers, because it lives exactly as long as the command. Processes of a job whose shepherd was killed,
+ * or whose node temporarily has no agent, depend only on the grant and continue when it arrives. I has the
+ * rights of the user. The grant is a byte in a pipe of the spool, which I opened before it became the user;
+ * by then the device filter of the cgroup has been changed.
  *
- * Everything that the filter denies waits: the nodes of all GPUs, and the control nodes of their driver.
+ * Everything that the filter denies waits: the device nodes of all GPUs, and the control nodes of their
+ * driver.
  */
 #include "shepherd/gpu_wait.h"
 
@@ -21,7 +22,7 @@
 #include "base/node/open_gate.h"
 #include "base/spool.h"
 
-/* Of the one step whose I this process is. */
+/* State of the step whose I this process is. */
 static struct {
     struct open_gate gate;
     bool is_on;
@@ -44,7 +45,8 @@ int gpu_wait_enter(const struct launch_spec *spec)
     sigset_t child;
     if (!spec->is_early)
         return 0;
-    /* Also for writing, so that the pipe never ends; before the gate, which would ask for such an open. */
+    /* Opened for writing too, so that the pipe never reports end of file. Opened before the gate, which would
+     * intercept this open. */
     wait_state.grant_fd = open(SPOOL_GRANT, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     wait_state.asked_fd = open(SPOOL_ASKED, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
     (void)sigemptyset(&child);
@@ -62,7 +64,7 @@ bool gpu_wait_is_on(void)
     return wait_state.is_on;
 }
 
-/* The first time only. */
+/* Does something the first time only. */
 static void note_asked(void)
 {
     struct spool_asked asked = { .magic = SPOOL_ASKED_MAGIC, .boot_ms = clock_boot_ms() };
@@ -95,7 +97,7 @@ void gpu_wait_serve(int timeout_ms)
         if ((sources[0].revents & POLLIN) != 0 && open_gate_answer(&wait_state.gate))
             note_asked();
         else if (sources[0].revents != 0 && (sources[0].revents & POLLIN) == 0)
-            sources[0].fd = -1; // nobody is left behind the gate
+            sources[0].fd = -1; // no process is left behind the gate
         if (sources[2].revents != 0) {
             (void)!read(wait_state.child_fd, &child, sizeof(child));
             return;

@@ -118,7 +118,8 @@ static _Noreturn void report_failure(const struct init *init, enum launch_step s
     _exit(1);
 }
 
-/* Ready: the descriptor of the log goes along, so that the shepherd can ask for its size. */
+/* Reports that I is ready, and passes the descriptor of the log, so that the shepherd can determine its
+ * size. */
 static void report_ready(const struct init *init, int log_fd, const struct place *place)
 {
     struct init_report report = {
@@ -129,9 +130,9 @@ static void report_ready(const struct init *init, int log_fd, const struct place
         report_failure(init, STEP_REPORT, -r);
 }
 
-/* v1 groups, each with a hierarchy of its own: only root may enter. "tasks" moves the writing thread,
- * which is the whole process; "cgroup.procs" would do the same, but wait for forks and exits on the whole
- * machine. */
+/* Enters v1 groups, each in a hierarchy of its own, which only root may do. Writing to "tasks" moves the
+ * writing thread, which is the whole process; "cgroup.procs" has the same effect, but waits for forks and
+ * exits on the whole machine. */
 static int enter_groups(const struct strings *groups)
 {
     for (size_t i = 0; i < groups->count; i++) {
@@ -145,7 +146,7 @@ static int enter_groups(const struct strings *groups)
     return 0;
 }
 
-/* MPS's clients reach their server through /dev/shm of the machine. */
+/* MPS clients reach their server through /dev/shm of the machine. */
 static int enter_private_tmp(const struct init *init)
 {
     const struct launch_spec *spec = init->spec;
@@ -165,7 +166,7 @@ static bool receive_gate(const struct init *init, struct init_gate *ret)
     return n == (ssize_t)sizeof(*ret) && ret->magic == INIT_GATE_MAGIC;
 }
 
-/* Of a prepared job. No file of the user was opened so far. */
+/* Waits for the turn of a prepared job. No file of the user has been opened so far. */
 static void await_turn(const struct init *init)
 {
     const struct init_report report = { .step = STEP_NONE };
@@ -174,7 +175,7 @@ static void await_turn(const struct init *init)
         _exit(1);
 }
 
-/* Everything that can fail before the command's turn. Returns the log's descriptor. */
+/* Does everything that can fail before the command's turn. Returns the log's descriptor. */
 static int prepare(const struct init *init, struct place *place)
 {
     enum launch_step step;
@@ -220,17 +221,17 @@ static bool is_gate_open(const struct init *init)
 
 /* --- the command --- */
 
-/* What the vforked child needs, worked out before. */
+/* Data for the vforked child, computed in advance. */
 struct plan {
     char **argv;
     char **environment;
     const char *path;
-    int stdio[3]; // 0 may be -1: as it is
+    int stdio[3]; // stdin may be -1: unchanged
     bool is_tty;
     int request_fd; // for EXEC_FD, or -1
     int status_fd;
     struct init_status *status;
-    struct log_limit limits[2]; // of output and errors
+    struct log_limit limits[2]; // of output and error output
 };
 
 /* Written by the command's process itself: its identity is known before its first instruction runs, even if
@@ -242,8 +243,8 @@ static int note_leader(const struct plan *plan)
     return init_write_status(plan->status_fd, plan->status);
 }
 
-/* What a setup shell executes in the end: the command as a memory file, and this program. Returns a positive
- * errno. */
+/* Passes what a setup shell finally executes: the command as a memory file, and this program. Returns a
+ * positive errno. */
 static int pass_request(int request_fd)
 {
     /* dup2 on itself would leave close-on-exec set. */
@@ -263,7 +264,8 @@ static int run_command(const struct plan *plan)
     int r = note_leader(plan);
     if (r < 0)
         return -r;
-    /* A session of its own: if the init dies, the kernel does not hang up a command that is suspended. */
+    /* With a session of its own, the command survives the death of the init: the kernel does not hang up a
+     * command that is suspended. */
     if (setsid() < 0 || (plan->is_tty && ioctl(plan->stdio[0], TIOCSCTTY, 0) < 0))
         return errno;
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -286,7 +288,8 @@ static int run_command(const struct plan *plan)
     return exec_search(plan->argv, plan->environment, plan->path);
 }
 
-/* Returns the child's pid, or a negative errno. *ret_error: why it could not execute, positive, or 0. */
+/* Returns the child's pid, or a negative errno. *ret_error is the positive errno with which the execution
+ * failed, or 0. */
 static pid_t spawn(const struct plan *plan, int *ret_error)
 {
     volatile int error = 0;
@@ -304,8 +307,8 @@ static pid_t spawn(const struct plan *plan, int *ret_error)
     return pid;
 }
 
-/* The next child that has ended. Meanwhile the output stays within its limit, and processes that open a GPU
- * before the job has it wait. All signals are blocked. */
+/* Waits for the next child to end. Meanwhile it keeps the output within its limit, and lets processes wait
+ * that open a GPU before the job has it. All signals are blocked. */
 static pid_t reap(struct log_limit *limits, int *wait_status, struct rusage *usage)
 {
     static const struct timespec look = { .tv_nsec = LOG_LIMIT_LOOK_MS * 1000000L };
@@ -328,7 +331,7 @@ static pid_t reap(struct log_limit *limits, int *wait_status, struct rusage *usa
     }
 }
 
-/* Reaps everything, because orphans of the job come to us, until the command itself is there. */
+/* Reaps all children until the command itself has ended; orphans of the job become our children. */
 static void wait_for(pid_t leader, struct log_limit *limits, struct init_status *status)
 {
     struct rusage usage = { 0 };
@@ -381,7 +384,8 @@ static int make_plan(
     return 0;
 }
 
-/* In the output, for users who read only that. The caller of exec gets the same sentence with the end. */
+/* Writes the failure to the output, for users who read only that. The caller of exec gets the same sentence
+ * with the exit status. */
 static void tell_failure(const struct init *init, const struct plan *plan, const struct init_status *status)
 {
     char text[1024];
@@ -391,7 +395,7 @@ static void tell_failure(const struct init *init, const struct plan *plan, const
     (void)dprintf(plan->stdio[STDERR_FILENO], "mgpu: %s\n", text);
 }
 
-/* The shell is gone: did the command's turn come? */
+/* The shell has ended: determines whether the command's turn came. */
 static void judge_setup(const struct init *init, const struct plan *plan, struct init_status *status)
 {
     enum launch_step step = STEP_NONE;
@@ -413,7 +417,7 @@ static void judge_setup(const struct init *init, const struct plan *plan, struct
     (void)write_all(plan->stdio[STDERR_FILENO], line, (size_t)n);
 }
 
-/* In the output, for users who read only that. */
+/* Writes to the output where the job runs, for users who read only that. */
 static void tell_place(const struct init *init, const struct place *place, int fd)
 {
     char text[1024];
@@ -435,7 +439,7 @@ static void run(const struct init *init, const struct place *place, int log_fd, 
     tell_place(init, place, plan.stdio[STDERR_FILENO]);
     int error = 0;
     pid_t leader = spawn(&plan, &error);
-    /* A pipe has a reader as long as the job has it open. */
+    /* Keeps the pipe open as long as the job does, so that it has a reader. */
     if (init->stdio != NULL && !plan.is_tty)
         (void)close(plan.stdio[STDIN_FILENO]);
     if (leader < 0)
@@ -457,13 +461,14 @@ static off_t log_size(int log_fd)
     return fstat(log_fd, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size : 0;
 }
 
-/* The files of output, and their sizes before the command. */
+/* The output files, and their sizes before the command started. */
 struct outputs {
-    int log_fd, error_fd; // error_fd -1: there is one file
+    int log_fd, error_fd; // error_fd is -1 if both are one file
     off_t log_start, error_start;
 };
 
-/* Written before the status that counts it. What is on standard error says more about a failure. */
+/* Stores the last lines of output; written before the status that gives their length. Standard error is
+ * preferred, because it says more about a failure. */
 static void keep_tail(const struct init *init, const struct outputs *outputs, struct init_status *status)
 {
     char text[TAIL_SIZE];
@@ -489,7 +494,7 @@ _Noreturn void init_run(const struct init *init)
     struct place place = { .error_fd = -1, .input_fd = -1 };
     int log_fd = prepare(init, &place);
     report_ready(init, log_fd, &place);
-    if (user_limit_files(init->spec) < 0) // it only lowers them
+    if (user_limit_files(init->spec) < 0) // it only lowers the limits
         _exit(1);
     struct init_status status = { .phase = INIT_NEVER };
     struct outputs outputs = { .log_fd = log_fd, .error_fd = place.error_fd };
@@ -499,7 +504,7 @@ _Noreturn void init_run(const struct init *init)
         status.started_boot_ms = clock_boot_ms();
         outputs.log_start = log_size(log_fd);
         outputs.error_start = place.error_fd >= 0 ? log_size(place.error_fd) : 0;
-        /* From here on the command counts as possibly executed. */
+        /* From here on, the command counts as possibly executed. */
         int r = init_write_status(init->status_fd, &status);
         if (r < 0)
             note_failure(&status, STEP_SPAWN, -r);

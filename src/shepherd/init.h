@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The user's init: parent of the command, and everything that is done as the user. It writes its results to
- * the spool file "status" through a descriptor opened in advance, so that they survive the death of a
- * shepherd.
+ * The user's init: parent of the command; does everything that is done as the user. It writes its results to
+ * the spool file "status" through a descriptor opened in advance, so they survive the death of a shepherd.
  */
 #pragma once
 
@@ -21,7 +20,7 @@
 /* Progress of the step; it only increases. */
 enum init_phase {
     INIT_WAITING,   // before the gate
-    INIT_NEVER,     // the gate never opened: nothing was executed, and nothing will be
+    INIT_NEVER,     // the gate never opened: nothing was executed or will be
     INIT_EXECUTING, // the gate opened: the command may have run
     INIT_ENDED,     // the command has ended, or could not be executed (see `step`)
 };
@@ -39,25 +38,26 @@ struct init_status {
     int64_t ended_wall_ms, ended_boot_ms;
     uint64_t cpu_ms, max_rss; // of the command and its children
     uint64_t log_bytes;       // at the end of the command
-    uint32_t tail_bytes;      // of the last lines of output, which follow this struct
+    uint32_t tail_bytes;      // of the last lines of output that follow this struct
     uint32_t crc;             // CRC-32C of everything before it
 };
 
-/* In the same file, behind the room for the lines: from S to I and to an adopting shepherd. The step is being
- * stopped. Written before the first signal, so that an end by that signal is known for what it is. */
+/* In the same file, behind the space for the lines: written by S for I and for an adopting shepherd when the
+ * step is being stopped. It is written before the first signal, so that an end by that signal is recognized
+ * as a stop. */
 struct init_stop {
     uint32_t magic;
-    uint32_t signal;      // the first one sent
+    uint32_t signal;      // the first signal sent
     uint32_t end;         // enum job_end, as in struct ending
-    uint32_t is_sent;     // the signal is out
+    uint32_t is_sent;     // the signal was sent
     int64_t kill_boot_ms; // SIGKILL follows then
-    int64_t grace_ms;     // the time that was given
+    int64_t grace_ms;     // the grace period that was granted
     uint32_t reserved;    // no padding
     uint32_t crc;         // CRC-32C of everything before it
 };
 #define INIT_STOP_MAGIC 0x6d677375U
 
-/* Behind that, without a cgroup: what the command left running and I has killed. */
+/* Behind that, without a cgroup: processes that the command left running and that I killed. */
 struct init_left {
     uint32_t magic;
     struct roll roll;
@@ -69,10 +69,10 @@ struct init_report {
     uint32_t step;     // STEP_NONE: ready, waiting at the gate
     int32_t error;     // positive errno
     uint32_t log;      // index in init->logs of the one opened
-    int32_t cwd_error; // positive errno: why cwd_fallback is used; 0: it is not
+    int32_t cwd_error; // positive errno: why cwd_fallback is used; 0: it is not used
 };
 
-/* S to I: execute. Before that, to the init of a job that was prepared: its turn has come. */
+/* S to I: execute. For a prepared job, it is first sent to tell the init that the job's turn has come. */
 struct init_gate {
     uint32_t magic; // INIT_GATE_MAGIC
     uint32_t port;  // rendezvous port; 0: as in the environment
@@ -81,18 +81,18 @@ struct init_gate {
 
 #define INIT_EXECUTED "x" // I to S: the command is running and can receive signals
 
-/* Data for I from S, all prepared before the clone. */
+/* Data that S passes to I, all prepared before the clone. */
 struct init {
     struct launch_spec *spec;
-    /* Absolute. For a default output: the name, the attempt's own name beside it, and both in the fallback
-     * directory. */
+    /* Absolute. For a default output: the name, the name unique to the attempt beside it, and both in the
+     * fallback directory. */
     const char *logs[INIT_LOGS];
-    const char *log_path_moved; // the first, relative to cwd_fallback; NULL without one
+    const char *log_path_moved; // the first name, relative to cwd_fallback; NULL without one
     char **command;             // argv with two free entries before it, for scripts without "#!"
     struct strings *environment;
-    bool is_confined; // a cgroup is used to kill the rest; otherwise I does
-    int host_pidfd;   // of an exec step: the init of the job's own step; else -1
-    const int *stdio; // 0, 1 and 2 of the command, or NULL: /dev/null and the log
+    bool is_confined; // the remaining processes are killed through a cgroup; otherwise by I
+    int host_pidfd;   // of an exec step: the init of the job's main step; else -1
+    const int *stdio; // descriptors 0, 1 and 2 of the command; NULL: /dev/null and the log
     int status_fd;
     int channel_fd;
 };
@@ -104,7 +104,7 @@ _Noreturn void init_run(const struct init *init);
 int init_write_status(int fd, struct init_status *status);
 int init_read_status(int fd, struct init_status *ret);
 
-/* The same for the note of a stop; `false` if there is none. */
+/* The same for the note of a stop; false if there is none. */
 int init_write_stop(int fd, struct init_stop *stop);
 bool init_read_stop(int fd, struct init_stop *ret);
 

@@ -38,7 +38,8 @@ size_t input_pipe_write(struct input_pipe *input, const uint8_t *bytes, size_t l
     return (size_t)n;
 }
 
-/* A reader of our own would hide that the step has none, so it comes only when nothing more is written. */
+/* A reader of our own would hide that the step has closed the pipe, so it is opened only after the last
+ * write. */
 void input_pipe_shut(struct input_pipe *input)
 {
     char path[40];

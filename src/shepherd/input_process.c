@@ -6,10 +6,10 @@
  *   OPEN ──end of the input, or no reader──> SHUT ──S reports the end of the step──> ended
  *     └──────────────────────────────────────────────────────────────────────────────┘
  *
- * The number of bytes written to the pipe is sent back while it grows, so a sender whose connection was cut
- * knows where its successor continues; at the end the sender gets the number that the job has read. A sender
- * that does not return in time ends the input. The log says so, because the job has read a part for the
- * whole.
+ * The number of bytes written to the pipe is sent back as it grows, so that after a lost connection the
+ * sender knows where to continue. At the end, the sender gets the number of bytes that the job has read. If a
+ * sender does not return in time, the input ends. The log says so, because the job may have taken a part for
+ * the whole.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -26,15 +26,15 @@
 #include "shepherd/terminal.h"
 #include "shepherd/terminal_viewer.h"
 
-#define RETURN_MS      40000 // a sender tries for 30 s to reach mgpud again
+#define RETURN_MS      40000 // a sender tries to reconnect to mgpud for 30 s
 #define FLUSH_MS       3000  // for the last frame
-#define KILL_MARGIN_MS 2000  // after FLUSH_MS, by which it leaves by itself
+#define KILL_MARGIN_MS 2000  // after FLUSH_MS, by when the process exits by itself
 
 struct process {
     struct input_pipe input;
     int door_fd, channel_fd, log_fd;
-    uint64_t reported;   // of the bytes taken
-    int64_t deadline_ms; // boot clock: a sender must come by then; 0: none
+    uint64_t reported;   // how many of the bytes taken were reported
+    int64_t deadline_ms; // boot clock: deadline for a sender to connect; 0: none
     struct death_timer death;
     struct viewer sender;
 };
@@ -55,7 +55,7 @@ static void on_input_end(void *arg)
     input_pipe_shut(&p->input);
 }
 
-/* What the job has read so far is not all, and it may not notice. */
+/* The job has not read the complete input, and may not notice. */
 static void on_input_cut(void *arg)
 {
     struct process *p = arg;
@@ -111,14 +111,14 @@ static void on_visit(struct process *p)
         (void)close(fd);
         return;
     }
-    viewer_close(&p->sender); // its connection was cut, or this one would not have come
+    viewer_close(&p->sender); // its old connection was lost, or there would be no new one
     viewer_open(&p->sender, fd, &visit, 1);
     p->deadline_ms = 0;
     put_number(&p->sender, TERMINAL_TAKEN, p->input.taken);
     p->reported = p->input.taken;
 }
 
-/* Sends the numbers that the sender does not have yet. True: something is on its way. */
+/* Sends the sender the numbers that it does not have yet. True if something is being sent. */
 static bool report(struct process *p)
 {
     struct viewer *sender = &p->sender;
@@ -140,7 +140,7 @@ static bool report(struct process *p)
 
 /* --- the end --- */
 
-/* False: the sender has closed its side. What it still sends is not needed. */
+/* Discards input. False if the sender has closed its side. */
 static bool discard(struct process *p)
 {
     static uint8_t bytes[TERMINAL_PAYLOAD_MAX];
@@ -148,8 +148,8 @@ static bool discard(struct process *p)
     return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* The step has ended. The sender closes the connection when it has the last number: closed here, with bytes
- * in it that were not read, that number could be lost. */
+/* The step has ended. The sender closes the connection when it has received the last number: if this side
+ * closed it with unread bytes in it, that number could be lost. */
 static _Noreturn void leave(struct process *p)
 {
     int64_t ends_ms = clock_boot_ms() + FLUSH_MS;
@@ -222,7 +222,7 @@ static void turn(struct process *p)
     struct pollfd fds[SOURCES] = {
         [SOURCE_DOOR] = { p->door_fd, POLLIN, 0 },
         [SOURCE_CHANNEL] = { p->channel_fd, POLLIN, 0 },
-        /* The loss of the last reader is reported without being asked for. */
+        /* poll(2) reports the loss of the last reader even if no events are requested. */
         [SOURCE_PIPE] = { p->input.sink_fd, (short)(p->input.is_full ? POLLOUT : 0), 0 },
         [SOURCE_SENDER] = { p->sender.fd, (short)((is_wanted(p) ? POLLIN : 0) | (is_sending ? POLLOUT : 0)),
             0 },
@@ -238,7 +238,7 @@ static void turn(struct process *p)
     if (fds[SOURCE_CHANNEL].revents != 0)
         on_channel(p);
     if (p->deadline_ms != 0 && clock_boot_ms() >= p->deadline_ms)
-        on_input_cut(p); // it did not return
+        on_input_cut(p); // the sender did not return
 }
 
 _Noreturn void input_run(const struct terminal_setup *setup)

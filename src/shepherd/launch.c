@@ -3,16 +3,16 @@
  * S from its start to the open gate. The order guarantees "at most once":
  *
  *   lock, and no verdict yet            no other shepherd is or was here
- *   I is created and prepares           everything that can fail fails while nothing has run; of a job that
+ *   I is created and prepares           everything that can fail fails before anything runs; for a job that
  *                                       may be next, it waits for its turn before it touches its files
  *   ready                               a rank of several waits here until all of them are (ready.c)
  *   verdict "go"                        from now on the agent cannot withdraw the attempt
  *   `started` is written                tells an adopting shepherd that the gate may be open
  *   gate                                I executes
  *
- * If a preparation fails, the verdict is settled all the same, so that the failure becomes the attempt's end.
- * A shepherd that dies before "go" leaves an attempt that can be returned; one that dies after it leaves one
- * to adopt, and I, which sees the end of file at the gate, records that nothing ran.
+ * If a preparation fails, the verdict is still settled, and the failure becomes the attempt's end. If a
+ * shepherd dies before "go", its attempt can be returned. If it dies later, its attempt is adopted, and I,
+ * which reads end of file at the gate, records that nothing ran.
  */
 #include "shepherd/shepherd.h"
 
@@ -46,7 +46,7 @@
 #define CLONE_TRIES   20  // before the attempt is given back
 #define CLONE_WAIT_MS 250 // between two of them
 
-/* A fresh inode: the init of a shepherd that died before the verdict may still write to the old one. */
+/* A new inode, because the init of a shepherd that died before the verdict may still write to the old one. */
 static int create_status(struct shepherd *shepherd, struct error *err)
 {
     struct init_status status = { .phase = INIT_WAITING };
@@ -62,7 +62,7 @@ static char *absolute_path(const char *cwd, const char *path)
     return path[0] == '/' ? xstrdup(path) : xasprintf("%s/%s", cwd, path);
 }
 
-/* The environment with the assignment over it; the words stay owned by the spec. */
+/* The environment, overridden by the assignment; the words stay owned by the spec. */
 static void merge_environment(const struct launch_spec *spec, struct strings *merged)
 {
     strings_copy(merged, &spec->env);
@@ -92,7 +92,7 @@ static pid_t clone_init(struct shepherd *shepherd)
     return pid;
 }
 
-/* Runs I in a child. What I is given stays alive in the caller: the child has a copy of all memory. */
+/* Runs I in a child. The caller keeps the data for I alive: the child has a copy of all memory. */
 static int start_init(struct shepherd *shepherd, struct init *init)
 {
     int pair[2];
@@ -114,7 +114,7 @@ static int start_init(struct shepherd *shepherd, struct init *init)
     return 0;
 }
 
-/* A node can be short of processes or memory for a moment. */
+/* Retries, because a node may briefly be short of processes or memory. */
 static int start_init_soon(struct shepherd *shepherd, struct init *init)
 {
     int r = start_init(shepherd, init);
@@ -127,8 +127,8 @@ static int start_init_soon(struct shepherd *shepherd, struct init *init)
 }
 
 /*
- * I is a process of the user, who may stop it, and opens files named by the user: it may never report.
- * STEP_NONE: there is something to read. The agent withdraws the attempt with a command.
+ * I is a process of the user, who may stop it, and it opens files named by the user, so it may never report.
+ * STEP_NONE: a report can be read. The agent withdraws the attempt with a command.
  */
 static enum launch_step await_report(struct shepherd *shepherd)
 {
@@ -158,7 +158,7 @@ static struct init_report read_report(struct shepherd *shepherd)
     return report;
 }
 
-/* It has not executed anything. It is killed, because it would leave by itself only if its user lets it. */
+/* Kills an I that has not executed anything. Otherwise it would exit only if its user lets it. */
 static void dismiss_init(struct shepherd *shepherd)
 {
     siginfo_t ended;
@@ -176,7 +176,7 @@ static off_t log_size(int log_fd)
     return fstat(log_fd, &st) == 0 && S_ISREG(st.st_mode) ? st.st_size : 0;
 }
 
-/* I is ready: its log is open. */
+/* Called when I is ready and its log is open. */
 static void start_terminal(struct shepherd *shepherd, struct init_status *ret_failure)
 {
     shepherd->log_start = log_size(shepherd->log_fd);
@@ -203,14 +203,14 @@ static int open_host(const struct shepherd *shepherd)
     return fd < 0 ? -1 : fd;
 }
 
-/* An exec step is started in a cgroup of another step: only its own descendants end with it. */
+/* An exec step starts in the cgroup of another step, so only its own descendants end with it. */
 static void leave_host(struct shepherd *shepherd)
 {
     if (shepherd->spec.is_exec_step)
         closep(&shepherd->cgroup_fd);
 }
 
-/* It is not in the requested directory, and its log may have moved with it. */
+/* Notes that the job is not in the requested directory, and that its log may have moved with it. */
 static void note_move(struct shepherd *shepherd, int error, char **log_path)
 {
     char text[EVENT_TEXT_MAX / 2];
@@ -220,7 +220,7 @@ static void note_move(struct shepherd *shepherd, int error, char **log_path)
     shepherd->log_path = take_ptr(*log_path);
 }
 
-/* As struct init has them. */
+/* The names in the order of struct init. */
 static void name_logs(const struct launch_spec *spec, struct strings *ret)
 {
     const char *const places[] = { spec->output, spec->output_fallback };
@@ -231,7 +231,8 @@ static void name_logs(const struct launch_spec *spec, struct strings *ret)
     }
 }
 
-/* Of a prepared job: false if it is withdrawn. A failure until then does not end the job. */
+/* Waits for the turn of a prepared job; false if the job is withdrawn. A failure until then does not end the
+ * job. */
 static bool await_turn(struct shepherd *shepherd)
 {
     if (!shepherd->spec.is_prepared)
@@ -297,8 +298,8 @@ static bool prepare_step(struct shepherd *shepherd, struct init_status *ret_fail
     return has_turn;
 }
 
-/* All output is in the log before the end is reported; that of an exec step is with its client, if this can
- * return. */
+/* All output is in the log before the end is reported. The output of an exec step stays with T for its
+ * client, if the client can return. */
 static void finish_terminal(struct shepherd *shepherd, const struct ending *ending)
 {
     char text[EVENT_TEXT_MAX];
@@ -324,7 +325,7 @@ static int end_launch(struct shepherd *shepherd, struct ending *ending)
         }
     }
     if (ending->status.step != STEP_NONE) {
-        /* INIT_NEVER proves that nothing ran: the job is tried again. */
+        /* INIT_NEVER proves that nothing ran, so the job is retried. */
         bool is_transient =
             step_is_transient(ending->status.step, ending->status.error, shepherd->spec.is_output_default);
         ending->status.phase = is_transient ? INIT_NEVER : INIT_ENDED;
@@ -367,7 +368,7 @@ static int launch(struct shepherd *shepherd)
     return r == VERDICT_NOGO ? SHEPHERD_SETTLED : SHEPHERD_UNUSABLE;
 }
 
-/* What has more processes, descriptors or memory than the usual step takes its shepherd with it. */
+/* A shepherd with more processes, descriptors or memory than usual exits with its step. */
 static bool is_plain(const struct shepherd *shepherd)
 {
     const struct launch_spec *spec = &shepherd->spec;

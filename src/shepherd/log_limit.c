@@ -2,9 +2,9 @@
 /*
  *   | beginning: half of the limit | "mgpu: 5.2G of output are not kept" | end: a quarter, 256 KiB at most |
  *
- * The next cut is due when the rest of the limit is full again, and replaces the line and what follows. The
- * processes of the job write on meanwhile: they append, so each line is whole, but some may stand before the
- * line about the rest, and what comes in the microseconds before the cut itself is not kept.
+ * The next cut is due when the rest of the limit is full again, and replaces that line and what follows it.
+ * The job's processes continue to write meanwhile. They append, so each line is whole, but some lines may
+ * precede the line about the omitted output, and output written in the microseconds before the cut is lost.
  */
 #include "shepherd/log_limit.h"
 
@@ -20,9 +20,9 @@
 #include "base/parse.h"
 
 #define TAIL_MAX  ((uint64_t)256 << 10)
-#define LINE_MAX  4096 // a line that is longer is cut
-#define NOTE_MAX  160U // room in front of the end, so that both are one write
-#define READS_MAX 8U   // of the end, before a cut, of a job that writes all the time
+#define LINE_MAX  4096 // longer lines are cut
+#define NOTE_MAX  160U // space in front of the end, so that both are one write
+#define READS_MAX 8U   // reads of the end before a cut, for a job that writes all the time
 
 void log_limit_open(struct log_limit *limit, int fd, uint64_t max)
 {
@@ -36,7 +36,7 @@ void log_limit_open(struct log_limit *limit, int fd, uint64_t max)
     limit->tail = xcalloc(NOTE_MAX + limit->tail_size, 1); // later the job may have used all of its memory
 }
 
-/* The file was opened for writing only. This is the same one, regardless of its name. */
+/* The file was opened for writing only. This opens the same file, whatever its name is by now. */
 static int reopen(int fd)
 {
     char path[32];
@@ -44,7 +44,7 @@ static int reopen(int fd)
     return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-/* Behind the last line that ends before `wanted`. */
+/* The offset behind the last line that ends before `wanted`. */
 static off_t find_head(int fd, off_t wanted)
 {
     char bytes[LINE_MAX];
@@ -54,7 +54,7 @@ static off_t find_head(int fd, off_t wanted)
     return newline != NULL ? from + (newline + 1 - bytes) : wanted;
 }
 
-/* The last whole lines, in `size` bytes at most. */
+/* The last whole lines, at most `size` bytes. */
 static size_t read_tail(int fd, off_t end, size_t size, char *bytes, char **ret)
 {
     ssize_t n = pread(fd, bytes, size, end - (off_t)size);
@@ -65,8 +65,8 @@ static size_t read_tail(int fd, off_t end, size_t size, char *bytes, char **ret)
     return length - cut;
 }
 
-/* What is appended between this and the cut is lost: it is read again until nothing was appended meanwhile,
- * so that the last line of a job that ends just now is kept. */
+/* Bytes appended between this call and the cut are lost. It therefore reads again until nothing is appended
+ * meanwhile, which preserves the last line of a job that is just ending. */
 static size_t read_end(const struct log_limit *limit, int fd, off_t *size, char **ret)
 {
     size_t length = read_tail(fd, *size, limit->tail_size, limit->tail + NOTE_MAX, ret);
@@ -100,7 +100,7 @@ void log_limit_keep(struct log_limit *limit)
     struct stat st;
     if (limit->max == 0 || fstat(limit->fd, &st) < 0)
         return;
-    if (st.st_size < limit->head) { // its user has cut it
+    if (st.st_size < limit->head) { // the user has truncated it
         limit->head = 0;
         limit->note = 0;
     }

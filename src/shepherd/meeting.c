@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A port is reserved in two ways. A bound socket proves that it is free, and keeps other programs off until
- * the gate opens; then it is closed, because the job's program binds the port itself. That may take seconds,
- * so the port's number is also an abstract Unix socket name, of which there is one list per network
- * namespace, as of ports: holding it until the end of the attempt keeps other jobs from choosing the same
- * port meanwhile. Neither needs a file, and both end with this process. Names or ports taken by a user on
+ * A port is reserved in two ways. A bound socket proves that it is free, and keeps other programs from using
+ * it until the gate opens. Then it is closed, because the job's program binds the port itself. That may take
+ * seconds, so the port's number is also held as an abstract Unix socket name until the end of the attempt,
+ * which keeps other jobs from choosing the same port meanwhile. Like ports, such names are unique within a
+ * network namespace. Neither needs a file, and both end with this process. Names or ports taken by a user on
  * purpose are skipped like any other.
  */
 #include "shepherd/meeting.h"
@@ -27,7 +27,8 @@ void meeting_init(struct meeting *meeting)
     *meeting = (struct meeting){ .tcp_fd = -1, .name_fd = -1 };
 }
 
-/* All addresses of both families at once. Without SO_REUSEADDR: a port that was just in use is not free. */
+/* Binds all addresses of both families at once. Without SO_REUSEADDR, because a port that was just in use is
+ * not free. */
 static int bind_both(uint16_t port)
 {
     struct sockaddr_in6 address = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
@@ -38,7 +39,7 @@ static int bind_both(uint16_t port)
     return bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -1 : take_fd(&fd);
 }
 
-/* Where there is no IPv6. */
+/* For machines without IPv6. */
 static int bind_old(uint16_t port)
 {
     struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port) };
@@ -73,7 +74,7 @@ static uint32_t port_of(int fd)
                                                : ((const struct sockaddr_in *)&address)->sin_port);
 }
 
-/* Port 0: any that the kernel has. */
+/* Port 0: any that the kernel chooses. */
 static bool try_port(struct meeting *meeting, uint16_t port, bool is_ipv6)
 {
     _cleanup_close_ int tcp_fd = is_ipv6 ? bind_both(port) : bind_old(port);

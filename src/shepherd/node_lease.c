@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent writes the spool file "renewed" when it hears from the controller, and wakes nobody: the shepherd
- * reads it when its known end of the lease is reached. The end of the lease therefore depends only on this
- * timer, not on the agent. It uses the boot clock, which also counts while the machine is suspended.
+ * The agent updates the spool file "renewed" when it receives a message from the controller, without
+ * notifying the shepherd. The shepherd reads the file when the known end of the lease is reached. The end of
+ * the lease therefore depends only on this timer, not on the agent. It uses the boot clock, which also counts
+ * while the machine is suspended.
  *
- * The controller gives the job to another node a margin after the lease. The step is therefore stopped before
- * its end, and none of it is left when the lease ends.
+ * The controller gives the job to another node a margin after the end of the lease. The step is therefore
+ * stopped before that, and no process of it is left when the lease ends.
  */
 #include "shepherd/node_lease.h"
 
@@ -16,7 +17,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-#define GRACE_PART 10 // the part of the lease that may be grace
+#define GRACE_PART 10 // fraction of the lease that may be used as grace period (1/10)
 
 static void look(struct node_lease *lease, const struct shepherd *shepherd)
 {

@@ -8,8 +8,8 @@
 #include "shepherd/shepherd.h"
 
 struct node_lease {
-    int64_t until_ms; // boot clock: no process of the step may be left; 0: there is no lease
-    int64_t grace_ms; // the step is stopped this long before
+    int64_t until_ms; // boot clock: by then no process of the step may be left; 0: no lease
+    int64_t grace_ms; // the step is stopped this long before the end of the lease
     int timer_fd;     // or -1
 };
 
@@ -22,5 +22,5 @@ bool node_lease_is_over(struct node_lease *lease, const struct shepherd *shepher
 /* How long the step has left if it is stopped now. */
 int64_t node_lease_left_ms(const struct node_lease *lease);
 
-/* True if the lease has expired before anything ran. */
+/* True if the lease expired before anything ran. */
 bool node_lease_has_passed(const struct shepherd *shepherd);

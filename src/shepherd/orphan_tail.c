@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The end of the step must not wait for a file server that does not respond: after the timeout the child is
- * sent SIGKILL and abandoned. It holds nothing of the shepherd's that anything could wait for.
+ * sent SIGKILL and abandoned. It holds no resource of the shepherd that another process could wait for.
  */
 #include "shepherd/orphan_tail.h"
 
@@ -29,7 +29,7 @@ static _Noreturn void tell(const struct shepherd *shepherd, int fd)
     _exit(0);
 }
 
-/* The length of what came until the other side closed; 0 when it did not in time. */
+/* The number of bytes received until the other side closed; 0 on timeout. */
 static size_t hear(int fd, char text[TAIL_SIZE])
 {
     int64_t deadline_ms = clock_boot_ms() + TIMEOUT_MS;
