@@ -320,8 +320,8 @@ enum launch_step container_words(
 
 /* Podman does not notice that a container was killed. The script first gives the killed processes of a job
  * that has just ended time to be reaped, because they look alive until then. It leaves a container whose
- * process has just ended to its own podman for a while, and spares one without a process, which may be about
- * to start. */
+ * process has just ended to its own podman for a while, and removes one without a process only 10 minutes
+ * after its creation, because it may be about to start. */
 static char tidy_text[] =
     "sleep 2; podman ps --filter label=" LABEL " --format '{{.ID}} {{.Pid}}' | while read -r id pid; do "
     "[ -d \"/proc/$pid\" ] || { sleep 5; podman rm --force \"$id\"; }; done; "

@@ -5,5 +5,5 @@
 #include "shepherd/shepherd.h"
 #include "shepherd/tail.h"
 
-/* Reads them as the user, in a child; empty if there are none, or after two seconds. */
+/* Reads them as the user, in a child; `text` is empty if there are none, or after two seconds. */
 void orphan_tail_read(const struct shepherd *shepherd, char text[TAIL_SIZE]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Everything here runs as the user, in directories that the user and its running jobs may change at any time.
- * Nothing is checked before it is opened: the file is opened without following links and without waiting for
- * a FIFO's reader, and then the open file is checked.
+ * Nothing is checked before it is opened: the file is opened without following links or waiting for a FIFO's
+ * reader, and then the open file is checked.
  */
 #include "shepherd/output.h"
 
@@ -62,8 +62,9 @@ int output_open(const char *path, enum output_name name, enum launch_step *ret_s
         if (r < 0)
             return fail(ret_step, STEP_LOG_DIRECTORY, -r);
     }
-    /* Instances may share a home, also over machines: the one that makes the file has the name. What jobs
-     * print is private to their user; a file that the user named is made as a shell would make it. */
+    /* Instances may share a home directory, even across machines: the one that creates the file owns the
+     * name. Output of jobs is private to their user; a file that the user named is created as a shell would
+     * create it. */
     int exclusive = name == OUTPUT_DEFAULT ? O_EXCL : 0;
     mode_t mode = name == OUTPUT_NAMED ? 0666 : 0600;
     _cleanup_close_ int fd = open(path, OUTPUT_FLAGS | O_CREAT | exclusive, mode);
@@ -78,7 +79,7 @@ int output_open(const char *path, enum output_name name, enum launch_step *ret_s
         return fail(ret_step, STEP_LOG_KIND, EINVAL);
     if (st.st_uid != geteuid())
         return fail(ret_step, STEP_LOG_OWNER, EPERM);
-    /* The command shares this open file: it must not find its output non-blocking. */
+    /* The command shares this open file, so its output must not become non-blocking. */
     if (fcntl(fd, F_SETFL, O_APPEND) < 0)
         return fail(ret_step, STEP_LOG, errno);
     return take_fd(&fd);

@@ -7,10 +7,10 @@
 #include "shepherd/steps.h"
 
 enum output_name {
-    OUTPUT_NAMED,   // named by the user: may exist, and is appended to
-    OUTPUT_DEFAULT, // named by mgpu after the job's number: an existing file belongs to a job of another
-                    // instance
-    OUTPUT_OWN,     // the same with the attempt's token: an existing file belongs to this attempt
+    OUTPUT_NAMED,   // named by the user: if it exists, it is appended to
+    OUTPUT_DEFAULT, // named by mgpu after the job's number: an existing file belongs to another instance's
+                    // job
+    OUTPUT_OWN,     // named like that, and with the attempt's token: an existing file belongs to this attempt
 };
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nothing is decided here: the verdict is settled afterwards by link(2) as usual, so a command of the agent
- * that arrives late, twice or never does no harm. Commands for the step are kept until it runs.
+ * Nothing is decided here. The verdict is settled afterwards by link(2) as usual, so it does no harm if a
+ * command of the agent arrives late, twice or never. Commands for the step are kept until it runs.
  */
 #include "shepherd/ready.h"
 
@@ -20,13 +20,13 @@ bool ready_take_command(struct shepherd *shepherd)
         return false;
     if (command.magic == SPOOL_COMMAND_MAGIC)
         shepherd->early = command;
-    /* The other ranks were sent this port, even if an earlier shepherd chose it. */
+    /* The other ranks were sent this port, even if it was chosen by an earlier shepherd. */
     if (command.magic == SPOOL_GO_MAGIC && command.port != 0)
         shepherd->meeting.port = (uint32_t)command.port;
     return command.magic == SPOOL_GO_MAGIC;
 }
 
-/* False: the init has ended, or the agent, whose end of `agent_fd` (-1: none) is closed. */
+/* False if the init has ended, or the agent has: its end of `agent_fd` (-1: none) is then closed. */
 static bool await_go(struct shepherd *shepherd, int agent_fd)
 {
     for (;;) {

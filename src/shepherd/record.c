@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Space for the file "exit" is reserved before the command starts, so a full file system cannot lose an end.
- * The shepherd waits for its removal by the agent, after the controller has committed the end. The agent
- * tells it; one that does not is noticed when the time for it is up.
+ * The shepherd waits until the agent removes the file, after the controller has committed the end. The agent
+ * notifies the shepherd; if it does not, the shepherd checks when the time is up.
  */
 #include "shepherd/record.h"
 
@@ -38,9 +38,9 @@
 #define EXIT_CODE_OOM       (128 + SIGKILL)
 
 /*
- * The kernel killed a process of the step for lack of memory, and the command failed, either because of that
- * or because it needs the killed process. If all were killed at once, its status may be lost. A command that
- * continues and succeeds has ended well.
+ * True if the kernel killed a process of the step for lack of memory, and the command failed because of that
+ * or because it needs the killed process. If all processes were killed at once, the command's status may be
+ * lost. A command that continues and succeeds has ended normally.
  */
 static bool is_out_of_memory(const struct ending *ending)
 {
@@ -52,7 +52,7 @@ static bool is_out_of_memory(const struct ending *ending)
                                        : status->phase == INIT_EXECUTING && ending->counts.is_group_killed;
 }
 
-/* Of a start that failed. */
+/* The cause of a failed start. */
 static enum start_cause find_cause(const struct launch_spec *spec, const struct init_status *status)
 {
     if (status->step == STEP_NONE)
@@ -111,12 +111,12 @@ static void set_exit_code(const struct ending *ending, struct launch_exit *ret)
         return;
     }
     ret->exit_code = WEXITSTATUS(status->wait_status);
-    /* A setup that ends well before the command is still no success. */
+    /* A setup that ends successfully before the command is still a failure. */
     if (status->step == STEP_SETUP && ret->exit_code == 0)
         ret->exit_code = EXIT_CODE_UNKNOWN;
 }
 
-/* With the status of a command that was not killed itself. */
+/* Includes the status of a command that was not killed itself. */
 static void describe_memory(
     const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size)
 {
@@ -129,7 +129,7 @@ static void describe_memory(
             WEXITSTATUS(status->wait_status));
 }
 
-/* Of podman and of apptainer, for failures of their own. */
+/* Exit statuses with which podman and apptainer report failures of their own. */
 static bool is_told_by_runtime(const struct launch_spec *spec, int wait_status)
 {
     return spec->image.count > 0 && WIFEXITED(wait_status) &&
@@ -157,7 +157,7 @@ void ending_add_signal(struct ending *ending, int signal, const struct roll *rea
         name, reached->count > 0 ? processes : "no process: none handles it");
 }
 
-/* What the end of the step did to others than the command. */
+/* Describes how the end of the step affected processes other than the command. */
 static void describe_rolls(const struct ending *ending, char *text, size_t size)
 {
     char processes[ROLL_NAMES_MAX + 32], grace[32];
@@ -181,7 +181,7 @@ static bool was_killed_by_others(const struct ending *ending)
     return !ending->is_killed && WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
 }
 
-/* If the job's own count is not available, that of the node is used, with a remark that it proves nothing
+/* If the job's own count is not available, the node's count is used, with a remark that it proves nothing
  * about this job. */
 static void describe_node(const struct ending *ending, char *text, size_t size)
 {
@@ -237,7 +237,7 @@ static uint64_t count_node_kills(const struct shepherd *shepherd, const struct e
     return now > shepherd->node_oom_kills ? (uint64_t)(now - shepherd->node_oom_kills) : 0;
 }
 
-/* That of a kept shepherd is the same for all its steps. */
+/* A kept shepherd has the same start time for all its steps. */
 static uint64_t own_start_time(void)
 {
     static uint64_t known;
@@ -291,7 +291,7 @@ void record_make(const struct shepherd *shepherd, const struct ending *ending, c
         .cpu_ms = status->cpu_ms,
         .max_rss = status->max_rss,
         .log_bytes = status->log_bytes,
-        /* A launch that failed before its log was open has none. */
+        /* A launch that failed before its log was open has no log. */
         .log_path = shepherd->log_fd >= 0 || shepherd->is_adopting ? shepherd->log_path : NULL,
         .text = text[0] != '\0' ? text : NULL,
         .signals = ending->signals[0] != '\0' ? (char *)(uintptr_t)ending->signals : NULL,
@@ -315,7 +315,7 @@ int record_reserve(struct shepherd *shepherd)
         shepherd->spool_fd, EXIT_TEMPORARY, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (shepherd->exit_fd < 0)
         return -errno;
-    /* File systems without fallocate(2) get the zeros. */
+    /* File systems without fallocate(2) are filled with zeros. */
     if (fallocate(shepherd->exit_fd, FALLOC_FL_KEEP_SIZE, 0, EXIT_RECORD_MAX) == 0)
         return 0;
     shepherd->is_exit_padded = errno == EOPNOTSUPP;
@@ -340,13 +340,13 @@ static bool is_spool_gone(const struct shepherd *shepherd)
     return fstatat(shepherd->spool_fd, SPOOL_EXIT, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
-/* True when the agent took the record away in time. */
+/* True if the agent took the record away in time. */
 static bool await_fetch(const struct shepherd *shepherd)
 {
     int64_t deadline_ms = clock_boot_ms() + FETCH_SECONDS * 1000L;
     struct pollfd source = { shepherd->ctl_fd, POLLIN, 0 };
     while (!is_spool_gone(shepherd)) {
-        struct spool_command word; // whatever it is: a command comes too late
+        struct spool_command word; // the command is irrelevant: it comes too late
         int64_t left_ms = deadline_ms - clock_boot_ms();
         if (left_ms <= 0)
             return false;
@@ -356,8 +356,8 @@ static bool await_fetch(const struct shepherd *shepherd)
     return true;
 }
 
-/* `is_published`: it is in the spool too, and an agent that has fetched it there did not see the copy, so the
- * shepherd must remove it. */
+/* `is_published`: the record is in the spool too. An agent that fetched it there has not seen the copy, so
+ * the shepherd must remove the copy. */
 static void copy_record(const struct shepherd *shepherd, bool is_published)
 {
     char name[SPOOL_NAME_SIZE + 8];
@@ -380,18 +380,19 @@ int record_publish(struct shepherd *shepherd, const struct ending *ending)
     leftovers_find(&shepherd->spec, ending->status.started_wall_ms, &counted.leftovers);
     record_make(shepherd, &counted, text, sizeof(text), &exit_record);
     init_read_tail(shepherd->status_fd, &ending->status, tail);
-    /* The kernel killed the init with the rest; or others have written after it looked. */
+    /* True if the kernel killed the init with the rest, or other processes have written since the init read
+     * the tail. */
     bool has_more = ending->is_outlived && exit_record.exit_code != 0;
     if ((tail[0] == '\0' && exit_record.end == END_OOM) || has_more)
         orphan_tail_read(shepherd, tail);
 
-    /* What went through a terminal was still on its way when the init looked. */
+    /* Output through a terminal was still on its way when the init read the tail. */
     bool is_terminal = shepherd->terminal.is_open && shepherd->log_fd >= 0;
     if (is_terminal && (exit_record.exit_code != 0 || tail[0] != '\0'))
         (void)tail_read(shepherd->log_fd, shepherd->log_start, tail);
     if (tail[0] != '\0')
         exit_record.tail = tail;
-    shepherd->record.length = 0; // the reserved memory stays
+    shepherd->record.length = 0; // the reserved memory is kept
     (void)record_encode_readable(&launch_exit_record, &exit_record, &shepherd->record, &(struct error){ 0 });
     int r = write_exit(shepherd);
     if (r < 0) {

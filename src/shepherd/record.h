@@ -14,22 +14,22 @@
 /* How the step ended. */
 struct ending {
     struct init_status status;
-    bool is_killed;                 // by the shepherd, or by a user's SIGKILL
-    enum job_end stop_end;          // the end if the shepherd itself stopped it; END_NONE: it did not
-    uint32_t stop_signal;           // first signal of a stop command that reached the step, 0: none
-    int64_t grace_ms;               // of the stop
-    bool is_outlived;               // others ended after the command in a stop, and may have written since
-    struct roll killed;             // at the end of the grace period
-    struct roll left;               // left running by a command that ended by itself
+    bool is_killed;        // by the shepherd, or by a user's SIGKILL
+    enum job_end stop_end; // the end, if the shepherd stopped the step; END_NONE: it did not
+    uint32_t stop_signal;  // first signal of a stop command that reached the step; 0: none
+    int64_t grace_ms;      // of the stop
+    bool is_outlived;      // other processes ended after the command in a stop, and may have written since
+    struct roll killed;    // at the end of the grace period
+    struct roll left;      // left running by a command that ended without being stopped
     char signals[SIGNALS_TEXT_MAX]; // "SIGTERM to 2 processes (bash, python3)"; terminated
     struct counts counts;           // from the kernel; set by record_publish()
     struct leftovers leftovers;     // likewise
 };
 
-/* Notes who got a signal. */
+/* Notes which processes received a signal. */
 void ending_add_signal(struct ending *ending, int signal, const struct roll *reached);
 
-/* Creates the record; the failure is written to `text`. Nothing in *ret is owned. */
+/* Creates the record; the failure is written to `text`. *ret owns nothing. */
 void record_make(const struct shepherd *shepherd, const struct ending *ending, char *text, size_t size,
     struct launch_exit *ret);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* If the shepherd is dead at the end of the grace period, the init kills them itself. */
+/* If the shepherd has died by the end of the grace period, the init kills the remaining processes itself. */
 #include "shepherd/rest.h"
 
 #include <errno.h>
@@ -12,9 +12,9 @@
 #include "shepherd/init.h"
 #include "shepherd/processes/tree.h"
 
-#define BACKSTOP_MS 2000 // after the end of the grace period, which is the shepherd's
+#define BACKSTOP_MS 2000 // delay after the end of the grace period, at which the shepherd acts
 
-/* Reaps until no child is left, which is true, or the time has come. All signals are blocked. */
+/* Reaps children until none is left (true) or the time is up (false). All signals are blocked. */
 static bool await_children(int64_t until_ms)
 {
     sigset_t child;
@@ -32,8 +32,8 @@ static bool await_children(int64_t until_ms)
     }
 }
 
-/* The children of each become children of init. Processes of another user (sudo) are left to the shepherd,
- * which may be root. */
+/* The children of each killed process become children of the init. Processes of another user (sudo) are left
+ * to the shepherd, which may be root. */
 static void kill_children(void)
 {
     struct tree tree = { .cgroup_fd = -1, .root = getpid() };

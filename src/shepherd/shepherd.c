@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared by launching and adopting shepherds: they open and close the same things, and protect themselves in
- * the same way. */
+/* Shared by launching and adopting shepherds: both open and close the same resources, and protect themselves
+ * in the same way. */
 #include "shepherd/shepherd.h"
 
 #include <errno.h>
@@ -22,13 +22,13 @@
 #include "base/memory.h"
 #include "shepherd/record.h"
 
-#define HINT_SECONDS 1 // a slow agent gets this long to take a hint
+#define HINT_SECONDS 1 // time for a slow agent to accept a hint
 
 /*
- * Signals ignored by a parent stay ignored through execve: the job starts with the defaults. Uses the system
- * call, because the C library reserves 32 and 33 and refuses to change them, although a parent may have
- * ignored them. The kernel's struct sigaction is at most 32 bytes on all supported machines, and all zero
- * means SIG_DFL, no flags, no mask.
+ * Signals ignored by a parent stay ignored through execve, so they are reset: the job starts with the
+ * defaults. Uses the system call, because the C library reserves 32 and 33 and refuses to change them,
+ * although a parent may have ignored them. The kernel's struct sigaction is at most 32 bytes on all supported
+ * machines, and all zero means SIG_DFL, no flags, no mask.
  */
 static void reset_signals(void)
 {
@@ -51,8 +51,8 @@ void shepherd_protect(void)
         (void)write_all(fd, "-1000", 5);
 }
 
-/* Standard descriptors lead nowhere from here on, for us and, as stdin, for the job. Those of a kept shepherd
- * have since its first step. */
+/* From here on, the standard descriptors refer to /dev/null, for us and, as stdin, for the job. In a kept
+ * shepherd they have done so since its first step. */
 static int close_standard(void)
 {
     static bool is_done;
@@ -72,7 +72,7 @@ static int close_standard(void)
 
 int shepherd_open(struct shepherd *shepherd, const char *spool_dir, bool wait, struct error *err)
 {
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1); // what a step leaves behind comes to us
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1); // orphans of a step become our children
     const char *slash = strrchr(spool_dir, '/');
     *shepherd = (struct shepherd){ .spool_fd = -1,
         .lock_fd = -1,
@@ -154,7 +154,7 @@ void shepherd_hint(const struct shepherd *shepherd, const char *word)
     struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "../" SPOOL_HINTS };
     char text[SPOOL_NAME_SIZE + 16];
     int n = snprintf(text, sizeof(text), "%s %s", shepherd->name, word);
-    /* Only a hint: an agent that is not there finds the files when it comes. */
+    /* Only a hint: an agent that is not running finds the files when it starts. */
     (void)sendto(
         shepherd->ctl_fd, text, (size_t)n, MSG_NOSIGNAL, (const struct sockaddr *)&address, sizeof(address));
 }

@@ -5,20 +5,20 @@
  *   launch.c  S: lock, preparations, the user's init, verdict, gate
  *   init.c    I: becomes the user, waits at the gate, runs and reaps the command J
  *   terminal.c  the terminal, and T, the process that moves its bytes
- *   meeting.c S: of rank 0: the rendezvous port
- *   ready.c   S: of a rank of several: waits until the others are ready too
- *   watch.c   S: waits for the end, carries out commands of the agent
+ *   meeting.c S: reserves the rendezvous port, on rank 0
+ *   ready.c   S: with several ranks: waits until all are ready
+ *   watch.c   S: waits for the end, executes commands of the agent
  *   watch_stop.c  S: signals and stops
- *   watch_rest.c  S: the end of the command, and what it left running
+ *   watch_rest.c  S: the end of the command, and processes it left running
  *   rest.c    I: the same without a cgroup
- *   gpu_wait.c  I: of a job that starts before it has its GPUs: opening one waits
- *   roles.c   S: which processes a signal is for
- *   roll.c    S, I: their number and names, for the exit record
+ *   gpu_wait.c  I: if the job starts before it has its GPUs, makes opening one wait
+ *   roles.c   S: which processes receive a signal
+ *   roll.c    S, I: number and names of processes, for the exit record
  *   record.c  S: the exit record, and whether it was fetched
  *   terms.c   S: time limit and suspension of the step
  *   status_pipe.c  S: status reports of the job
- *   stopping.c  S: that the step is being stopped, for an adopting shepherd
- *   node_lease.c  S: how long it may run while the node has no contact with the controller
+ *   stopping.c  S: notes for an adopting shepherd that the step is being stopped
+ *   node_lease.c  S: how long the step may run without contact to the controller
  *   counts.c  S: the kernel's counters at the limits of the attempt
  *   adopt.c   S': the same from watch.c on, for a step whose shepherd died
  *
@@ -45,9 +45,9 @@ enum shepherd_status {
     SHEPHERD_DONE = 0,      // an exit record exists
     SHEPHERD_USAGE = 2,     // invalid arguments
     SHEPHERD_BUSY = 3,      // another shepherd holds the lock
-    SHEPHERD_SETTLED = 4,   // the verdict was settled before: this one executed nothing
+    SHEPHERD_SETTLED = 4,   // the verdict was already settled: this process executed nothing
     SHEPHERD_UNUSABLE = 5,  // the spool is unusable; no verdict was settled
-    SHEPHERD_WITHDRAWN = 6, // it was prepared, and its turn did not come; no verdict was settled here
+    SHEPHERD_WITHDRAWN = 6, // it was prepared, and its turn did not come; it settled no verdict
 };
 
 struct shepherd {
@@ -56,36 +56,37 @@ struct shepherd {
     struct launch_spec spec;
     int spool_fd;     // the spool directory, also the working directory
     int lock_fd;      // proves that this shepherd is alive
-    int agent_fd;     // of a kept shepherd, borrowed; -1: it exits after this step
+    int agent_fd;     // of a kept shepherd, borrowed; -1: exit after this step
     int ctl_fd;       // receives commands, sends hints to the agent
     int status_fd;    // shared with I
     int exit_fd;      // the exit record's file, with its space reserved
     int exit_copy_fd; // directory for a durable copy, or -1
     int cgroup_fd;    // directory of the step's cgroup, or -1
-    int channel_fd;   // packets from and to I: its report, the gate, "executed"
+    int channel_fd;   // packets between S and I: its report, the gate, "executed"
     int init_pidfd;   // -1 if I has ended (or, when adopting, never existed)
     int log_fd;       // for its size, and for the last lines if I could not store them; -1 when adopting
-    off_t log_start;  // its size when the gate opened: this step's output begins there
+    off_t log_start;  // size of the log when the gate opened: this step's output begins there
     int64_t node_oom_kills; // when the gate opened; -1: unknown
     pid_t init_pid;         // 0 if unknown
-    bool is_exit_padded;    // the exit record's file has zeros that its length includes
+    bool is_exit_padded;    // the exit record's file is padded with zeros, which its length includes
     bool is_adopting;       // I and J are not children of this process
     char *log_path;         // absolute; the file that I opened
     char *start_text;       // a remark about the start, or NULL
     struct meeting meeting;
-    int host_pidfd;             // of an exec step: the init of the job's own step; -1: ended, or no exec step
-    struct spool_command early; // a signal received while it waited for GO; magic 0: none
+    int host_pidfd; // of an exec step: the init of the job's main step; -1: it has ended, or this is not an
+                    // exec step
+    struct spool_command early; // a signal received while waiting for GO; magic 0: none
     struct terminal terminal;
     struct status_pipe status_pipe;
     struct buffer record; // reserved for the exit record
 };
 
-/* Once per program: blocks and resets signals, sets the umask, and protects root's process from the OOM
- * killer. All of it is inherited by a fork. */
+/* Called once per program: blocks and resets signals, sets the umask, and protects root's process from the
+ * OOM killer. All of it is inherited by a fork. */
 void shepherd_protect(void);
 
-/* Opens the spool directory and takes its lock; -EAGAIN if it is held, or with `wait`, waits until its holder
- * dies. */
+/* Opens the spool directory and takes its lock. If the lock is held, returns -EAGAIN; with `wait`, waits
+ * until its holder has ended. */
 int shepherd_open(struct shepherd *shepherd, const char *spool_dir, bool wait, struct error *err);
 
 /* Creates everything needed after the gate: sockets, cgroup, reserved space. On success the standard
@@ -95,8 +96,8 @@ int shepherd_prepare(struct shepherd *shepherd, struct error *err);
 /* Sends "NAME WORD" to the agent; waits at most a second if the agent is slow. */
 void shepherd_hint(const struct shepherd *shepherd, const char *word);
 
-/* In a child: closes everything of S, above all the lock. The log stays open, and so does the pipe of the
- * job, so that it always has a reader. */
+/* Called in a child: closes all resources of S, above all the lock. The log stays open, and so does the job's
+ * pipe, so that it always has a reader. */
 void shepherd_drop(const struct shepherd *shepherd);
 
 /* Closes and frees the contents of the struct. */
@@ -108,7 +109,7 @@ int shepherd_complain(const struct error *err);
 /* The modes of operation; each returns an enum shepherd_status. */
 int shepherd_launch(const char *spool_dir);
 
-/* As shepherd_launch(), for a kept shepherd: no child inherits `agent_fd`. *ret_is_plain: it was an ordinary
- * step and has ended, so this process may launch another one. */
+/* As shepherd_launch(), for a kept shepherd: no child inherits `agent_fd`. *ret_is_plain is set if the step
+ * was an ordinary one and has ended, so this process may launch another. */
 int shepherd_launch_kept(const char *spool_dir, int agent_fd, bool *ret_is_plain);
 int shepherd_adopt(const char *spool_dir);

@@ -2,12 +2,11 @@
 /*
  * The lines are similar to those of sd_notify(3):
  *
- *   CHECKPOINTED      its work is saved: it can be ended without loss
+ *   CHECKPOINTED      the work is saved: the job can be ended without loss
  *   PROGRESS=0.4      how much is done, 0 to 1, or 40%
  *   STATUS=epoch 3    a short text; if empty, the text is removed
  *
- * Everything else, and invalid values, are ignored silently, so that programs can use reports of a later
- * version.
+ * Other lines and invalid values are ignored silently, so programs can use reports of a later version.
  */
 #include "shepherd/status_parser.h"
 
@@ -21,7 +20,7 @@ static void take_progress(struct spool_said *said, const char *text, size_t leng
         said->has_progress = 1;
 }
 
-/* Cut between two characters of UTF-8. */
+/* Cuts the text only between characters of UTF-8. */
 static void take_status(struct spool_said *said, const char *text, size_t length)
 {
     if (length > SPOOL_STATUS_MAX) {

@@ -13,7 +13,7 @@
 
 struct status_parser {
     struct spool_said latest;
-    char line[SAID_LINE_MAX]; // the beginning of an incomplete line
+    char line[SAID_LINE_MAX]; // the beginning of a line not yet complete
     size_t length;
     bool is_too_long; // the rest of this line is skipped
 };

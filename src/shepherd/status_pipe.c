@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pipe has a name, so that a shell can write to it. It is in a directory that only root (or the rootless
- * user) can change, where it is created, given to the user and opened again. Processes that have it open for
- * reading and writing keep writers from waiting for a reader: the shepherd, and the step's init, which
- * inherits the descriptor and never reads it. A job can therefore continue reporting while its shepherd is
- * dead, until 64 KiB are full, and the next shepherd reads them.
+ * The pipe has a name, so that a shell can write to it. It is created, given to the user and opened again in
+ * a directory that only root (or the rootless user) can change. The shepherd and the step's init have it open
+ * for reading and writing, so writers never wait for a reader; the init inherits the descriptor and never
+ * reads it. A job can therefore continue reporting while its shepherd is dead, until 64 KiB are full, and the
+ * next shepherd reads the reports.
  *
  * The rate is limited: READ_MAX bytes are read at a time, with a pause after each. This is more than useful
  * reports need, and bounds the CPU time that a flood costs.
@@ -21,9 +21,9 @@
 #include "base/memory.h"
 
 #define CHUNK_SIZE 4096
-#define READ_MAX   (64L << 10) // bytes; what a pipe usually holds
+#define READ_MAX   (64L << 10) // bytes; the usual capacity of a pipe
 #define REST_MS    10
-#define DRAIN_MAX  (1L << 20) // bytes; what a user can make a pipe hold
+#define DRAIN_MAX  (1L << 20) // bytes; the largest capacity that a user can set for a pipe
 
 void status_pipe_init(struct status_pipe *status_pipe)
 {
@@ -36,7 +36,7 @@ void status_pipe_close(struct status_pipe *status_pipe)
     closep(&status_pipe->file_fd);
 }
 
-/* Never blocks, and rejects other kinds of files. */
+/* Never blocks; rejects other types of files. */
 static int open_pipe(const char *path)
 {
     struct stat st;
@@ -46,7 +46,8 @@ static int open_pipe(const char *path)
     return S_ISFIFO(st.st_mode) ? take_fd(&fd) : -EBADF;
 }
 
-/* Not the inode of a shepherd that died before the verdict, whose init still has it open. */
+/* Creates a new inode instead of using that of a shepherd that died before the verdict, whose init still has
+ * it open. */
 static int make_pipe(const struct launch_spec *spec)
 {
     (void)unlink(spec->say_pipe);
@@ -88,8 +89,8 @@ int status_pipe_wait_ms(const struct status_pipe *status_pipe, int64_t boot_ms)
     return is_resting ? (int)(status_pipe->rest_until_ms - boot_ms) : -1;
 }
 
-/* Most jobs report nothing and need no file. A report that cannot be stored (the file system is full) is
- * repeated, or not worth ending the step. */
+/* Most jobs report nothing and need no file. If a report cannot be stored because the file system is full,
+ * either the job repeats it, or it is not worth ending the step for. */
 static void keep(struct status_pipe *status_pipe)
 {
     static const struct spool_said nothing;

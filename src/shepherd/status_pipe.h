@@ -11,18 +11,19 @@
 struct status_pipe {
     int pipe_fd;           // opened for reading and writing, so that it always has a reader; -1: none
     int file_fd;           // the spool file "said"; -1: nothing was stored so far
-    int spool_fd;          // borrowed: the directory of that file
-    int64_t rest_until_ms; // boot clock: the pipe is not read before
+    int spool_fd;          // the directory of that file; borrowed
+    int64_t rest_until_ms; // boot clock: the pipe is not read before this time
     struct status_parser said;
 };
 
 void status_pipe_init(struct status_pipe *status_pipe);
 void status_pipe_close(struct status_pipe *status_pipe);
 
-/* Creates the pipe named in the spec, owned by the job's user; 0 if it names none. Before the gate. */
+/* Creates the pipe named in the spec, owned by the job's user, before the gate opens. Returns 0 if the spec
+ * names none. */
 int status_pipe_make(struct status_pipe *status_pipe, const struct launch_spec *spec, int spool_fd);
 
-/* Opens both again and reads the earlier reports. On failure only later reports are lost. */
+/* Opens the pipe and the file again and reads earlier reports. On failure, only later reports are lost. */
 void status_pipe_adopt(struct status_pipe *status_pipe, const struct launch_spec *spec, int spool_fd);
 
 /* For poll(2): the descriptor, or -1 while reading is suspended; and the maximum wait, or -1. */
@@ -35,9 +36,9 @@ bool status_pipe_read(struct status_pipe *status_pipe, int64_t boot_ms);
 /* Reads everything in the pipe now, so that later reports are known to be new. */
 bool status_pipe_drain(struct status_pipe *status_pipe);
 
-/* Records that the job is asked to save its work, or no longer, also for an adopting shepherd. */
+/* Records for an adopting shepherd whether the job has been asked to save its work. */
 void status_pipe_ask_save(struct status_pipe *status_pipe, enum spool_save save);
 enum spool_save status_pipe_save(const struct status_pipe *status_pipe);
 
-/* The step has ended. True if CHECKPOINTED was among its last reports. */
+/* Called when the step has ended. True if CHECKPOINTED was among its last reports. */
 bool status_pipe_finish(struct status_pipe *status_pipe);

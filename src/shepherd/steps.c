@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One row per step: what was tried, and on which object. The messages are worded for the user of the job, not
- * in terms of system calls.
+ * One row per step: what was attempted, and on which object. The messages are worded for the user of the job,
+ * not in terms of system calls.
  */
 #include "shepherd/steps.h"
 
@@ -29,10 +29,10 @@ enum object {
 };
 
 struct step_row {
-    const char *text, *tail; // the object is inserted between them
+    const char *text, *tail; // the object is inserted between the two
     enum object object;
     bool has_errno;
-    enum start_cause cause; // of errors that will not pass by themselves
+    enum start_cause cause; // of errors that are not temporary
 };
 
 static const struct step_row rows[STEPS] = {
@@ -99,7 +99,7 @@ static const char *object_name(
     return name != NULL ? name : "";
 }
 
-/* For the requested runtime, the one that reads this kind of file, or any. */
+/* Describes the requested runtime, the one that reads this kind of file, or any. */
 static void describe_runtime(const struct launch_spec *spec, char *text, size_t size)
 {
     const struct launch_image *image = spec->image.count > 0 ? spec->image.items : NULL;
@@ -126,7 +126,7 @@ void step_describe(enum launch_step step, int error, const struct launch_spec *s
     const struct step_row *row = &rows[step < STEPS ? step : STEP_INIT];
     char number[16];
     const char *object = object_name(row->object, spec, log_path, number, sizeof(number));
-    /* strerror(3) may look for translations; this one is a constant. */
+    /* strerror(3) may access translations; this function returns a constant. */
     const char *why = row->has_errno ? strerrordesc_np(error) : NULL;
     if (step == STEP_EXEC && error == STEP_NO_INTERPRETER)
         why = "the interpreter named in its first line does not exist";
@@ -134,19 +134,19 @@ void step_describe(enum launch_step step, int error, const struct launch_spec *s
         why != NULL ? why : "");
 }
 
-/* What is short for a moment, on the node or within the limits of the user. */
+/* True for temporary shortages on the node or within the limits of the user. */
 static bool is_shortage(int error)
 {
     return error == EAGAIN || error == ENOMEM || error == ENFILE || error == EMFILE;
 }
 
-/* Done by the shepherd, before anything of the user has an influence. */
+/* True for steps done by the shepherd, before the user can influence anything. */
 static bool is_of_node(enum launch_step step)
 {
     return step == STEP_CLONE || step == STEP_TERMINAL || step == STEP_SAYING || step == STEP_STARTED;
 }
 
-/* Opening a file of the user, or entering a directory. */
+/* True for opening a file of the user or entering a directory. */
 static bool is_of_files(enum launch_step step)
 {
     return step == STEP_CWD || step == STEP_LOG || step == STEP_LOG_DIRECTORY || step == STEP_ERROR ||

@@ -51,15 +51,17 @@ enum launch_step {
 /* Why the attempt did not start. `is_output_default`: the output file was not chosen by the user. */
 enum start_cause step_cause(enum launch_step step, int error, bool is_output_default);
 
-/* True if the job waits for another try after this failure. */
+/* True if the job is retried after this failure. */
 bool step_is_transient(enum launch_step step, int error, bool is_output_default);
 
-/* The errno with which exec_search() reports that the file exists but its interpreter or loader does not. */
+/* The errno with which exec_search() reports that the file exists but its interpreter or loader is
+ * missing. */
 #define STEP_NO_INTERPRETER ELIBACC
 
 /* The message for users: "cannot execute nosuchcmd: No such file or directory". Allocates nothing. */
 void step_describe(enum launch_step step, int error, const struct launch_spec *spec, const char *log_path,
     char *text, size_t size);
 
-/* 125; or, as in a shell, 127 for a missing command and 126 for one that cannot be executed. */
+/* The exit status: 125; or, as in a shell, 127 for a missing command and 126 for one that cannot be
+ * executed. */
 int step_exit_code(enum launch_step step, int error);

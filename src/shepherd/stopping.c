@@ -2,8 +2,8 @@
 /*
  * A command that ends by the signal of a stop looks like one that was killed by someone. An adopting shepherd
  * distinguishes the two by this note, which exists before the signal is sent; otherwise an acknowledged
- * requeue could become the end of the job if its shepherd is killed at the wrong moment. It also tells how
- * long the processes have that outlive the command.
+ * requeue could become the end of the job if its shepherd is killed at the wrong moment. The note also
+ * records how long the processes that outlive the command may still run.
  */
 #include "shepherd/stopping.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The log was opened for writing only, because the command shares that open file. It is opened again through
- * its descriptor: this is the same file regardless of its name, and the user's permissions apply.
+ * its descriptor, which refers to the same file whatever its name is, and checks the user's permissions.
  */
 #include "shepherd/tail.h"
 
@@ -14,7 +14,7 @@
 
 #include "base/memory.h"
 
-/* Reads one byte more than the space, which shows whether the cut is at the beginning of a line. */
+/* Reads one byte more than the space, which shows whether the text is cut at the beginning of a line. */
 static size_t read_end(int fd, off_t from, char *bytes, size_t size)
 {
     size_t length = 0;
@@ -32,7 +32,7 @@ static bool is_inside_character(char byte)
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-/* How much of the start belongs to a line, or else to a character, of which the beginning is missing. */
+/* The length of the start that belongs to a line, or else to a character, whose beginning is missing. */
 static size_t measure_cut(const char *bytes, size_t length)
 {
     const char *newline = memchr(bytes, '\n', length);
@@ -55,14 +55,14 @@ size_t tail_read(int log_fd, off_t start, char text[TAIL_SIZE])
     if (fd < 0)
         return 0;
     if (st.st_size < start)
-        start = 0; // it was truncated meanwhile
+        start = 0; // the file was truncated meanwhile
     off_t from = st.st_size - start > (off_t)TAIL_SIZE ? st.st_size - (off_t)TAIL_SIZE : start;
     char bytes[TAIL_SIZE];
     size_t length = read_end(fd, from, bytes, sizeof(bytes));
     size_t cut = from > start || length > USAGE_TAIL_MAX ? measure_cut(bytes, length) : 0;
     length -= length > cut ? cut : length;
     memcpy(text, bytes + cut, length);
-    /* The record holds text, which a zero would end. */
+    /* The record holds text, which a NUL would end. */
     for (size_t i = 0; i < length; i++)
         if (text[i] == '\0')
             text[i] = '?';

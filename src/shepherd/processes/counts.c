@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of v2 and of v1 have different names and are never in one directory, so all are tried. `oom_kill`
- * counts kills for lack of memory, whether because of the job's limit or of the node. Only the limit makes v2
- * count `oom`; v1 has no equivalent on every kernel, but there the peak then equals the limit, up to what the
- * kernel charges in advance.
+ * The files of v2 and v1 have different names and are never in the same directory, so all are tried.
+ * `oom_kill` counts kills for lack of memory, whether because of the job's limit or of the node. Only the
+ * limit makes v2 count `oom`; v1 has no equivalent on every kernel, but there the peak then equals the limit,
+ * up to what the kernel charges in advance.
  */
 #include "shepherd/processes/counts.h"
 
@@ -34,7 +34,8 @@ static bool read_file(const char *dir, const char *file, char text[FILE_SIZE])
     return n > 0;
 }
 
-/* The number behind `key`, which begins a line and ends with a blank; of an empty key the whole file. */
+/* The number behind `key`, which begins a line and ends with a blank; if the key is empty, the whole file is
+ * the number. */
 static uint64_t number_of(const char *text, const char *key)
 {
     size_t length = strlen(key);
@@ -53,8 +54,8 @@ static uint64_t read_number(const char *dir, const char *file, const char *key)
     return read_file(dir, file, text) ? number_of(text, key) : 0;
 }
 
-/* The counters of v2 include those of all steps, which may have limits of their own: what only such a step
- * loses is not lost by the command. `step`: directory of the command's own step. */
+/* The counters of v2 include those of all steps, which may have limits of their own: losses of other steps
+ * are not losses of the command. `step`: directory of the command's own step. */
 static void leave_out_steps(const char *dir, const char *step, struct counts *ret)
 {
     char text[FILE_SIZE];
@@ -114,7 +115,7 @@ void counts_read(const struct launch_spec *spec, struct counts *ret)
         ret->refused_forks += read_refused(spec->v1_cgroups.items[i]);
     if (spec->job_cgroup == NULL)
         return;
-    /* In v2 the limit is on the attempt, above its steps. */
+    /* In v2 the limit is set on the attempt, above its steps. */
     char attempt[SPEC_PATH_MAX];
     (void)snprintf(attempt, sizeof(attempt), "%s/..", spec->job_cgroup);
     ret->refused_forks += read_refused(attempt);

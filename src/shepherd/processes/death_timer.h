@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ends a process of the user that serves a step and that the user has stopped: the kernel kills it, so
- * nothing of a step outlives it for long. */
+/* Kills a process that serves a step and belongs to the user, even if the user has stopped it, so no process
+ * of a step outlives it for long. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,10 +9,10 @@
 
 struct death_timer {
     timer_t timer;
-    bool is_open; // false: none could be had
+    bool is_open; // false: no timer could be created
 };
 
 void death_timer_open(struct death_timer *timer);
 
-/* This process is killed after `ms`, unless it is set again before. */
+/* The kernel kills this process after `ms`, unless the timer is set again before that. */
 void death_timer_set(const struct death_timer *timer, int64_t ms);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A file does not tell which program made it. What was made while the job ran, belongs to its user, and is
- * used by no process any more is the job's, or that of another program that the user has ended meanwhile.
+ * A file does not show which program created it. A file that was created while the job ran, belongs to its
+ * user, and is no longer used by any process is attributed to the job; it may also come from another of the
+ * user's programs that has ended meanwhile.
  */
 #include "shepherd/processes/leftovers.h"
 
@@ -11,7 +12,7 @@
 
 #include "base/parse.h"
 
-#define TICK_MS 10 // by which the times of files may lag behind
+#define TICK_MS 10 // the times of files may lag by this much
 
 static void take_name(struct leftovers *leftovers, const char *name)
 {

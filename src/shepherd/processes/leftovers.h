@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared memory that a job leaves on its node: it stays until it is removed, and is charged to nobody. */
+/* Shared memory that a job leaves on its node: it stays until it is removed, and is charged to no job. */
 #pragma once
 
 #include <stddef.h>
@@ -11,12 +11,13 @@
 struct leftovers {
     uint32_t count;
     uint64_t bytes;
-    char name[SHARED_MEMORY_NAME]; // of the largest; printable, terminated
+    char name[SHARED_MEMORY_NAME]; // of the largest file; printable, terminated
 };
 
-/* Finds what the job's user has left since `started_wall_ms` and no process uses; nothing for an exec step,
- * or a job that had a /dev/shm of its own. Called once no process of the job is left. */
+/* Finds files that the job's user has left since `started_wall_ms` and that no process uses. Finds nothing
+ * for an exec step, or for a job that had a /dev/shm of its own. Called when no process of the job is
+ * left. */
 void leftovers_find(const struct launch_spec *spec, int64_t started_wall_ms, struct leftovers *ret);
 
-/* Appends a clause to the text, if there is anything. */
+/* Appends a clause about the leftovers to the text, if there are any. */
 void leftovers_describe(const struct leftovers *leftovers, char *text, size_t size);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A signal that ends or warns a job is meant for the programs that do something about it. What does not
- * handle it would only die, and may take along what a handler still needs: the pipe that it reads, the
- * terminal whose session it leads, the exit status for which somebody waits. Everything is read from
- * /proc/PID/stat, which shows the signals up to 31, and from the links in /proc/PID/fd, which ask no file
- * system.
+ * A signal that ends or warns a job is meant for the programs that react to it. A program that does not
+ * handle it would only die, and its death may take away something a handler still needs: the pipe that it
+ * reads, the terminal whose session it leads, or an exit status that a process waits for. Everything is read
+ * from /proc/PID/stat, which shows the signals up to 31, and from the links in /proc/PID/fd, which access no
+ * file system.
  */
 #include "shepherd/processes/roles.h"
 
@@ -26,10 +26,10 @@
 #define SIGNAL_BIT(signal) (1U << ((signal)-1))
 
 /*
- * Programs that start others and handle the signal by killing them sooner than the grace is over, by closing
- * their terminals, or by sending them what they have got already, into their handlers. They count as if they
- * did not handle it. What its processes talk to until they end, or what ends with them, is not stopped, but
- * left alone.
+ * Programs that start others and handle the signal in a way that harms them: they kill their children before
+ * the grace period ends, close their terminals, or pass on a signal that the children have already received
+ * while these handle it. They count as not handling the signal. Processes that the children communicate with
+ * until they end, or that end with them, are left alone instead of stopped.
  */
 static const struct {
     const char *name;
@@ -55,13 +55,13 @@ static const struct {
 struct member {
     pid_t pid, parent;
     uint8_t role;  // enum role
-    uint8_t above; // what it becomes above a handler
+    uint8_t above; // its role if it is above a handler
     bool is_stopped, is_parent;
-    bool is_catching_all; // and may still die of it
+    bool is_catching_all; // and may nevertheless die of it
 };
 
-/* A shell with a trap of EXIT, and the runtime of Go, catch all signals that would end them, clean up and die
- * of them. Few programs handle all of these. */
+/* A shell with a trap on EXIT and the Go runtime catch all signals that would end them, clean up, and then
+ * die of the signal. Few programs handle all of these. */
 #define CATCH_ALL (SIGNAL_BIT(SIGXCPU) | SIGNAL_BIT(SIGXFSZ) | SIGNAL_BIT(SIGVTALRM))
 
 static struct member members[MEMBERS_MAX];
@@ -125,7 +125,7 @@ static bool read_stat(pid_t pid, struct facts *ret)
     return true;
 }
 
-/* ROLE_OTHER: it is none. */
+/* ROLE_OTHER: it is not such a program. */
 static enum role runner_role(const char *name)
 {
     for (size_t i = 0; i < sizeof(runners) / sizeof(runners[0]); i++)
@@ -188,7 +188,7 @@ static void mark_ancestors(const struct member *member)
         if (parent->role == ROLE_OTHER || (parent->role == ROLE_HANDLER && parent->is_catching_all))
             parent->role = parent->above;
         else if (parent->role == parent->above)
-            return; // and so are those above it
+            return; // and so are its ancestors
         parent = find(parent->parent);
     }
 }
@@ -218,8 +218,8 @@ static void add_writer(pid_t pid)
             memcpy(writers[n_writers++], text, sizeof(text));
 }
 
-/* Those that read from a handler, then those that read from them, and so on. What has children may start
- * more of them from what it reads (xargs), and is no mere reader. */
+/* Marks processes that read from a handler, then those that read from them, and so on. A process with
+ * children may start more of them from its input (xargs), so it does not count as a mere reader. */
 static void mark_readers(void)
 {
     char text[PIPE_TEXT];

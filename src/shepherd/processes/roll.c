@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names come from /proc/PID/stat; a process chooses its own, so they are only shown. */
+/* Names come from /proc/PID/stat. A process can choose its own, so they are only displayed. */
 #include "shepherd/processes/roll.h"
 
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #define SEPARATOR ", "
 #define MORE      "..."
 
-/* False if the process is gone, or waits for its parent alone. */
+/* False if the process is gone, or has ended and waits only to be reaped. */
 static bool read_name(pid_t pid, char name[NAME_SIZE], pid_t *ret_session)
 {
     int session = 0;
@@ -26,7 +26,7 @@ static bool read_name(pid_t pid, char name[NAME_SIZE], pid_t *ret_session)
     const char *begin = strchr(stat, '('), *end = strrchr(stat, ')');
     if (begin == NULL || end == NULL || end <= begin || end[1] != ' ' || end[2] == 'Z' || end[2] == 'X')
         return false;
-    (void)sscanf(end + 4, "%*d %*d %d", &session); // NOLINT(cert-err34-c): 0 if it is cut
+    (void)sscanf(end + 4, "%*d %*d %d", &session); // NOLINT(cert-err34-c): 0 if the text is cut
     *ret_session = session;
     (void)snprintf(name, NAME_SIZE, "%.*s", (int)(end - begin - 1), begin + 1);
     for (char *p = name; *p != '\0'; p++)
@@ -48,7 +48,7 @@ static bool has_name(const struct roll *roll, const char *name)
     return false;
 }
 
-/* mgpu's own, and none of the job's. */
+/* True for mgpu's own clean-up processes, which are not part of the job. */
 static bool is_of_tidy(pid_t session)
 {
     char name[NAME_SIZE];

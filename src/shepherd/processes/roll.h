@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The number of processes of one kind, and their names: "3 processes (bash, python3, tee)". */
+/* The number of processes in a group, and their names: "3 processes (bash, python3, tee)". */
 #pragma once
 
 #include <stddef.h>
@@ -7,15 +7,15 @@
 #include <sys/types.h>
 
 #define ROLL_NAMES_MAX 120U
-#define ROLL_TIDY      "mgpu-tidy" // whose session is not counted: it cleans up after earlier jobs
+#define ROLL_TIDY      "mgpu-tidy" // its session is not counted: it cleans up after earlier jobs
 
 struct roll {
     uint32_t count;
-    char names[ROLL_NAMES_MAX]; // different ones, separated by ", "; terminated
+    char names[ROLL_NAMES_MAX]; // distinct names, separated by ", "; terminated
 };
 
-/* Counts the process unless it has ended or is one of ROLL_TIDY, and takes its name as the kernel shows it;
- * what is no printable ASCII becomes "?". Allocates nothing. */
+/* Counts the process unless it has ended or belongs to ROLL_TIDY, and stores its name as the kernel shows it;
+ * characters other than printable ASCII become "?". Allocates nothing. */
 void roll_add(struct roll *roll, pid_t pid);
 
 /* "1 process (python3)". */

@@ -4,8 +4,8 @@
  * checked again, then signalled: if the pid was reused in between, either the check detects it or the
  * descriptor refers to a process that has ended.
  *
- * Runs after the gate: the process tree is collected in a fixed array, and processes that do not fit are
- * found by the next call, because the callers repeat until none is left.
+ * Runs after the gate: the process tree is collected in a fixed array. Processes that do not fit are found by
+ * the next call, because callers repeat until none is left.
  */
 #include "shepherd/processes/tree.h"
 
@@ -26,11 +26,11 @@
 #include "shepherd/processes/roles.h"
 
 #define FIRST_PROCESS    "Name:\tpodman-init\n"
-#define PROCESSES_MAX    16384U // found in one walk of the tree
+#define PROCESSES_MAX    16384U // found in one pass over the tree
 #define CGROUP_PATH_MAX  4096
 #define SURVEY_LOOKS     2 // a shell blocks signals while it starts a program
 #define SETTLE_MS        10
-#define CGROUP_NAMES_MAX 3 // last components of a cgroup's path that name a step: instance, attempt, step
+#define CGROUP_NAMES_MAX 3 // final components of a cgroup path that name a step: instance, attempt, step
 
 /* Calls `visit` for each number in a file of numbers. */
 typedef void visit_pid_fn(void *arg, pid_t pid);
@@ -71,7 +71,7 @@ struct pass {
     bool is_denied;
 };
 
-/* The name is read before the process can end by the signal. */
+/* The name is read before the signal can end the process. */
 static void send_signal(struct pass *pass, pid_t pid, int pidfd)
 {
     struct roll before = { 0 };
@@ -103,8 +103,8 @@ static void list(struct pass *pass, pid_t pid, int pidfd)
 /* --- in a container --- */
 
 /*
- * In a nested PID namespace, and not the runtime's own first process, which would forward again what all of
- * them get.
+ * True for a process in a nested PID namespace other than the runtime's own first process, which would
+ * forward the signal to processes that receive it anyway.
  */
 static bool is_inner(pid_t pid)
 {
@@ -134,7 +134,7 @@ static bool is_passed_over(const struct pass *pass, pid_t pid)
 
 /* --- by cgroup --- */
 
-/* The part of a cgroup's path that names the step, wherever the hierarchy is mounted. */
+/* The part of a cgroup's path that identifies the step, wherever the hierarchy is mounted. */
 static const char *cgroup_tail(const char *path)
 {
     const char *p = path + strlen(path);
@@ -171,7 +171,7 @@ static void visit_member(void *arg, pid_t pid)
         pass->act(pass, pid, pidfd);
 }
 
-/* Steps with limits of their own have cgroups beside that of the command. */
+/* Steps with limits of their own have cgroups beside the command's. */
 static void visit_siblings(struct pass *pass)
 {
     const char *own = pass->tree->cgroup, *slash = strrchr(own, '/');
@@ -246,7 +246,7 @@ static pid_t parent_of(pid_t pid)
     return p == NULL || strlen(p) < 4 ? -1 : (pid_t)strtol(p + 4, NULL, 10);
 }
 
-/* An orphan goes to the init, or to us. */
+/* An orphan becomes a child of the init, or of this process. */
 static bool is_still_ours(const struct tree *tree, const struct found *one)
 {
     pid_t parent = parent_of(one->pid);

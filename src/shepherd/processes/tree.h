@@ -12,12 +12,12 @@ struct tree {
     int cgroup_fd;      // directory of the step's cgroup, or -1
     const char *cgroup; // its path; NULL without a cgroup
     pid_t root;         // without a cgroup: descendants of this process, excluding itself
-    pid_t spare;        // never signalled (the user's init), 0: none
+    pid_t spare;        // never signalled: the user's init; 0: none
     bool is_contained;  // only those in a PID namespace of their own, if there are any
-    pid_t command;      // excluded, if the signal is not for the command itself; 0: for all
-    pid_t terminal;     // also never signalled: the process that moves the bytes of its terminal, 0: none
-    uint32_t roles;     // only processes of these roles in the last survey; 0: all
-    struct roll *roll;  // takes the names of those signalled, or NULL
+    pid_t command;      // excluded, unless the signal is for the command itself; 0: none
+    pid_t terminal; // also never signalled: the process that moves the bytes of the step's terminal; 0: none
+    uint32_t roles; // only processes of these roles in the last survey; 0: all
+    struct roll *roll; // receives the names of the signalled processes, or NULL
 };
 
 /*
@@ -26,7 +26,7 @@ struct tree {
  */
 int tree_signal(const struct tree *tree, int signal);
 
-/* Looks at all processes that tree_signal() would signal, for roles_of(). */
+/* Surveys all processes that tree_signal() would signal, for roles_of(). */
 void tree_survey(const struct tree *tree, int signal);
 
 /* Adds the names of the processes to `roll`. */
