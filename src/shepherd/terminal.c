@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * S opens the terminal, so the job's own view of /dev does not matter, and gives it to the user. The socket
- * for visits is bound in the spool directory, where only the agent can reach it; it outlives the agent and
- * mgpud, so both find the terminal again.
+ * for visits is bound in the spool directory, where only the agent can reach it. It survives restarts of the
+ * agent and mgpud, so both find the terminal again.
  */
 #include "shepherd/terminal.h"
 
@@ -27,8 +27,8 @@
 #include "base/spool.h"
 #include "shepherd/terminal_idle.h"
 
-#define DRAIN_MS 3000 // a disk may take this long for the last output; then the end is reported without it
-#define GONE_MS  (TERMINAL_KEEP_MS + 15000) // T leaves by itself before
+#define DRAIN_MS 3000 // time for a disk to take the last output; then the end is reported without it
+#define GONE_MS  (TERMINAL_KEEP_MS + 15000) // T exits by itself before that
 
 void terminal_init(struct terminal *terminal)
 {
@@ -149,7 +149,7 @@ void terminal_drop(const struct terminal *terminal)
             (void)close(fds[i]);
 }
 
-/* No signal is sent at its end, so it is not among the children that the step waits for. */
+/* Its end sends no signal, so it is not among the children that the step waits for. */
 static pid_t clone_silently(int *ret_pidfd)
 {
     struct clone_args args = { .flags = CLONE_PIDFD, .pidfd = (uintptr_t)ret_pidfd };
@@ -206,7 +206,7 @@ int terminal_start(struct terminal *terminal, const struct launch_spec *spec, in
     return 0;
 }
 
-/* Viewers may send commands meanwhile; only this byte counts. False: the time is over. */
+/* Viewers may send commands meanwhile; only this byte counts. False if the time is up. */
 static bool await_drained(int channel_fd)
 {
     struct spool_command command;
@@ -224,14 +224,15 @@ static bool await_drained(int channel_fd)
     }
 }
 
-/* False: it is still there. */
+/* False if it is still alive. */
 static bool await_gone(int pidfd)
 {
     struct pollfd wanted = { .fd = pidfd, .events = POLLIN };
     return poll(&wanted, 1, GONE_MS) > 0;
 }
 
-/* By a signal of its user. One that waits for a disk is not, and finishes its work. */
+/* True if its user has stopped it with a signal. A process that waits for a disk does not count as stopped,
+ * and finishes its work. */
 static bool is_stopped(pid_t pid)
 {
     char path[40], text[128], state;

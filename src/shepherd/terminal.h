@@ -20,11 +20,11 @@ struct death_timer;
 
 struct terminal {
     bool is_open;
-    int sink_fd;                      // input of the step is written here
-    int source_fds[TERMINAL_SOURCES]; // its output is read here; -1: none
-    int job_fds[3];                   // 0, 1 and 2 of the step
+    int sink_fd;                      // the step's input is written here
+    int source_fds[TERMINAL_SOURCES]; // the step's output is read here; -1: none
+    int job_fds[3];                   // descriptors 0, 1 and 2 of the step
     int door_fd;                      // visits arrive here
-    int seen_fd;                      // time of the last input or output, or -1
+    int seen_fd;                      // file with the time of the last input or output, or -1
     int channel_fd;                   // packets from and to T, -1 without T
     pid_t pid;                        // of T, 0: none
     int pidfd;                        // of T, -1: none
@@ -53,12 +53,12 @@ int terminal_start(struct terminal *terminal, const struct launch_spec *spec, in
 
 enum terminal_await {
     TERMINAL_AWAIT_NOTHING,
-    TERMINAL_AWAIT_LOG,    // a short time, until all output is in the log
-    TERMINAL_AWAIT_CLIENT, // until the client has the end, or has not come back: it finds T in the spool
-                           // directory
+    TERMINAL_AWAIT_LOG,    // for a short time, until all output is in the log
+    TERMINAL_AWAIT_CLIENT, // until the client has received the end, or has not returned in time: it finds T
+                           // in the spool directory
 };
 
-/* Tells T how the step ended, and waits. A T that its user has stopped is continued, and killed if that does
+/* Sends T how the step ended, and waits. If its user has stopped T, it is continued, and killed if that does
  * not help. */
 void terminal_finish(
     struct terminal *terminal, const struct launch_exit *exit_record, enum terminal_await await);
@@ -76,16 +76,16 @@ struct terminal_setup {
     int door_fd, channel_fd, log_fd, seen_fd, host_fd;
 };
 
-/* Closes everything else: nothing of S's may live on in T, above all not the lock. */
+/* Closes everything else: no descriptor of S may stay open in T, above all not the lock. */
 void terminal_keep_only(const struct terminal_setup *setup);
 
-/* How T begins, whichever main function it has: in a session of its own under the name `name`, with the ends
- * of `setup` only, as the user and undumpable. Opens `death`, the timer of its death. Ends the process if it
- * cannot become the user. */
+/* Prepares T, whichever main function it has: a session of its own under the name `name`, with the ends of
+ * `setup` only, as the user and undumpable. Opens `death`, the timer that ends T. Exits if it cannot become
+ * the user. */
 void terminal_become_user(const struct terminal_setup *setup, const char *name, struct death_timer *death);
 
 /* The main function of T. */
 _Noreturn void terminal_run(const struct terminal_setup *setup);
 
-/* That of T for a job whose standard input is sent by a client (input_process.c). It has no sources. */
+/* The same for a job whose standard input is sent by a client (input_process.c). It has no sources. */
 _Noreturn void input_run(const struct terminal_setup *setup);

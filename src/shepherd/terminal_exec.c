@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The greeting of a connection goes through the viewer's own frame, before the kept ones, because it is not
- * part of the stream that is counted.
+ * The greeting of a connection is sent through the viewer's own frame, ahead of the kept frames, because it
+ * is not part of the counted stream.
  */
 #include "shepherd/terminal_exec.h"
 
@@ -21,7 +21,7 @@ void exec_stream_init(struct exec_stream *stream, bool can_return)
 size_t exec_stream_room(const struct exec_stream *stream)
 {
     size_t room = resend_room(&stream->out), kept_free = TERMINAL_SPARE_SIZE + TERMINAL_HEAD_SIZE;
-    /* Without a key there is no more than one frame: the step waits for its viewer. */
+    /* Without a key there is at most one frame: the step waits for its viewer. */
     if (!stream->can_return && room < stream->out.size)
         return 0;
     size_t most = room > kept_free ? room - kept_free : 0;

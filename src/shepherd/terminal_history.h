@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The output of a terminal so far. The newest part is kept in memory, all of it is in the log, so a viewer
- * may lag behind without costing memory and without slowing down the job.
+ * The output of a terminal so far. The newest part is kept in memory, and all of it is in the log, so a
+ * viewer may lag behind without costing memory or slowing down the job.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ struct history {
     int log_fd;       // receives all output
     int read_fd;      // the same file for reading, or -1
     off_t log_start;  // offset of the first byte in it
-    bool is_log_torn; // a write failed: positions in the log differ from there on
+    bool is_log_torn; // a write failed: from there on, positions in the log differ
     uint8_t bytes[HISTORY_SIZE];
 };
 
@@ -30,7 +30,7 @@ uint8_t *history_room(struct history *history, size_t *ret_room);
 void history_take(struct history *history, size_t length);
 
 /*
- * Copies bytes from `position` on. 0: there are none yet. -ENODATA: they are not kept any more; continue at
+ * Copies bytes from `position` on. 0: there are none yet. -ENODATA: they are no longer kept; continue at
  * history_oldest().
  */
 ssize_t history_read(const struct history *history, uint64_t position, uint8_t *bytes, size_t size);

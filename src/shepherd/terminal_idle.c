@@ -18,7 +18,7 @@
 
 #define SEEN_HELD INT64_MAX
 
-/* False if it was never written, or incompletely. */
+/* False if it was never written, or was written incompletely. */
 static bool read_seen(int fd, int64_t *ret_ms)
 {
     return pread(fd, ret_ms, sizeof(*ret_ms), 0) == (ssize_t)sizeof(*ret_ms);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How long there has been no input or output on the terminal of a step. T writes the time of the last byte to
- * the spool file "tty-seen"; the shepherd that watches the step, also an adopting one, reads it and ends the
- * step. Neither depends on the other being alive.
+ * the spool file "tty-seen". The shepherd that watches the step, whether it started or adopted the step,
+ * reads the file and ends the step. Neither depends on the other being alive.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ void terminal_idle_close(struct terminal_idle *idle);
 /* True if it has been idle for too long; otherwise arms the timer. */
 bool terminal_idle_is_over(struct terminal_idle *idle);
 
-/* A suspended job is not idle. When it is continued, the time starts again. */
+/* A suspended job is not idle. When it is continued, the idle time starts again at zero. */
 void terminal_idle_hold(struct terminal_idle *idle, bool is_held);
 
 /* --- T --- */
@@ -46,11 +46,11 @@ struct terminal_warning {
 
 void terminal_warning_open(struct terminal_warning *warning, const struct launch_spec *spec, int seen_fd);
 
-/* There was input or output. */
+/* Called after input or output. */
 void terminal_warning_byte(struct terminal_warning *warning);
 
 /* Milliseconds until the next check, -1: none. */
 int64_t terminal_warning_wait(const struct terminal_warning *warning);
 
-/* The warning, terminated, if it is due; else false. */
+/* Writes the warning, terminated, and returns true if it is due. */
 bool terminal_warning_is_due(struct terminal_warning *warning, char *text, size_t size);

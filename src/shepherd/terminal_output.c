@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* From the step to the log and its viewers, or to the client of an exec step. */
+/* Passes bytes from the step to the log and its viewers, or to the client of an exec step. */
 #include <errno.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "shepherd/terminal_private.h"
 
-#define READ_MAX (64U << 10) // of the step's output in one turn
+#define READ_MAX (64U << 10) // bytes of the step's output read in one turn
 
 /* --- output --- */
 
-/* True when something came. The end of a source closes it. */
+/* True if bytes arrived. The end of a source closes it. */
 static bool read_source(struct process *p, int index, uint8_t *bytes, size_t room, size_t *ret_length)
 {
     ssize_t n;
@@ -23,7 +23,7 @@ static bool read_source(struct process *p, int index, uint8_t *bytes, size_t roo
     return n > 0;
 }
 
-/* A terminal gives at most 4 KiB at a time: they are collected, so that the log gets larger pieces. */
+/* A terminal returns at most 4 KiB at a time. They are collected, so the log is written in larger pieces. */
 bool terminal_keep_output(struct process *p)
 {
     size_t room, length = 0, n;
@@ -39,8 +39,8 @@ bool terminal_keep_output(struct process *p)
     return length > 0;
 }
 
-/* How much output of an exec step may be read: it waits for its viewer, and if that has gone, output is
- * dropped. */
+/* How much output of an exec step may be read. The step waits for its viewer; if the viewer has left, output
+ * is dropped. */
 size_t terminal_exec_room(const struct process *p)
 {
     if (p->is_hung_up)

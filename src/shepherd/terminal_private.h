@@ -24,11 +24,11 @@ struct process {
     const struct terminal_setup *setup;
     bool is_kept, is_tty;
     enum phase phase;
-    struct input_pipe input; // or the terminal's own side
+    struct input_pipe input; // or the terminal's own end
     int source_fds[TERMINAL_SOURCES], door_fd, channel_fd;
-    bool has_visit;  // an exec step's viewer came
-    bool is_hung_up; // and has gone for good
-    int host_fd;     // pidfd of the job's own init, for an exec step; -1: it is not awaited
+    bool has_visit;  // an exec step's viewer has connected
+    bool is_hung_up; // and has left permanently
+    int host_fd;     // pidfd of the job's main init, for an exec step; -1: not awaited
     bool is_job_over;
     bool has_end;
     struct terminal_end end;
@@ -45,35 +45,35 @@ struct process {
 /* Sends the shepherd a signal for the step. */
 void terminal_tell_shepherd(struct process *p, int number, int64_t grace_ms);
 
-/* Leaves for good after this time, unless it is set anew. */
+/* Exits after this time, unless it is set again. */
 void terminal_leave_within(struct process *p, int64_t ms);
 
-/* How long an exec step is kept for a client that has lost its connection: not long beyond the end of its
+/* How long an exec step is kept for a client that has lost its connection: not long after the end of its
  * job. */
 int64_t terminal_keep_ms(const struct process *p);
 
-/* The viewer of an exec step has gone for good. */
+/* Called when the viewer of an exec step has left permanently. */
 void terminal_hang_up(struct process *p);
 
-/* A viewer has gone. */
+/* Called when a viewer has left. */
 void terminal_on_gone(struct process *p);
 
-/* A visit is at the door. */
+/* Called when a visitor wants to connect. */
 void terminal_on_visit(struct process *p);
 
-/* Once, at the start. */
+/* Called once, at the start. */
 void terminal_set_acts(struct process *p);
 
-/* The step reads again. */
+/* Called when the step accepts input again. */
 void terminal_on_sink(struct process *p);
 
-/* How much output of an exec step may be read: it waits for its viewer, and if that has gone, output is
- * dropped. */
+/* How much output of an exec step may be read. The step waits for its viewer; if the viewer has left, output
+ * is dropped. */
 size_t terminal_exec_room(const struct process *p);
 
-/* Sends the viewer of an exec step what it takes now. */
+/* Sends the viewer of an exec step as much as it accepts now. */
 void terminal_send_exec(struct process *p);
 
-/* True when output came. */
+/* True if output arrived. */
 bool terminal_keep_output(struct process *p);
 bool terminal_pass_on(struct process *p);

@@ -8,8 +8,8 @@
  * at its own speed (terminal_history.c). A viewer that stops reading costs nothing, and is dropped if it
  * still does not read after the job has ended. The output of an exec step (`mgpu exec`) goes to its single
  * viewer and to no log (terminal_exec.c); the command waits while the viewer does not read, and gets a hangup
- * when it leaves. A viewer whose connection was lost, and that has a key, has not left: it may come back
- * within TERMINAL_KEEP_MS, also for the end.
+ * when the viewer leaves. A viewer with a key whose connection was lost has not left: it may return within
+ * TERMINAL_KEEP_MS, also to receive the end.
  */
 #include <errno.h>
 #include <limits.h>
@@ -64,7 +64,7 @@ static void begin_flushing(struct process *p)
     terminal_leave_within(p, TERMINAL_FLUSH_MS);
 }
 
-/* How much of its standard input the step has read. */
+/* The number of bytes of its standard input that the step has read. */
 static void count_read(struct process *p, uint8_t read[8])
 {
     input_pipe_end(&p->input);
@@ -79,7 +79,7 @@ static size_t write_end(const struct process *p, uint8_t payload[4 + TERMINAL_TE
     return 4 + length;
 }
 
-/* The same for an exec step: the end is one of its frames. */
+/* The same for an exec step, whose end is one of its frames. */
 static bool tell_exec_end(struct process *p)
 {
     uint8_t payload[4 + TERMINAL_TEXT_MAX];
@@ -99,7 +99,7 @@ static bool tell_exec_end(struct process *p)
                                      : viewer_is_open(viewer) && exec_stream_has_more(&p->exec, viewer));
 }
 
-/* All output has gone to this viewer: the end follows it. True while there is something to do. */
+/* All output has been sent to this viewer, so the end follows. True while there is something left to send. */
 static bool tell_end(struct process *p, struct viewer *viewer)
 {
     uint8_t payload[4 + TERMINAL_TEXT_MAX];
@@ -131,7 +131,7 @@ enum source {
 
 static bool is_wanted(const struct process *p, const struct viewer *viewer)
 {
-    bool is_heard = p->phase != TERMINAL_FLUSHING || p->exec.can_return; // it confirms the end
+    bool is_heard = p->phase != TERMINAL_FLUSHING || p->exec.can_return; // the viewer confirms the end
     return is_heard && !viewer_is_waiting(viewer);
 }
 
@@ -186,7 +186,7 @@ static void show_output(struct process *p)
         follow_all(p);
 }
 
-/* It is in the log too, for users who return later. */
+/* The warning is also written to the log, for users who return later. */
 static void warn_if_idle(struct process *p)
 {
     char text[256];
@@ -220,7 +220,7 @@ static int time_left(const struct process *p)
     return left_ms > INT_MAX ? INT_MAX : (int)left_ms;
 }
 
-/* The job has ended: a client that is not here has little time to return. */
+/* The job has ended, so a client that is not connected has little time to return. */
 static void on_host_gone(struct process *p)
 {
     closep(&p->host_fd);
@@ -265,7 +265,7 @@ static void turn(struct process *p)
         on_host_gone(p);
 }
 
-/* Nothing of the step lives: what is there is all there is. A viewer of an exec step may make it wait. */
+/* No process of the step is alive, so no more output will follow. A viewer of an exec step may delay it. */
 static void drain(struct process *p)
 {
     bool is_awaited = !p->is_kept && !p->has_visit && !p->is_hung_up;
@@ -292,7 +292,7 @@ static void flush(struct process *p)
     turn(p);
 }
 
-/* S died, and no process has the terminal open any more. */
+/* True if S has died and no process has the terminal open any more. */
 static bool is_abandoned(const struct process *p)
 {
     return p->channel_fd < 0 && p->source_fds[0] < 0 && p->source_fds[1] < 0;
@@ -316,7 +316,7 @@ _Noreturn void terminal_run(const struct terminal_setup *setup)
     terminal_become_user(setup, "mgpu-terminal", &p->death);
     p->setup = setup;
     p->host_fd = setup->host_fd;
-    p->is_job_over = setup->spec->is_exec_step && setup->host_fd < 0; // while it was started
+    p->is_job_over = setup->spec->is_exec_step && setup->host_fd < 0; // ended during the start
     p->is_tty = setup->spec->is_tty;
     terminal_set_acts(p);
     p->is_kept = !setup->spec->is_exec_step;

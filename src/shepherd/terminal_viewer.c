@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define FRAMES_A_TURN 8 // then others get their turn
+#define FRAMES_A_TURN 8 // then other viewers get their turn
 
 void viewer_open(struct viewer *viewer, int fd, const struct terminal_visit *visit, uint64_t serial)
 {
@@ -100,7 +100,7 @@ bool viewer_send(struct viewer *viewer)
     return true;
 }
 
-/* Skips output that is no longer kept, and tells the viewer how much. */
+/* Skips output that is no longer kept, and sends the viewer the number of bytes. */
 static void skip(struct viewer *viewer, const struct history *history)
 {
     uint8_t skipped[8];
@@ -180,7 +180,7 @@ static void take(struct viewer *viewer, size_t length)
     viewer->taken += length;
 }
 
-/* Frames of a fixed length, which are waited for. */
+/* Frames of a fixed length, which are processed when they are complete. */
 static const struct {
     uint8_t type;
     size_t length;
@@ -194,7 +194,7 @@ static const struct {
     { TERMINAL_CONFIRMED, 8, on_confirmed },
 };
 
-/* What follows the head comes in pieces. */
+/* The part after the head is processed in pieces. */
 static void begin_body(struct viewer *viewer, uint8_t type, size_t length)
 {
     take(viewer, TERMINAL_HEAD_SIZE);
@@ -202,7 +202,7 @@ static void begin_body(struct viewer *viewer, uint8_t type, size_t length)
     viewer->left = length;
 }
 
-/* 1: done, 0: more must come first, -1: nonsense. */
+/* 1: done, 0: more bytes are needed, -1: invalid. */
 static int obey(struct viewer *viewer, const struct viewer_acts *acts, uint8_t type, size_t length)
 {
     for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
@@ -217,7 +217,7 @@ static int obey(struct viewer *viewer, const struct viewer_acts *acts, uint8_t t
         take(viewer, length);
         return 1;
     }
-    begin_body(viewer, type, length); // of a newer viewer, which this step can do without
+    begin_body(viewer, type, length); // sent by a newer viewer; this step can ignore it
     return 1;
 }
 

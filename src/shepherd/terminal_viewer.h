@@ -18,7 +18,7 @@ struct viewer {
     int fd; // -1: unused
     bool is_read_only;
     bool has_end;    // the last frame is being sent
-    uint64_t serial; // the newest viewer has the highest
+    uint64_t serial; // the newest viewer has the highest number
     struct terminal_size size;
     uint64_t position; // of the next output
     /* sending */
@@ -48,7 +48,7 @@ struct viewer_acts {
 void viewer_open(struct viewer *viewer, int fd, const struct terminal_visit *visit, uint64_t serial);
 void viewer_close(struct viewer *viewer);
 
-/* The same viewer on a new connection: it goes on where the frames taken so far ended. */
+/* The same viewer on a new connection: it continues after the frames received so far. */
 void viewer_return(struct viewer *viewer, int fd, const struct terminal_visit *visit, uint64_t serial);
 
 static inline bool viewer_is_open(const struct viewer *viewer)
@@ -81,7 +81,7 @@ bool viewer_follow(struct viewer *viewer, const struct history *history);
 /* Reads and handles frames. False if the viewer has left or sent invalid data; it is then closed. */
 bool viewer_receive(struct viewer *viewer, const struct viewer_acts *acts);
 
-/* True while input could not be passed on: nothing more is read from this viewer. */
+/* True while input could not be passed on; no more is read from this viewer meanwhile. */
 bool viewer_is_waiting(const struct viewer *viewer);
 
 /* Tries again to pass on that input; otherwise like viewer_receive. */

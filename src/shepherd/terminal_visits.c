@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Viewers of a terminal, or the client of an exec step: how they come, what they do, and how they go. */
+/* Viewers of a terminal, or the client of an exec step: how they connect, what they may do, and how they
+ * leave. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #include "base/spool.h"
 #include "shepherd/terminal_private.h"
 
-#define KILL_MARGIN_MS 2000 // after TERMINAL_FLUSH_MS, by which it leaves by itself
+#define KILL_MARGIN_MS 2000 // after TERMINAL_FLUSH_MS, by when it exits by itself
 #define HANGUP_MS      5000 // between SIGHUP and SIGKILL
 
 void terminal_tell_shepherd(struct process *p, int number, int64_t grace_ms)
@@ -50,7 +51,7 @@ static void on_input_end(void *arg)
         input_pipe_shut(&p->input);
 }
 
-/* What a viewer of a terminal could not pass on is with the viewer. */
+/* The viewer keeps any input that could not be passed to the terminal. */
 void terminal_on_sink(struct process *p)
 {
     p->input.is_full = false;
@@ -71,7 +72,7 @@ static void set_size(struct process *p, const struct terminal_size *size)
         (void)ioctl(p->input.sink_fd, TIOCSWINSZ, &wanted);
 }
 
-/* The newest viewer that may type determines the size. */
+/* The newest viewer with permission to type determines the size. */
 static struct viewer *newest(struct process *p)
 {
     struct viewer *found = NULL;
@@ -161,7 +162,7 @@ void terminal_on_gone(struct process *p)
         await_return(p);
 }
 
-/* Programs that fill the screen repaint it when the size changes, so it is changed. */
+/* Full-screen programs repaint when the size changes, so the size is changed. */
 static void ask_for_repaint(struct process *p, const struct terminal_size *size)
 {
     struct terminal_size other = { (uint16_t)(size->rows + 1), size->columns };
@@ -186,7 +187,7 @@ static void greet(struct process *p, struct viewer *viewer)
     uint8_t position[8];
     if (!p->is_kept) {
         if (!exec_stream_greet(&p->exec, viewer, viewer->position))
-            viewer_close(viewer); // no client of this exec step
+            viewer_close(viewer); // not the client of this exec step
         return;
     }
     if (viewer->position == TERMINAL_LAST_SCREEN)
@@ -210,7 +211,7 @@ void terminal_on_visit(struct process *p)
     }
     struct viewer *viewer = visit.magic == TERMINAL_VISIT_MAGIC ? find_place(p) : NULL;
     if (viewer == NULL) {
-        /* The connection ends after a word that everybody understands. */
+        /* The connection ends after a message that every client understands. */
         static const char full[] = "this terminal has the maximum number of viewers";
         uint8_t frame[TERMINAL_HEAD_SIZE + 4 + sizeof(full) - 1] = { 0 };
         terminal_head(frame, TERMINAL_END, sizeof(frame) - TERMINAL_HEAD_SIZE);

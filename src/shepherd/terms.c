@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The limit uses the boot clock, which cannot be set and also counts while the machine is suspended. An
- * adopting shepherd does not know whether the warning was sent and sends it again, because two are better
- * than none.
+ * adopting shepherd does not know whether the warning was sent, so it sends it again: two are better than
+ * none.
  */
 #include "shepherd/terms.h"
 

@@ -13,7 +13,7 @@ struct terms {
     int64_t limit_ms;   // from the start; 0: no limit
     bool is_suspended;  // requested state
     bool is_warned;     // the signal before the limit was sent
-    int timer_fd;       // for the earlier of both times, or -1: none
+    int timer_fd;       // for the earlier of the two times, or -1: none
 };
 
 void terms_open(struct terms *terms, const struct shepherd *shepherd, int64_t started_ms);
@@ -24,5 +24,5 @@ void terms_read(struct terms *terms, int spool_fd);
 
 enum terms_due { DUE_NOTHING, DUE_WARNING, DUE_END };
 
-/* What is due now; a warning is due once. Arms the timer for the next event. */
+/* Returns what is due now; a warning is due once. Arms the timer for the next event. */
 enum terms_due terms_next(struct terms *terms);

@@ -72,12 +72,12 @@ static bool is_proved(const struct launch_spec *spec)
         return false;
     if (spec->uid == 0)
         return true;
-    /* The way back must be shut. */
+    /* It must be impossible to regain root. */
     return setreuid((uid_t)-1, 0) < 0 && (spec->gid == 0 || setregid((gid_t)-1, 0) < 0) &&
            !has_capabilities();
 }
 
-/* As many open descriptors as the spec permits or this process may have, until user_limit_files. */
+/* Allows as many open descriptors as the spec permits or this process may have, until user_limit_files(). */
 static int raise_files(const struct launch_spec *spec)
 {
     if (spec->nofile_soft == 0 && spec->nofile_hard == 0)
@@ -105,7 +105,8 @@ int user_limit_files(const struct launch_spec *spec)
     return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? -errno : 0;
 }
 
-/* Raising a hard limit takes CAP_SYS_RESOURCE, which root in a container may lack: then it stays. */
+/* Raising a hard limit requires CAP_SYS_RESOURCE, which root in a container may lack. The limit is then left
+ * unchanged. */
 static int set_other_limits(const struct launch_spec *spec)
 {
     const struct launch_limit *limits = spec->limits.items;

@@ -9,7 +9,7 @@
  * process must then _exit. Without root, only the current uid is possible. */
 int user_become(const struct launch_spec *spec, enum launch_step *ret_step);
 
-/* Lowers the limit of open descriptors to that of the spec, above which user_become leaves it: the kernel
- * compares it with all descriptors of the user that are in flight, when one is sent. 0 or a negative errno.
- */
+/* Lowers the limit of open descriptors to that of the spec. user_become() leaves it higher, because the
+ * kernel compares the limit with all of the user's descriptors in flight whenever one is sent. Returns 0 or a
+ * negative errno. */
 int user_limit_files(const struct launch_spec *spec);

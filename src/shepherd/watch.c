@@ -2,15 +2,15 @@
 /*
  * The shepherd's states after the gate:
  *
- *   INIT ──init ended, status written──────────────> LAST ──its time is over, or──> REST ──all ended──> OVER
+ *   INIT ──init ended, status written──────────────> LAST ──its time is up, or────> REST ──all ended──> OVER
  *     └───init killed, command alive──> LEADER ──ended──^      nothing is left
  *
  * INIT    the user's init is alive; its end is the end of the command
  * LEADER  init was killed: the command continues and is reaped here (not when adopting)
- * LAST    the command has ended; what it left running has the rest of a stop's grace, or a moment
+ * LAST    the command has ended; processes it left running have the rest of a stop's grace, or a moment
  * REST    remaining processes are being killed
  *
- * At its time limit the step is stopped as by a command of the agent; how is in watch_stop.c.
+ * At its time limit the step is stopped as by a command of the agent (watch_stop.c).
  */
 #include "shepherd/watch.h"
 
@@ -28,7 +28,7 @@
 
 /* --- standing still, and the time limit --- */
 
-/* A process that forks while the others are stopped has a child that the first round missed. */
+/* A process that forks while the others are being stopped has a child that the first round missed. */
 #define SUSPEND_ROUNDS 3
 
 static void settle_suspension(struct watch *watch)
@@ -43,8 +43,8 @@ static void settle_suspension(struct watch *watch)
     terminal_idle_hold(&watch->idle, is_wanted);
 }
 
-/* As reported by I, for the job's time limit. Before the report, which may take long on a busy machine, no
- * time has passed for the job. */
+/* The start reported by I, for the job's time limit. Until I reports, which may take long on a busy machine,
+ * no time has passed for the job. */
 static int64_t started_ms(const struct shepherd *shepherd)
 {
     struct init_status status;
@@ -72,7 +72,7 @@ static void keep_limit(struct watch *watch)
     }
     if (!watch->is_executed)
         on_executed(watch);
-    if (!watch->is_executed) // it may hang in its exec: its time runs from the start all the same
+    if (!watch->is_executed) // the command may hang in its exec: its time starts anyway
         watch->terms.started_ms = started_ms(watch->shepherd);
     const struct launch_spec *spec = watch->terms.spec;
     enum terms_due due = terms_next(&watch->terms);
@@ -104,7 +104,7 @@ static void keep_idle(struct watch *watch)
     watch_obey(watch, &(struct spool_command){ .signal = SIGHUP, .grace_ms = watch->terms.spec->grace_ms });
 }
 
-/* Whatever else is under way. */
+/* Done in any state. */
 static void keep_lease(struct watch *watch)
 {
     if (watch->phase == WATCH_REST || !node_lease_is_over(&watch->lease, watch->shepherd))
@@ -124,7 +124,7 @@ static void on_terms(struct watch *watch)
     if (limit_ms != watch->terms.limit_ms) {
         if (status_pipe_save(&watch->shepherd->status_pipe) == SAVE_AT_LIMIT && watch->stage == STOP_NONE)
             status_pipe_ask_save(
-                &watch->shepherd->status_pipe, SAVE_UNASKED); // that limit is another one now
+                &watch->shepherd->status_pipe, SAVE_UNASKED); // that was for the previous limit
         keep_limit(watch);
     }
     settle_suspension(watch);
@@ -149,8 +149,7 @@ static void on_command(struct watch *watch)
         watch_obey(watch, &command);
 }
 
-/* An exec step's viewer has pressed Ctrl-C, or gone. T itself may have been killed: its terminal is gone
- * then. */
+/* An exec step's viewer has pressed Ctrl-C or left. If T itself was killed, its terminal is gone. */
 static void on_terminal(struct watch *watch)
 {
     struct terminal *terminal = &watch->shepherd->terminal;
@@ -164,9 +163,10 @@ static void on_terminal(struct watch *watch)
 }
 
 /*
- * The job's command has ended: its exec steps end at once. In a stop, they have what is left of its grace:
- * the signal has reached them with the rest of the job, and shells on terminals, which ignore it, are hung
- * up. Without a cgroup nobody would wait for them. The processes may already have been killed with the job.
+ * The job's command has ended, so its exec steps end at once. In a stop, they have the rest of its grace
+ * period: the signal was sent to them with the rest of the job, and shells on terminals, which ignore it, are
+ * hung up. Without a cgroup, no process would wait for them. The processes may already have been killed with
+ * the job.
  */
 static void on_host_gone(struct watch *watch)
 {
@@ -223,7 +223,7 @@ static void turn(struct watch *watch)
             0 },
         [SOURCE_CTL] = { shepherd->ctl_fd, POLLIN, 0 },
         [SOURCE_TIMER] = { watch->timer_fd, POLLIN, 0 },
-        /* Only a command that waits makes "executed" worth waking up for. */
+        /* "executed" is worth waking up for only if a command waits for it. */
         [SOURCE_CHANNEL] = { awaits_start ? shepherd->channel_fd : -1, POLLIN, 0 },
         [SOURCE_LIMIT] = { is_rest ? -1 : watch->terms.timer_fd, POLLIN, 0 },
         [SOURCE_IDLE] = { is_rest ? -1 : watch->idle.timer_fd, POLLIN, 0 },
@@ -238,7 +238,7 @@ static void turn(struct watch *watch)
     watch_release(watch);
     if (sources[SOURCE_CHANNEL].revents != 0)
         on_executed(watch);
-    /* First: with its job an exec step is killed, and that is then why its init has gone. */
+    /* Checked first: an exec step is killed with its job, which then explains why its init is gone. */
     if (sources[SOURCE_HOST].revents != 0)
         on_host_gone(watch);
     if (sources[SOURCE_PROCESS].revents != 0) {

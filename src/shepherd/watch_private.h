@@ -12,7 +12,7 @@
 #include "shepherd/terminal_idle.h"
 #include "shepherd/terms.h"
 
-/* In the order in which they come. */
+/* In order of occurrence. */
 enum watch_phase { WATCH_INIT, WATCH_LEADER, WATCH_LAST, WATCH_REST, WATCH_OVER };
 
 enum stop_stage { STOP_NONE, STOP_SIGNALLED, STOP_KILLED, STOP_INIT_KILLED };
@@ -24,14 +24,14 @@ struct watch {
     enum stop_stage stage;
     int leader_pidfd;
     int events_fd;                // cgroup.events, or -1
-    int timer_fd;                 // the stop's next stage
+    int timer_fd;                 // time of the stop's next stage
     bool is_executed;             // reported by I: signals reach the command
-    struct spool_command waiting; // came before that; signal 0: none
+    struct spool_command waiting; // arrived before that; signal 0: none
     bool is_told;                 // the signal of the stop was sent by another shepherd
     bool is_suspended;            // all processes were suspended
-    int stop_signal;              // the latest of a stop
-    bool is_holding;              // some processes were stopped until others have ended
-    int64_t release_ms;           // boot clock: the next look at them
+    int stop_signal;              // the latest signal of a stop
+    bool is_holding;              // some processes are stopped until others have ended
+    int64_t release_ms;           // boot clock: next check of the stopped processes
     int64_t kill_ms;              // boot clock: the end of the grace period
     struct terms terms;
     struct terminal_idle idle;
@@ -43,7 +43,7 @@ struct watch {
 /* Sends a signal to every process of the step. True if there was one. */
 bool watch_signal(struct watch *watch, int signal);
 
-/* Adds the names of its processes, without those that were held: they would only have died. */
+/* Adds the names of the step's processes, except those that were held, which would only have died. */
 void watch_list(struct watch *watch, struct roll *roll);
 
 /* Sends the signal before the time limit to its recipients. */
@@ -52,10 +52,10 @@ void watch_warn(struct watch *watch);
 /* Carries out a command, or keeps it until the command runs. With a grace it is a stop. */
 void watch_obey(struct watch *watch, const struct spool_command *command);
 
-/* The command runs: carries out what was kept. */
+/* Called when the command runs: carries out the command of the agent that was kept. */
 void watch_obey_kept(struct watch *watch);
 
-/* Goes on with the stop that another shepherd began. */
+/* Continues a stop that another shepherd began. */
 void watch_resume_stop(struct watch *watch, const struct init_stop *stop);
 
 void watch_arm(struct watch *watch, int64_t after_ms);
@@ -66,7 +66,7 @@ void watch_on_timer(struct watch *watch);
 void watch_release(struct watch *watch);
 int watch_release_wait_ms(const struct watch *watch);
 
-/* A stop that ends as soon as the job reports that its work is saved, and that report. */
+/* Starts a stop that ends as soon as the job reports that its work is saved, and handles that report. */
 void watch_stop_when_saved(struct watch *watch, int64_t grace_ms, enum spool_save save);
 void watch_await_checkpoint(struct watch *watch, enum spool_save save);
 void watch_on_status_pipe(struct watch *watch);
@@ -77,7 +77,7 @@ void watch_finish_status_pipe(struct watch *watch);
 void watch_on_init_gone(struct watch *watch);
 void watch_on_leader_gone(struct watch *watch);
 
-/* In WATCH_LAST: its time is over; nothing is left. */
+/* In WATCH_LAST: called when the time is up or nothing is left. */
 void watch_end_last(struct watch *watch);
 void watch_check_last(struct watch *watch);
 

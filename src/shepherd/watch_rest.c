@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of the command, and of what it left running. In a stop, the others have the rest of the grace
- * period; otherwise LAST_MS, for what is leaving by itself, and those that stay are named in the exit record.
- * Without a cgroup only the init can find them: it stays until they have gone (rest.c).
+ * The end of the command, and processes that it left running. In a stop, these have the rest of the grace
+ * period. Otherwise they have LAST_MS, for those about to exit, and those that remain are named in the exit
+ * record. Without a cgroup only the init can find them, so it stays until they have ended (rest.c).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static void read_status(struct watch *watch)
     if (init_read_status(watch->shepherd->status_fd, &status) == 0)
         watch->ending->status = status;
     else
-        watch->ending->status.phase = INIT_EXECUTING; // torn: it may have run
+        watch->ending->status.phase = INIT_EXECUTING; // incomplete: the command may have run
     init_read_left(watch->shepherd->status_fd, &watch->ending->left);
 }
 
@@ -118,7 +118,7 @@ void watch_check_last(struct watch *watch)
 {
     reap();
     if (watch->stage != STOP_NONE) {
-        /* It has the GPUs until the last process of it has gone. */
+        /* The step holds the GPUs until its last process has ended. */
         watch->ending->status.ended_wall_ms = clock_wall_ms();
         watch->ending->status.ended_boot_ms = clock_boot_ms();
         watch->ending->is_outlived = true;
@@ -127,8 +127,8 @@ void watch_check_last(struct watch *watch)
         watch->phase = WATCH_REST;
 }
 
-/* With a cgroup one write ends everything, steps with a cgroup of their own included; without, each round
- * kills what is there and reaps one. */
+/* With a cgroup, one write kills everything, including steps with a cgroup of their own. Without one, each
+ * round kills the existing processes and reaps one. */
 void watch_end_rest(struct watch *watch)
 {
     const struct shepherd *shepherd = watch->shepherd;

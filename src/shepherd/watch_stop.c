@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one protocol for the end of a step, whoever wants it (cancel, time limit, requeue, preemption, drain, a
+ * The one protocol that ends a step, for every cause (cancel, time limit, requeue, preemption, drain, a
  * checkpoint, a node that is lost, an unused terminal):
  *
- *   1. A note, for whoever adopts the step.
- *   2. What would only die of the signal and has a process below it that handles it (a script's shell, a
- *      launcher) is stopped: its death would close pipes and hang up the terminal under those that save their
- *      work. What reads their output (tee) is left alone. All others get the signal, and SIGCONT.
- *   3. What was stopped gets the signal as soon as no such process is left below it.
+ *   1. A note is written, for a shepherd that may adopt the step.
+ *   2. Processes that would only die of the signal and have a descendant that handles it (a script's shell, a
+ *      launcher) are stopped: their death would close pipes or hang up the terminal of those that save their
+ *      work. Readers of their output (tee) are left alone. All others get the signal, and SIGCONT.
+ *   3. A stopped process gets the signal as soon as it has no such descendant left.
  *   4. After the grace period, SIGKILL for all, and finally for the init, which comes last because only it
- * has the exit status of the command. The grace belongs to the processes: if the command ends before others,
- *      these have the rest of it (watch_rest.c).
+ *      has the exit status of the command. The grace belongs to the processes: if the command ends before
+ *      others, these have the rest of it (watch_rest.c).
  *
- * Other signals are not meant to end anything; who gets them is in enum signal_scope (job/launch.h).
+ * Other signals are not meant to end anything; their recipients are defined by enum signal_scope
+ * (job/launch.h).
  *
  * A stop may wait for the job to save its work: the job gets the signal it has chosen, and is killed as soon
  * as it reports CHECKPOINTED, or after the grace. A report from before the signal does not count. The warning
@@ -33,7 +34,7 @@
 
 #define INIT_GRACE_MS 2000 // between SIGKILL for the command and SIGKILL for its init
 #define GRACE_MS_MAX  (365LL * 24 * 3600 * 1000)
-#define RELEASE_MS    100 // between two looks at what was stopped
+#define RELEASE_MS    100 // between two checks of the stopped processes
 
 static struct tree step_tree(const struct watch *watch)
 {
@@ -53,7 +54,7 @@ static struct tree step_tree(const struct watch *watch)
 static bool signal_tree(struct watch *watch, const struct tree *tree, int signal)
 {
     int r = tree_signal(tree, signal);
-    /* The root of a tree is not in it. */
+    /* The root of a tree is not part of it. */
     if (watch->shepherd->is_adopting && watch->shepherd->cgroup_fd < 0 && watch->leader_pidfd >= 0)
         return process_signal(watch->leader_pidfd, signal) == 0 || r != 0;
     return r != 0;
@@ -77,13 +78,13 @@ void watch_list(struct watch *watch, struct roll *roll)
 
 /* --- signals that end nothing --- */
 
-/* Of those that a person sends to end a program, as the terminal and the login do. */
+/* Signals that a person sends to end a program, as terminals and logins do. */
 static bool is_ending_signal(int signal)
 {
     return signal == SIGHUP || signal == SIGINT || signal == SIGQUIT || signal == SIGTERM;
 }
 
-/* `is_warning`: nobody has asked for it now, so it must not end a job that does not know it. */
+/* `is_warning`: no user has requested the signal, so it must not end a job that does not handle it. */
 static void signal_handlers(struct watch *watch, struct tree *tree, int signal, bool is_warning)
 {
     if (roles_matter(signal)) {
@@ -158,7 +159,7 @@ static int64_t armed_ms(const struct watch *watch)
     return left.it_value.tv_sec * 1000 + left.it_value.tv_nsec / 1000000;
 }
 
-/* SIGKILL is for all. */
+/* SIGKILL is sent to all processes. */
 static bool kill_all(struct watch *watch)
 {
     struct ending *ending = watch->ending;
@@ -187,7 +188,7 @@ static bool signal_gently(struct watch *watch, int signal)
     tree.roll = &reached;
     bool is_any = signal_tree(watch, &tree, signal);
     ending_add_signal(watch->ending, signal, &reached);
-    /* A stopped process would sleep through its last chance. */
+    /* A stopped process would miss its last chance to react. */
     tree.roles = has_roles ? ~holders : 0;
     tree.roll = NULL;
     (void)signal_tree(watch, &tree, SIGCONT);
@@ -235,7 +236,7 @@ static void execute(struct watch *watch, const struct spool_command *command)
     watch->is_told = false;
 }
 
-/* Of several that came before the command runs, a stop counts. */
+/* Of several commands received before the command runs, a stop takes precedence. */
 static void keep_waiting(struct watch *watch, const struct spool_command *command)
 {
     if (watch->waiting.signal == 0 || watch->waiting.grace_ms < 0 || command->grace_ms >= 0)
@@ -309,7 +310,7 @@ void watch_on_timer(struct watch *watch)
 
 /* --- a stop that waits for a checkpoint --- */
 
-/* Its end is that of the stop, whatever the command makes of it: also when it was quicker than the signal. */
+/* The end counts as that of the stop, however the command ended, even if it ended before the signal. */
 static void note_saved(struct watch *watch)
 {
     struct ending *ending = watch->ending;
@@ -319,7 +320,7 @@ static void note_saved(struct watch *watch)
         ending->stop_signal = SIGKILL;
 }
 
-/* It has saved its work after being asked to. */
+/* The job has saved its work after being asked to. */
 static void end_saved(struct watch *watch)
 {
     if (watch->stage >= STOP_KILLED || watch->phase == WATCH_REST)
@@ -328,7 +329,7 @@ static void end_saved(struct watch *watch)
     watch_obey(watch, &(struct spool_command){ .signal = SIGKILL });
 }
 
-/* Earlier reports do not count; a repeated stop does not change that. */
+/* Earlier reports do not count; repeating a stop does not change that. */
 void watch_await_checkpoint(struct watch *watch, enum spool_save save)
 {
     struct status_pipe *status_pipe = &watch->shepherd->status_pipe;
@@ -354,7 +355,7 @@ void watch_on_status_pipe(struct watch *watch)
         end_saved(watch);
 }
 
-/* The last words may be read after the end. */
+/* The last reports may be read after the end. */
 void watch_finish_status_pipe(struct watch *watch)
 {
     struct status_pipe *status_pipe = &watch->shepherd->status_pipe;
