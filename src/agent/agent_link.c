@@ -24,8 +24,8 @@ static void close_link(struct agent_link *link, const struct error *err)
     link->on_closed(link->arg, err);
 }
 
-/* A launch and a notice are answered, so that they are not sent again; what else came only in part is as good
- * as lost. Without WELCOME there is no link. */
+/* Defects in LAUNCH and in a notice are answered, so the message is not sent again; any other message that
+ * arrives incomplete is treated as lost. Without WELCOME there is no link. */
 static int take_defective(struct agent_link *link, uint16_t id, void *message, struct error *err)
 {
     const struct error why = *err;

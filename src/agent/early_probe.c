@@ -5,7 +5,7 @@
 
 #include "base/node/open_gate.h"
 
-#define NOBODY_UID 65534U // tries what jobs do
+#define NOBODY_UID 65534U // tests what jobs do
 
 const struct error *early_probe(void)
 {

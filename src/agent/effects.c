@@ -35,7 +35,7 @@ struct effects {
     struct agent_core *core;
     struct agent_link *link;
     struct event *timer;
-    struct watches *watches; // of shepherds; pid 0: of an earlier agent
+    struct watches *watches; // the shepherds' watches; pid 0: started by an earlier agent
     struct adopted_kills *kills;
     struct run_reserve *reserve;
 };
@@ -96,7 +96,7 @@ static int effect_take(void *arg, const struct message_launch *launch, struct er
     return r;
 }
 
-/* Its GPUs are clean, and what is to be done with them before it has them is done. */
+/* 0 when its GPUs are clean, and the work to be done before it gets them is done; else as `start`. */
 static int admit(struct effects *effects, const struct spool_id *id, struct error *err)
 {
     struct launch_spec spec;
@@ -105,7 +105,7 @@ static int admit(struct effects *effects, const struct spool_id *id, struct erro
         return r;
     _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
     if (dirfd < 0 || file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
-        return 0; // the start says why
+        return 0; // the start reports the reason
     r = gpu_chores_admit(effects->parts.chores, id, spec.uid, &spec.gpus, err);
     record_clear(&launch_spec_record, &spec);
     return r;
@@ -116,13 +116,13 @@ static int effect_admit(void *arg, const struct spool_id *id, struct error *err)
     return error_mark(err, START_GPU, admit(arg, id, err));
 }
 
-/* While the machine's GPUs are locked, its user can open those of the attempt from now on. */
+/* If the machine's GPUs are locked, its user can open those of the attempt from now on. */
 static int open_gpus(struct effects *effects, const struct spool_id *id, int dirfd, struct error *err)
 {
     struct launch_spec spec;
     if (effects->parts.access == NULL || dirfd < 0 ||
         file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
-        return 0; // the start says why
+        return 0; // the start reports the reason
     int r = gpu_access_take(effects->parts.access, id, spec.uid, &spec.gpus, err);
     record_clear(&launch_spec_record, &spec);
     return r;
@@ -134,7 +134,7 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
     struct launcher_process process;
     _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
     if (dirfd >= 0 && adopted_is(dirfd)) {
-        inspector_forget(effects->parts.looks, id->job); // from here on the spool describes it
+        inspector_forget(effects->parts.looks, id->job); // from now on, the spool describes it
         return adopt ? adopted_end(dirfd, END_RELEASED, err) : adopted_begin(dirfd, err);
     }
     bool has_gpus = !adopt && !gpu_check_is_away(effects->parts.check, id);
@@ -152,8 +152,8 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
     return 0;
 }
 
-/* `started` names the first shepherd only; one that adopted is found by the core's own second look. In its
- * place an adoption has the process itself. */
+/* `started` names only the first shepherd. One that adopted the attempt is found by the core's own second
+ * observation. An adoption started by this agent is watched through its own process. */
 static bool effect_watch(void *arg, const struct spool_id *id, const struct attempt_sight *sight)
 {
     struct effects *effects = arg;
@@ -166,8 +166,8 @@ static bool effect_watch(void *arg, const struct spool_id *id, const struct atte
     return true;
 }
 
-/* An entry of an attempt that was never staged: its spec only names it, and is written after the verdict, so
- * that no shepherd could ever start on it. */
+/* Creates an entry for an attempt that was never staged. Its spec only names the attempt, and is written
+ * after the verdict, so that no shepherd could ever start on it. */
 static int make_entry(struct effects *effects, const struct spool_id *id, uint64_t token)
 {
     char name[SPOOL_NAME_SIZE];
@@ -256,10 +256,10 @@ static int effect_remove(void *arg, const struct spool_id *id)
     struct effects *effects = arg;
     _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
     if (dirfd >= 0 && adopted_is(dirfd))
-        watches_drop(effects->watches, id); // the process may live on
+        watches_drop(effects->watches, id); // the process may still be alive
     int r = launcher_discard(effects->parts.launcher, id);
     if (r == -EBUSY)
-        effect_kill(arg, id); // an init stopped by its user, whose shepherd died
+        effect_kill(arg, id); // an init that its user has stopped and whose shepherd has died
     if (r < 0 && r != -EBUSY)
         log_job(LOG_ERROR, id->job, "cannot remove its spool entry: %s", strerror(-r));
     if (r == 0) {

@@ -35,11 +35,11 @@ struct exec_step {
     struct exec_steps *exec_steps;
     struct spool_id id;
     uint32_t uid;
-    uint64_t token, key; // of its attempt; of its client, 0: none
+    uint64_t token, key; // token of its attempt; key of its client, 0: none
     uint64_t stream;
-    int stream_fd; // -1: it is the terminal's, or the exec step is an earlier agent's
+    int stream_fd; // -1: the terminal has it, or the exec step was started by an earlier agent
     struct terminal_size size;
-    uint64_t position; // of the output from which its client continues
+    uint64_t position; // position in the output from which its client continues
     struct child *child;
     struct exec_step *next, **where;
 };
@@ -106,7 +106,7 @@ static struct exec_step *find(const struct exec_steps *exec_steps, const struct 
     return exec_step;
 }
 
-/* The one that the client with this key has started in this attempt, or NULL. */
+/* The exec step that the client with this key has started in this attempt, or NULL. */
 static struct exec_step *find_key(
     const struct exec_steps *exec_steps, const struct spool_id *host, uint64_t token, uint64_t key)
 {
@@ -171,7 +171,7 @@ static void bring(struct exec_step *exec_step)
     closep(&exec_step->stream_fd);
 }
 
-/* Its client is at a new connection. */
+/* Its client has a new connection. */
 static void join(struct exec_step *exec_step, uint64_t stream, uint64_t position, struct terminal_size size,
     int *stream_fd)
 {
@@ -217,7 +217,7 @@ void exec_steps_look(struct exec_steps *exec_steps, const struct spool_id *id)
         end(exec_step, dirfd);
 }
 
-/* Its shepherd ended without an exit record: what it ran has lost its terminal, and ends with the job. */
+/* Its shepherd ended without an exit record: its processes have lost their terminal, and end with the job. */
 static void on_shepherd_end(void *arg, int status)
 {
     struct exec_step *exec_step = arg;
@@ -256,7 +256,7 @@ static void clear_spec(struct launch_spec *spec)
     record_clear(&launch_spec_record, spec);
 }
 
-/* Where the ranks of the job meet was not known yet when its spec was written. */
+/* The rendezvous port of the job was not known yet when its spec was written. */
 static void find_port(int dirfd, struct launch_spec *spec)
 {
     struct launch_started started;
@@ -267,7 +267,7 @@ static void find_port(int dirfd, struct launch_spec *spec)
     record_clear(&launch_started_record, &started);
 }
 
-/* The spec of a step that runs, and nothing else. */
+/* Reads the spec of a step that is running; fails for any other. */
 static int read_host(const struct exec_steps *exec_steps, const struct message_open_step *request,
     struct launch_spec *ret, struct error *err)
 {
@@ -299,7 +299,7 @@ static void leave_container(struct launch_spec *spec)
     spec->image = (struct record_list){ 0 };
 }
 
-/* The variables about GPUs are set last: a request may set these, too. */
+/* The variables about GPUs are set last, because a request may set them too. */
 static void set_env(struct launch_spec *spec, const struct strings *wanted)
 {
     strings_merge_env(&spec->env, wanted);
@@ -311,7 +311,7 @@ static void set_env(struct launch_spec *spec, const struct strings *wanted)
     }
 }
 
-/* The job's spec, with what is different for the exec step. */
+/* Changes the job's spec where the exec step differs. */
 static void adapt(struct launch_spec *spec, const struct message_open_step *request)
 {
     static const char null_device[] = "/dev/null";
@@ -338,9 +338,9 @@ static void adapt(struct launch_spec *spec, const struct message_open_step *requ
     spec->is_exec_step = true;
     spec->exec_key = request->key;
     spec->is_gated = spec->is_prepared = false;
-    spec->is_early = false;  // it does not wait: until the job has its GPUs, the filter refuses it
+    spec->is_early = false;  // it does not wait: the filter refuses access until the job has its GPUs
     spec->time_limit_ms = 0; // it ends with the job
-    spec->files_ms = 0;      // somebody waits for it
+    spec->files_ms = 0;      // a user is waiting for it
     spec->lease_ms = 0;
     spec->warn_signal = 0;
     replace_text(&spec->say_pipe, NULL); // its status reports go to the job's pipe
@@ -349,7 +349,7 @@ static void adapt(struct launch_spec *spec, const struct message_open_step *requ
     spec->tty_columns = request->columns;
 }
 
-/* Creates the directory of the next number of a step that is free. */
+/* Creates a directory with the next free step number. */
 static int make_entry(struct exec_steps *exec_steps, struct spool_id *id, struct error *err)
 {
     char name[SPOOL_NAME_SIZE];
@@ -363,7 +363,7 @@ static int make_entry(struct exec_steps *exec_steps, struct spool_id *id, struct
     return error_set_errno(err, -errno, "cannot create a spool directory for job %" PRIu64, id->job);
 }
 
-/* Limits of its own, which are below those of the job. */
+/* Applies limits of its own, which are below those of the job. */
 static int limit(const struct exec_steps *exec_steps, const struct spool_id *id,
     const struct message_open_step *request, struct launch_spec *spec, struct error *err)
 {
@@ -382,7 +382,7 @@ static int limit(const struct exec_steps *exec_steps, const struct spool_id *id,
     return r;
 }
 
-/* `spec` is that of the job, and becomes that of the exec step. */
+/* `spec` is the job's, and becomes the exec step's. */
 static int fill_entry(struct exec_steps *exec_steps, const struct message_open_step *request,
     const struct spool_id *id, struct launch_spec *spec, struct error *err)
 {
@@ -398,7 +398,7 @@ static int fill_entry(struct exec_steps *exec_steps, const struct message_open_s
     return r < 0 ? error_set_errno(err, r, "cannot write the spool of job %" PRIu64, id->job) : 0;
 }
 
-/* Their terminals are processes of the user, who can stop them. */
+/* Counts running exec steps: their terminals are processes of the user, who can stop them. */
 static int check_room(const struct exec_steps *exec_steps, uint32_t uid, struct error *err)
 {
     size_t of_user = 0;
@@ -413,7 +413,7 @@ static int check_room(const struct exec_steps *exec_steps, uint32_t uid, struct 
                      "you have %zu additional processes on this node, the limit of one user", of_user);
 }
 
-/* `spec` is that of the host, and becomes that of the exec step. On failure nothing of it is left. */
+/* `spec` is the host's, and becomes the exec step's. On failure nothing of the exec step is left. */
 static int stage(struct exec_steps *exec_steps, const struct message_open_step *request,
     struct launch_spec *spec, struct spool_id *id, struct error *err)
 {
@@ -471,7 +471,7 @@ void exec_steps_open(struct exec_steps *exec_steps, const struct message_open_st
 static void say_farewell(const struct exec_step *exec_step)
 {
     const struct terminal_visit farewell = { .magic = TERMINAL_FAREWELL_MAGIC };
-    /* A terminal that is no more has no client to wait for. */
+    /* If the terminal no longer exists, no client waits for it. */
     (void)terminal_visit_bring(
         launcher_spool_fd(exec_step->exec_steps->launcher), &exec_step->id, &farewell, -1);
 }

@@ -17,13 +17,13 @@ struct exec_steps;
 struct exec_steps *exec_steps_new(struct event_base *base, struct launcher *launcher, const char *link_path);
 void exec_steps_free(struct exec_steps *exec_steps);
 
-/* Starts one, unless one with this key runs already: then the connection joins that one. */
+/* Starts an exec step. If one with this key is already running, the connection joins that one. */
 void exec_steps_open(struct exec_steps *exec_steps, const struct message_open_step *request);
 
 /* A client that has lost its connection has returned, or will not return. */
 void exec_steps_rejoin(struct exec_steps *exec_steps, const struct message_rejoin_step *request);
 
-/* A step of an earlier agent, found in the spool: watched while it lives, else removed. */
+/* A step of an earlier agent, found in the spool: watched while it is alive, else removed. */
 void exec_steps_find(struct exec_steps *exec_steps, const struct spool_id *id);
 
 /* The state of this step may have changed. */

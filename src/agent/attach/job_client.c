@@ -3,8 +3,8 @@
  *   find the attempt ──> dial the controller ──> enter the job's cgroup ──> become its user
  *       ──> JOB_CLIENT ──> bytes in both directions, until one side has ended or the job's init has
  *
- * The bytes are HTTP, which this process does not read: mgpud answers. Where mgpud cannot, the answer is one
- * of three fixed ones.
+ * The bytes are HTTP, which this process does not parse: mgpud answers. If mgpud cannot, one of three fixed
+ * responses is sent.
  */
 #include "agent/attach/job_client.h"
 
@@ -24,8 +24,8 @@
 #include "base/memory.h"
 #include "wire/message.h"
 
-#define HEAD_MS     2000 // for the head of a request that is answered here
-#define LINGER_MS   2000 // for its rest, which is dropped
+#define HEAD_MS     2000 // time for the head of a request that is answered here
+#define LINGER_MS   2000 // time for the rest of that request, which is dropped
 #define LINGER_MAX  (4U << 20)
 #define BUFFER_SIZE (64U << 10)
 
@@ -43,7 +43,7 @@ static const struct answer crowded = { "503 Service Unavailable", "too_many_conn
 static const struct answer away = { "503 Service Unavailable", "controller_away",
     "mgpud does not answer this node", "try again in some seconds; jobs are not affected" };
 
-/* Reads and drops until the end of a head, or with `is_all` until the client has finished sending. */
+/* Reads and drops input up to the end of a head, or with `is_all` until the client has finished sending. */
 static void drop_input(int fd, int64_t time_ms, bool is_all)
 {
     char bytes[4096];
@@ -60,7 +60,7 @@ static void drop_input(int fd, int64_t time_ms, bool is_all)
         length += (size_t)n;
         if (!is_all && memmem(bytes, length, "\r\n\r\n", 4) != NULL)
             return;
-        if (length > sizeof(bytes) / 2) { // an end that is cut in two stays together
+        if (length > sizeof(bytes) / 2) { // keeps an end mark together that is split between two reads
             memmove(bytes, &bytes[length - 3], 3);
             length = 3;
         }
@@ -79,7 +79,7 @@ static void reply(int fd, const struct answer *answer)
                                           "\r\n"
                                           "%s",
         answer->status, strlen(body), body);
-    (void)send(fd, text, strlen(text), MSG_NOSIGNAL); // a fresh connection takes that much
+    (void)send(fd, text, strlen(text), MSG_NOSIGNAL); // a new connection accepts that much
     (void)shutdown(fd, SHUT_WR);
     drop_input(fd, LINGER_MS, true);
 }
@@ -91,7 +91,7 @@ struct flow {
     int from, to;
     char *bytes;
     size_t at, end;
-    bool is_over; // nothing more will be read
+    bool is_over; // no more will be read
 };
 
 static void flow_read(struct flow *flow)
@@ -124,8 +124,8 @@ static struct pollfd wait_for(const struct flow *in, const struct flow *out)
     return (struct pollfd){ .fd = in->from, .events = (short)(events | (out->end > 0 ? POLLOUT : 0)) };
 }
 
-/* The client has closed its side, or its job has ended: nobody reads an answer, but what was said before
- * still counts, such as that an exit status has come. */
+/* The client has closed its side, or its job has ended: no process reads an answer, but messages sent before
+ * still count, such as a received exit status. */
 static void pass_last_words(struct flow *up)
 {
     for (;;) {
@@ -148,7 +148,7 @@ static bool relay(int client_fd, int stream_fd, int init_fd)
         struct pollfd fds[3] = { wait_for(&up, &down), wait_for(&down, &up),
             { .fd = init_fd, .events = POLLIN } };
         if (fds[1].events == 0)
-            fds[1].fd = -1; // its hang-up is not news
+            fds[1].fd = -1; // its hang-up is already known
         if (poll(fds, 3, -1) < 0 && errno != EINTR)
             break;
         if (fds[2].revents != 0 || (fds[0].revents & (POLLHUP | POLLERR)) != 0) {
@@ -173,7 +173,7 @@ static int say(int fd, const struct spool_id *id, uint64_t token)
     _cleanup_buffer_ struct buffer bytes = { 0 };
     const struct message_job_client first = { .id = *id, .token = token };
     record_encode(&message_job_client_record, &first, &bytes);
-    /* A fresh connection takes that much without waiting. */
+    /* A new connection accepts that much without waiting. */
     ssize_t n = send(fd, bytes.bytes, bytes.length, MSG_NOSIGNAL);
     return n == (ssize_t)bytes.length ? 0 : -EIO;
 }
@@ -187,7 +187,7 @@ static int serve_job(const struct job_client *client, int fd)
     if (chdir("/") < 0)
         return EXIT_FAILURE;
     if (job_entry_enter(spool_fd, client->users, &client->id, NULL, &entry, &err) < 0 ||
-        entry.uid != client->uid) { // a program with another user's rights is not the job
+        entry.uid != client->uid) { // a program with another user's privileges is not part of the job
         reply(fd, &outside);
         return EXIT_FAILURE;
     }

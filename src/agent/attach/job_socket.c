@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which job a connection belongs to is what the kernel says about the process at its other end, at accept:
- * its user (SO_PEERCRED), and its cgroup or ancestors. Each connection is carried by a child (job_client.h),
- * which is in the job's cgroup. A user who connects faster than BURST and RATE is not answered: the client
- * tries again. What a job may keep open is limited, and so is what processes outside all jobs may.
+ * A connection belongs to the job that the kernel reports for the process at its other end when it is
+ * accepted: by user (SO_PEERCRED), and by cgroup or ancestors. Each connection is served by a child
+ * (job_client.h) in the job's cgroup. A user who exceeds BURST and RATE gets no answer, and the client tries
+ * again. The number of open connections is limited per job, and for processes outside all jobs.
  */
 #include "agent/attach/job_socket.h"
 
@@ -26,7 +26,7 @@
 #define CLIENTS_MAX   512U // of this node
 #define OF_JOB_MAX    32U
 #define OF_USER_MAX   128U
-#define OUTSIDERS_MAX 16U // of all users, those turned away for other reasons included
+#define OUTSIDERS_MAX 16U // of all users, including those rejected for other reasons
 #define RATE          50  // connections of a user per second
 #define BURST         200
 #define MILLI         1000
@@ -34,15 +34,15 @@
 struct client {
     struct job_socket *socket;
     struct child *child;
-    uint64_t job; // 0: it gets an answer of this node
+    uint64_t job; // 0: answered by this node
     uint32_t uid;
     struct client *next, **where;
 };
 
-/* A user who has connected within the last seconds. */
+/* A user who has connected within the last few seconds. */
 struct bucket {
     uint32_t uid;
-    int64_t left; // in thousandths of a connection
+    int64_t left; // remaining connections, in thousandths
     int64_t filled_ms;
     struct bucket *next;
 };
@@ -93,7 +93,7 @@ static size_t count_clients(const struct job_socket *socket, bool is_any, uint64
     return count;
 }
 
-/* Its bucket; those of others that are full again are dropped on the way. */
+/* The user's bucket. Full buckets of other users are dropped meanwhile. */
 static struct bucket *find_bucket(struct job_socket *socket, uint32_t uid, int64_t now_ms)
 {
     struct bucket *found = NULL;
@@ -141,7 +141,7 @@ static bool is_crowded(const struct job_socket *socket, const struct job_client 
            count_clients(socket, false, client->id.job) >= OF_JOB_MAX;
 }
 
-/* False: there are too many even of those that are turned away. */
+/* False if even the rejected connections are too many. */
 static bool admit(const struct job_socket *socket, struct job_client *client)
 {
     if (client->kind == JOB_CLIENT_OF_JOB && is_crowded(socket, client))

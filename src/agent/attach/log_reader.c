@@ -2,10 +2,10 @@
 /*
  * The path comes from a job's record and leads through directories that its user can change. The file is
  * therefore opened as that user, must not be a symbolic link, and must be a regular file owned by that user:
- * only what the user could read is read. A STREAM frame with the size or the error is sent first, then the
- * bytes. With `follow` the process waits for more with inotify until the controller shuts down its side, and
- * sends everything received until then. A user has few inotify instances (128, shared with other programs):
- * without one, the size is polled.
+ * only files that the user could read are read. A STREAM frame with the size or the error is sent first, then
+ * the bytes. With `follow`, the process waits for more with inotify until the controller shuts down its side,
+ * and sends everything written until then. A user has few inotify instances (128, shared with other
+ * programs): if none is available, the size is polled.
  */
 #include "agent/attach/log_reader.h"
 
@@ -26,10 +26,10 @@
 
 #define SEND_MAX ((size_t)1 << 20) // bytes per sendfile(2)
 #define LOOK_MS  250               // without inotify
-#define CUT_BACK ((off_t)64 << 10) // bytes before the end of a file that was cut
+#define CUT_BACK ((off_t)64 << 10) // bytes resent before the end of a file that was cut
 
 struct log_file {
-    int fd, inotify; // -1: the user has no more of these
+    int fd, inotify; // -1: none available to the user
     uint64_t size;
 };
 
@@ -56,7 +56,7 @@ static int check_file(int fd, const struct message_open_log *request, uint64_t *
     return 0;
 }
 
-/* The watch goes by path, so that it is on the file only when both still are the same. */
+/* The watch is set by path, so it is used only if path and open file are still the same. */
 static int watch_file(struct log_file *file, const char *path, struct error *err)
 {
     struct stat opened, named;
@@ -104,7 +104,7 @@ static int send_head(int socket_fd, uint64_t stream, uint64_t size, struct error
     return write_all(socket_fd, bytes.bytes, bytes.length);
 }
 
-/* Sends what is there of [*offset, end). */
+/* Sends the available part of [*offset, end). */
 static int send_range(int socket_fd, int fd, off_t *offset, uint64_t end)
 {
     while ((uint64_t)*offset < end) {
@@ -118,8 +118,8 @@ static int send_range(int socket_fd, int fd, off_t *offset, uint64_t end)
     return 0;
 }
 
-/* A file that has become shorter, by --log-max or its user, goes on with its last lines: rather some twice
- * than the end not at all. */
+/* A file that has become shorter, by --log-max or its user, continues with its last lines: repeating some is
+ * better than omitting the end. */
 static void follow_cut(int fd, off_t *offset)
 {
     char bytes[4096];
@@ -133,8 +133,8 @@ static void follow_cut(int fd, off_t *offset)
         *offset += newline + 1 - bytes;
 }
 
-/* Waits until the file has grown or may have (1), the controller wants nothing beyond the current end (0), or
- * has closed (< 0). */
+/* Waits until the file has grown or may have grown (1), the controller requests nothing beyond the current
+ * end (0), or has closed (< 0). */
 static int wait_for_more(int socket_fd, int inotify)
 {
     char events[4096], byte;

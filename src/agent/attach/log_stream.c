@@ -27,7 +27,7 @@ void log_streams_open(struct log_streams *streams, const struct message_open_log
     size_t of_user = child_list_count_of(streams->children, request->uid);
     bool is_too_many = count >= LOG_STREAMS_MAX || of_user >= LOG_STREAMS_USER_MAX;
     if (count >= 2 * LOG_STREAMS_MAX || of_user >= 2 * LOG_STREAMS_USER_MAX)
-        return; // the controller's wait for the stream ends by its own time-out
+        return; // the controller's wait for the stream times out
     pid_t pid = child_fork(-1, &pidfd);
     if (pid == 0) {
         helper_enter(HELPER_LOG);

@@ -117,12 +117,12 @@ int port_connect(uint64_t job, uid_t uid, uint32_t port, const char *path, struc
     int fd = connect_tcp(job, uid, (const struct sockaddr *)&four, sizeof(four), where, err);
     if (fd != -ECONNREFUSED && fd != -EPERM)
         return fd;
-    /* Jupyter and others listen on ::1 alone when "localhost" leads there; any user may then have 127.0.0.1.
-     */
+    /* Jupyter and others listen only on ::1 if "localhost" resolves to it; any user may then occupy
+     * 127.0.0.1. */
     int six_fd = connect_tcp(job, uid, (const struct sockaddr *)&six, sizeof(six), where, &six_err);
     bool is_refused = six_fd == -ECONNREFUSED || six_fd == -EADDRNOTAVAIL || six_fd == -EAFNOSUPPORT;
     if (is_refused || (fd == -EPERM && six_fd < 0))
-        return fd; // what was found at the first address
+        return fd; // the result for the first address
     if (six_fd < 0)
         *err = six_err;
     else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The child takes nothing from the message but the port: whose job it is, and its cgroup, are read from the
- * spool, after the token has shown that this is the attempt the controller means.
+ * The child takes only the port from the message. The job's owner and cgroup are read from the spool, after
+ * the token has confirmed that this is the attempt the controller means.
  *
  *   dial the controller ──> find the attempt ──> enter its cgroup ──> become its user ──> connect
  *       STREAM, with the error if one of these has failed ──> bytes until both sides have ended,
@@ -27,7 +27,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-#define USER_NONE UINT64_MAX // the job has ended: its child will say so
+#define USER_NONE UINT64_MAX // the job has ended; the child reports that
 
 struct port_streams {
     const struct launcher *launcher;
@@ -38,7 +38,7 @@ struct port_streams {
 
 /* --- in the child --- */
 
-/* Afterwards this process is the job's. Returns a connected socket. */
+/* Afterwards this process belongs to the job. Returns a connected socket. */
 static int enter(int spool_fd, const struct job_users *users, const struct message_open_port *request,
     int *ret_init_fd, struct error *err)
 {
@@ -85,7 +85,7 @@ static int serve(const struct port_streams *streams, const struct message_open_p
 
 /* --- in the agent --- */
 
-/* As whom the child will run: users can stop such processes, and those of a user count together. */
+/* The user of the child: users can stop such processes, so they are counted per user. */
 static uint64_t find_user(const struct port_streams *streams, const struct spool_id *id)
 {
     struct launch_spec spec;
@@ -106,7 +106,7 @@ void port_streams_open(struct port_streams *streams, const struct message_open_p
     size_t of_user = child_list_count_of(streams->children, user);
     bool is_too_many = count >= PORT_STREAMS_MAX || of_user >= PORT_STREAMS_USER_MAX;
     if (count >= 2 * PORT_STREAMS_MAX || of_user >= 2 * PORT_STREAMS_USER_MAX)
-        return; // the controller's wait for the stream ends by its own time-out
+        return; // the controller's wait for the stream times out
     pid_t pid = child_fork(launcher_spool_fd(streams->launcher), &pidfd);
     if (pid == 0) {
         helper_enter(HELPER_PORT);

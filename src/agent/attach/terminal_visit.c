@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bytes of a terminal do not pass through the agent: it passes the connection it opens to the process
- * that holds the terminal (SCM_RIGHTS). Keystrokes pass through one process less, and a restart of the agent
- * is not noticed.
+ * The bytes of a terminal do not pass through the agent. It opens the connection and passes it to the process
+ * that holds the terminal (SCM_RIGHTS). Keystrokes pass through one process fewer, and a restart of the agent
+ * has no effect on them.
  */
 #include "agent/attach/terminal_visit.h"
 
@@ -44,7 +44,7 @@ int terminal_visit_say(int fd, uint64_t stream, const struct error *err)
         head.text = text;
     }
     record_encode(&message_stream_record, &head, &bytes);
-    /* A fresh connection takes that much without waiting. */
+    /* A new connection accepts that much without waiting. */
     ssize_t n = send(fd, bytes.bytes, bytes.length, MSG_NOSIGNAL);
     return n == (ssize_t)bytes.length ? 0 : n < 0 ? -errno : -EIO;
 }
@@ -104,6 +104,7 @@ void terminal_visit_open(int spool_fd, const char *link_path, const struct messa
         r = terminal_visit_say(fd, request->stream, &err);
     if (r < 0 || err.code < 0)
         return;
-    /* Its process has gone: the connection ends without a word, and the viewer asks how the job does. */
+    /* Its process has ended: the connection is closed without a message, and the viewer queries the job's
+     * state. */
     (void)terminal_visit_bring(spool_fd, &request->id, &visit, fd);
 }

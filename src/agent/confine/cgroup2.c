@@ -10,9 +10,9 @@
  *       step0.0/                               one step's rank: only processes of the job
  *
  * The parent is chosen in agent/confine/place.h, or is one that a service manager keeps for jobs, so that the
- * agent's may be removed before them. The attempt's directory has no processes of its own: limits for all its
- * steps are set there. Nothing is deleted recursively: rmdir(2) refuses a directory with a process or a
- * child, which proves that a removed one was empty.
+ * agent's own cgroup may be removed before theirs. The attempt's directory has no processes of its own:
+ * limits for all its steps are set there. Nothing is deleted recursively: rmdir(2) refuses a directory with a
+ * process or a child, so a removed directory is known to have been empty.
  */
 #include "agent/confine/confine.h"
 
@@ -50,13 +50,13 @@
 #define CELL_NAME_SIZE 96
 
 struct confine_state {
-    char *parent;     // directory of the cgroup that was given for jobs, or NULL
+    char *parent;     // directory of the cgroup delegated for jobs, or NULL
     char *path;       // the instance's directory
     int fd;           // the same
     int shepherds_fd; // its SHEPHERDS
     struct limits *limits;
     struct device_filters filters;
-    struct spool_id unlimited; // its attempt's directory is new; job 0: none
+    struct spool_id unlimited; // the directory of its attempt is new; job 0: none
 };
 
 /* --- finding our place --- */
@@ -72,7 +72,7 @@ static const char *find_mount(void)
     return NULL;
 }
 
-/* Whether the instance has cgroups of attempts: "jJOB.ATTEMPT". */
+/* True if the instance has cgroups of attempts: "jJOB.ATTEMPT". */
 static bool has_attempts(const char *path)
 {
     DIR *instance = opendir(path);
@@ -84,8 +84,8 @@ static bool has_attempts(const char *path)
     return found;
 }
 
-/* Where an earlier agent of this instance found its place, while the cgroups of jobs are there: this agent
- * may have been started elsewhere. */
+/* The place used by an earlier agent of this instance, while it has cgroups of jobs: this agent may have been
+ * started in another cgroup. */
 static char *remembered_path(const char *run_dir)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
@@ -104,7 +104,7 @@ static int remember_path(const char *run_dir, const char *path)
     return file_write(AT_FDCWD, name, path, strlen(path), false);
 }
 
-/* The instance's directory: below `parent`, or where place_choose() finds. */
+/* The instance's directory: below `parent`, or below the cgroup that place_choose() returns. */
 static char *instance_path(const char *mount, const char *parent, const char *run_dir)
 {
     struct place_facts facts = { 0 };
@@ -175,7 +175,7 @@ static int take_into_use(struct confine_state *state, struct error *err)
     if (state->parent != NULL && access(state->parent, F_OK) < 0)
         return error_set_errno(err, -errno, "cannot use the cgroup %s", state->parent);
     if (state->parent != NULL)
-        (void)cgroup_clear(state->parent); // only controllers need it
+        (void)cgroup_clear(state->parent); // needed only for controllers
     int r = make_directory(AT_FDCWD, state->path);
     if (r == 0)
         r = fd = open_directory(AT_FDCWD, state->path);
@@ -363,7 +363,7 @@ static int cgroup2_remove(struct confine_state *state, const struct spool_id *id
         return -errno;
     if (id->step != 0)
         limits_remove_step(state->limits, id);
-    /* Another step of the attempt may be there. */
+    /* The attempt may have another step in it. */
     if (unlinkat(state->fd, attempt, AT_REMOVEDIR) < 0 && errno != ENOENT)
         return errno == EBUSY || errno == ENOTEMPTY ? 0 : -errno;
     return limits_remove(state->limits, id);
@@ -371,7 +371,7 @@ static int cgroup2_remove(struct confine_state *state, const struct spool_id *id
 
 /* --- what others left --- */
 
-/* Cgroups have the same numbers in their names as spool directories. */
+/* The names of cgroups contain the same numbers as those of spool directories. */
 static bool parse_cell(const char *attempt, const char *step, struct spool_id *ret)
 {
     char name[SPOOL_NAME_SIZE];
@@ -399,7 +399,7 @@ static int list_steps(struct confine_state *state, const char *attempt, confine_
         visit(arg, &id, read_populated(state->fd, cell) != 0);
     }
     (void)closedir(steps);
-    /* An agent died between the two mkdir or the two rmdir. */
+    /* An agent died between the two calls of mkdir or rmdir. */
     if (count == 0)
         (void)unlinkat(state->fd, attempt, AT_REMOVEDIR);
     return 0;

@@ -17,9 +17,9 @@
 
 #define HOLDER    "holder"
 #define PROCS_MAX 65536U
-#define TURNS_MAX 8 // processes may fork meanwhile
+#define TURNS_MAX 8 // processes may fork between rounds
 
-/* Modifies `pids`. A process that has ended meanwhile need not be moved. */
+/* Modifies `pids`. A process that has ended meanwhile does not need to be moved. */
 static int move(int procs_fd, char *pids)
 {
     char *rest = pids;

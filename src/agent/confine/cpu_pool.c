@@ -29,7 +29,7 @@ size_t cpu_set_count(const struct cpu_set *set)
     return count;
 }
 
-/* Parses a number at *text, which is advanced. */
+/* Parses a number at *text and advances *text. */
 static bool parse_cpu(const char **text, uint32_t *ret)
 {
     char *end = NULL;
@@ -107,7 +107,7 @@ void cpu_pool_give_back(struct cpu_pool *pool, uint64_t job, uint32_t attempt)
             pool->owners[cpu].job = 0;
 }
 
-/* Adds free CPUs until there are `count`; `near` may be NULL: all of them. */
+/* Adds free CPUs until there are `count`; if `near` is NULL, any CPUs. */
 static void pick(const struct cpu_pool *pool, const struct cpu_set *near, size_t count, struct cpu_set *set)
 {
     size_t left = count - cpu_set_count(set);

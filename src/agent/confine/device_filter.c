@@ -34,7 +34,7 @@ struct filter {
 struct kept_filter {
     struct filter filter;
     int fd;
-    uint32_t id; // the kernel's; 0: unknown
+    uint32_t id; // the kernel's id; 0: unknown
 };
 
 static void make_filter(const struct device_rule *rules, size_t count, struct filter *ret)
@@ -102,7 +102,7 @@ static bool read_about(int program_fd, struct bpf_prog_info *ret)
     return call_bpf(BPF_OBJ_GET_INFO_BY_FD, &attributes) >= 0;
 }
 
-/* The programs on a cgroup itself. */
+/* The programs attached to a cgroup itself. */
 struct attached {
     uint32_t ids[ATTACHED_MAX];
     size_t count;
@@ -124,7 +124,7 @@ static int list_attached(int cgroup_fd, struct attached *ret)
     return 0;
 }
 
-/* The program, and its name; a negative errno if it is gone. */
+/* Opens the program and reads its name; a negative errno if it no longer exists. */
 static int open_program(uint32_t id, struct bpf_prog_info *ret_about)
 {
     union bpf_attr which = { .prog_id = id };
@@ -139,7 +139,7 @@ static bool has_name(const struct bpf_prog_info *about, const char *name)
     return strncmp(about->name, name, sizeof(about->name)) == 0;
 }
 
-/* Whether the program `known_id` (0: none), or one of that name, is attached. */
+/* True if the program `known_id` (0: none), or one of that name, is attached. */
 static bool is_attached(const struct attached *attached, uint32_t known_id, const char *name)
 {
     for (size_t i = 0; i < attached->count; i++) {
@@ -153,7 +153,7 @@ static bool is_attached(const struct attached *attached, uint32_t known_id, cons
     return false;
 }
 
-/* Removes our filters but the one of that name: those of GPUs that the attempt had before. */
+/* Removes our other filters, which belong to GPUs that the attempt had before. */
 static int detach_others(int cgroup_fd, const struct attached *attached, uint32_t known_id, const char *name)
 {
     for (size_t i = 0; i < attached->count; i++) {
@@ -205,7 +205,7 @@ static const struct kept_filter *find_kept(struct device_filters *filters, const
     return kept != NULL && is_same_program(&kept->filter, filter) ? kept : NULL;
 }
 
-/* Takes the filter's instructions over. */
+/* Takes ownership of the filter's instructions. */
 static int load_and_keep(struct device_filters *filters, struct filter *filter)
 {
     struct kept_filter **slot = slot_of(filters, filter);
@@ -232,7 +232,7 @@ static int put_on(struct device_filters *filters, int cgroup_fd, struct filter *
     return r < 0 ? error_set_errno(err, r, "cannot attach the device filter") : 1;
 }
 
-/* The new filter comes first: meanwhile, only what both allow can be opened. */
+/* The new filter is attached first: meanwhile, only nodes that both filters allow can be opened. */
 int device_filter_apply(struct device_filters *filters, int cgroup_fd, const struct device_rule *rules,
     size_t count, struct error *err)
 {

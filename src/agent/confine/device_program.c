@@ -5,7 +5,7 @@
  * reading, writing and creating the node.
  *
  *      r2 = major, r3 = minor, r4 = kind of node, r0 = 1
- *      if it is no character device: exit
+ *      if it is not a character device: exit
  *      for each major in the rules: if it matches: search for the minor, exit
  *      exit
  *
@@ -21,7 +21,7 @@
 
 #include "base/memory.h"
 
-#define KIND_MASK 0xffff // the access that is wanted is in the upper half
+#define KIND_MASK 0xffff // the upper half contains the requested access
 
 /* Minors from `first` up to the next stretch. */
 struct stretch {
@@ -56,7 +56,7 @@ static void add_number(struct device_program *program, uint8_t operation, uint8_
         (struct bpf_insn){ .code = BPF_ALU64 | operation | BPF_K, .dst_reg = to & 0xf, .imm = value });
 }
 
-/* land() sets its target. */
+/* Adds a jump whose target is set by land(). */
 static size_t add_jump(struct device_program *program, uint8_t test, uint8_t of, uint32_t value)
 {
     return add(
@@ -64,7 +64,7 @@ static size_t add_jump(struct device_program *program, uint8_t test, uint8_t of,
                      .code = (uint8_t)(BPF_JMP | test | BPF_K), .dst_reg = of & 0xf, .imm = (int32_t)value });
 }
 
-/* The jump leads here. */
+/* Sets the target of the jump to the next instruction. */
 static void land(struct device_program *program, size_t jump)
 {
     program->instructions[jump].off = (int16_t)(program->length - jump - 1);
@@ -93,7 +93,7 @@ static bool decide(
     return true;
 }
 
-/* All stretches of a major in order; `ret` has room for 2 * count + 1. */
+/* All stretches of a major in order; `ret` has space for 2 * count + 1. */
 static size_t cut(const struct device_rule *rules, size_t count, uint32_t major_number, struct stretch *ret)
 {
     _cleanup_free_ uint32_t *edges = xcalloc(2 * count + 1, sizeof(*edges));

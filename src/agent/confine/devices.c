@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The filter is attached to the attempt's cgroup, above those of its steps. What it denies is denied below,
- * whatever else is attached there. Only root can write in these directories or detach a program, and a
- * process can move to another cgroup only with write access to a common ancestor, so a user's job can do
- * neither. A job of root can do both; for it, the filter only prevents mistakes.
+ * The filter is attached to the attempt's cgroup, above those of its steps. An access that it denies is
+ * denied in all cgroups below, whatever else is attached there. Only root can write in these directories or
+ * detach a program, and a process can move to another cgroup only with write access to a common ancestor, so
+ * a user's job can do neither. A job of root can do both; for it, the filter only prevents mistakes.
  */
 #include "agent/confine/devices.h"
 
@@ -14,7 +14,7 @@
 
 #include "base/memory.h"
 
-#define PROBE "probe" // a cgroup in which nothing ever runs
+#define PROBE "probe" // a cgroup in which no process ever runs
 
 static int open_directory(int dirfd, const char *name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rows are written from top to bottom: v1 requires the limit of memory before that of memory and swap,
- * and NUMA nodes before CPUs. Requested memory does not include swap: v2 allows none, v1 counts it.
+ * The rows are written from top to bottom: v1 requires the memory limit before that of memory and swap, and
+ * NUMA nodes before CPUs. Requested memory does not include swap: v2 allows none, v1 counts it.
  */
 #include "agent/confine/limit_files.h"
 
@@ -16,7 +16,7 @@
 #include "base/memory.h"
 
 #define PERIOD_US    100000U
-#define QUOTA_MIN_US 1000U // less than this the kernel refuses
+#define QUOTA_MIN_US 1000U // the kernel refuses smaller values
 #define NUMBER_SIZE  48
 
 enum value {
@@ -34,8 +34,9 @@ enum value {
 
 enum row_kind {
     REQUIRED,
-    OPTIONAL, // of newer kernels, or not without swap
-    USUAL,    // a new group usually has it: not written again, because the kernel looks at all groups then
+    OPTIONAL, // exists only in newer kernels, or only with swap
+    USUAL,    // usually set in a new group: not written again, because writing it makes the kernel check all
+              // groups
 };
 
 static const struct row {
@@ -74,7 +75,8 @@ static const char *format(enum value value, const struct limit_values *values, c
     switch (value) {
     case VALUE_MEMORY: (void)snprintf(number, NUMBER_SIZE, "%" PRIu64, values->memory); break;
     case VALUE_NOTHING: return "0";
-    /* All processes of a job are killed at once; of a step one, whose end slurmstepd reports. */
+    /* All processes of a job are killed at once. Of a step, only one is, because slurmstepd reports its
+     * end. */
     case VALUE_TOGETHER: return values->is_step ? "0" : "1";
     case VALUE_PIDS: (void)snprintf(number, NUMBER_SIZE, "%u", values->pids); break;
     case VALUE_PERIOD: (void)snprintf(number, NUMBER_SIZE, "%u", PERIOD_US); break;

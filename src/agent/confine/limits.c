@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decides which controller is used where, and which attempt has which CPUs. All state that must outlive an
- * agent is in the kernel or in files: limits and CPUs in the cgroups, and the v1 directories in a file of the
- * run directory, because the next agent may be started in another cgroup.
+ * Decides which controller is used in which hierarchy, and which attempt has which CPUs. All state that must
+ * outlive an agent is in the kernel or in files: limits and CPUs in the cgroups, and the v1 directories in a
+ * file of the run directory, because the next agent may be started in another cgroup.
  *
  * Whole CPUs (-c 2) become a cpuset of CPUs that no other attempt has, so that programs see the requested
- * number; fractions of a CPU, or a cpuset that is not available, become a time quota.
+ * number. Fractions of a CPU become a time quota, and so do whole CPUs if cpusets are not available.
  */
 #include "agent/confine/limits.h"
 
@@ -63,7 +63,7 @@ static void remember_bases(const struct limits *limits, const char *run_dir)
     for (size_t i = 0; i < LIMIT_CONTROLLERS; i++)
         if (limits->places[i].base != NULL)
             buffer_printf(&text, "%s %s\n", limits_controllers[i], limits->places[i].base);
-    /* Without it the next agent finds the groups all the same, unless it is started from elsewhere. */
+    /* Without the file, the next agent still finds the groups, unless it is started in another cgroup. */
     if (text.length > 0)
         (void)file_write(AT_FDCWD, name, text.bytes, text.length, false);
 }
@@ -117,7 +117,7 @@ static void fill_pool_v1(struct limits *limits)
     v1_list(base, limits->instance, note_cpus, limits);
 }
 
-/* Attempts are "jJOB.ATTEMPT" there. */
+/* In v2 attempts are named "jJOB.ATTEMPT". */
 static void fill_pool_v2(struct limits *limits, const char *instance)
 {
     DIR *attempts = opendir(instance);
@@ -141,7 +141,7 @@ static void note_group(void *arg, const char *dir, const struct spool_id *id)
     *(bool *)arg = true;
 }
 
-/* The file is in the root cgroup alone. */
+/* The file exists only in the root cgroup. */
 static void read_regions(struct limits *limits, const char *instance)
 {
     _cleanup_free_ char *dir = xstrdup(instance);
@@ -185,7 +185,7 @@ void limits_enable_v2(struct limits *limits, const char *instance)
             place->hierarchy = HIERARCHY_V2;
         else if (place->hierarchy == HIERARCHY_V2)
             place->hierarchy = HIERARCHY_NONE;
-        /* A controller used by v1 is not available in v2: then only the error of v1 is useful. */
+        /* A controller used by v1 is not available in v2, so only the error of v1 is useful. */
         if (r < 0 && place->hierarchy == HIERARCHY_NONE && (r != -ENOSYS || place->why.code == -ENOSYS))
             place->why = why;
     }
@@ -241,7 +241,7 @@ static int apply_memory(struct limits *limits, const struct spool_id *id, const 
 {
     const struct limit_values values = { .memory = spec->memory_limit };
     free(take_ptr(spec->memory_cgroup));
-    /* In v2 it is counted all the same: then it is known when the node itself ran out of it. */
+    /* In v2 memory is counted even without a limit. This shows whether the node itself ran out of it. */
     if (limits->places[LIMIT_MEMORY].hierarchy == HIERARCHY_V2)
         spec->memory_cgroup = xstrdup(attempt);
     if (spec->memory_limit == 0 || !is_on(limits, LIMIT_MEMORY))
@@ -280,7 +280,8 @@ static const struct cpu_set *find_near(const struct launch_spec *spec, struct cp
     return is_known ? set : NULL;
 }
 
-/* The attempt competes for the CPUs as one, however many processes it has. In v2 each does so by itself. */
+/* The attempt competes for the CPUs as a whole, however many processes it has. In v2 each attempt does so by
+ * default. */
 static int group_on_cpus(
     struct limits *limits, const struct spool_id *id, struct launch_spec *spec, struct error *err)
 {
@@ -323,8 +324,8 @@ static int apply_pids(struct limits *limits, const struct spool_id *id, const ch
     return apply(limits, id, attempt, LIMIT_PIDS, &values, spec, err);
 }
 
-/* The kernel rounds down to whole pages, and shares are whole MiB. A limit that is not there afterwards is
- * none. */
+/* The kernel rounds down to whole pages, and shares are whole MiB. If the limit is not in the file
+ * afterwards, it was not set. */
 static int apply_dmem(
     const struct limits *limits, const char *attempt, const struct launch_spec *spec, struct error *err)
 {

@@ -3,8 +3,8 @@
  * Limits of one step below those of its attempt. In v2 the step's cell gets them, for which the attempt
  * enables the controllers; in v1 a group below that of the attempt: BASE/mgpu.HASH.j42.1/step3.0.
  *
- * CPUs are a part of the attempt's own, beside those of other steps as far as there are enough; an attempt
- * without CPUs of its own gets a quota for the step.
+ * The CPUs of a step are a part of the attempt's, and are not shared with other steps as long as there are
+ * enough. If the attempt has no CPUs of its own, the step gets a quota.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -94,7 +94,7 @@ static int apply(const struct place_of_step *step, enum limit_controller control
 
 /* --- CPUs --- */
 
-/* Those of the steps in this directory. */
+/* The CPUs of the steps in this directory. */
 static void find_taken(const char *dir, struct cpu_set *ret)
 {
     DIR *steps = opendir(dir);
@@ -122,7 +122,7 @@ static void choose(const struct cpu_set *own, const struct cpu_set *taken, size_
             }
 }
 
-/* The directory with the CPUs of the attempt; NULL: it has none of its own. The caller frees it. */
+/* The directory with the CPUs of the attempt; NULL if it has none of its own. The caller frees it. */
 static char *own_cpus(const struct place_of_step *step, struct cpu_set *ret)
 {
     struct error err = { 0 };

@@ -98,7 +98,7 @@ static void describe_gpu_lock(const struct feature_facts *facts, struct node_fea
     feature->fix = xstrdup(fix);
 }
 
-/* Whether the driver reports what the watch needs is known for each GPU at a start. */
+/* For each GPU, it is known only at a start whether the driver reports the values that the watch needs. */
 static void describe_share(const struct feature_facts *facts, struct node_feature *feature)
 {
     static const char *const effects[SHARE_KINDS] = {
@@ -114,7 +114,7 @@ static void describe_share(const struct feature_facts *facts, struct node_featur
         missing != NULL ? missing : "");
 }
 
-/* `text` is taken over. */
+/* Takes ownership of `text`. */
 static void describe_limit(const struct feature_facts *facts, enum limit_controller controller, char *text,
     const char *without, struct node_feature *feature)
 {
@@ -177,7 +177,7 @@ static void describe_logs(const struct feature_facts *facts, struct node_feature
         feature->text = xasprintf("output goes to %s", facts->log_dir);
 }
 
-/* The first of the names that is a program where programs usually are. */
+/* The first of the names that exists as a program in the usual directories. */
 static const char *find_program(const char *const *names)
 {
     static const char *const folders[] = { "/usr/local/bin", "/usr/bin", "/bin" };
@@ -219,7 +219,7 @@ static void describe_mail(const struct feature_facts *facts, struct node_feature
     feature->fix = xstrdup("install a mail program such as postfix, msmtp-mta or nullmailer");
 }
 
-/* The driver is asked when a job is parked: it may hang, and it is not loaded before. */
+/* The driver is queried only when a job is parked: it may hang, and it is not loaded before that. */
 static void describe_park(const struct feature_facts *facts, struct node_feature *feature)
 {
     const struct gpu_vendor *vendor = gpu_vendor_by_backend(facts->gpus->backend);
@@ -247,8 +247,8 @@ static void describe_early(const struct feature_facts *facts, struct node_featur
         is_guarded ? "use Linux 5.5 or newer, with kernel.yama.ptrace_scope at most 1" : devices_fix(facts));
 }
 
-/* As after a clone into root's home: users of this machine cannot go where the programs are. Without its
- * shepherd a node starts nothing. */
+/* After a clone into root's home, for example, users of this machine cannot access the programs. Without its
+ * shepherd a node cannot start jobs. */
 static void describe_programs(const struct feature_facts *facts, struct node_feature *feature)
 {
     _cleanup_free_ char *path = xstrdup(facts->shepherd);
@@ -298,7 +298,7 @@ static const struct {
 };
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-/* Paths in it may be long. */
+/* Shortens the text, which may contain long paths. */
 static void fit(char **text)
 {
     if (*text == NULL || strlen(*text) <= NODE_FEATURE_TEXT_MAX)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No confinement: for hosts without cgroup v2 and for users who cannot create cgroups. It implements
- * confine.h with nothing but limits, where v1 hierarchies provide them.
+ * No confinement: for hosts without cgroup v2 and for users who cannot create cgroups. It provides only
+ * limits, if v1 hierarchies are available for them.
  *
- * The user's init and the shepherd are subreapers, so a daemon that the job leaves behind is found among
- * their children and killed. If both are killed with SIGKILL, such daemons are lost; and a fork bomb is
- * killed process by process.
+ * The user's init and the shepherd are subreapers, so a daemon that the job leaves running is found among
+ * their children and killed. If both are killed with SIGKILL, such daemons are lost. A fork bomb is killed
+ * process by process.
  */
 #include "agent/confine/confine.h"
 
@@ -40,7 +40,7 @@ static int none_limit(
     return limits_apply(state->limits, id, NULL, spec, err);
 }
 
-/* v1 groups stay where they are. */
+/* v1 groups stay unchanged. */
 static int none_limit_step(
     struct confine_state *state, const struct spool_id *id, struct launch_spec *spec, struct error *err)
 {
@@ -69,7 +69,7 @@ static int none_guard(
     return spec->devices.count == 0 ? 0 : none_can_guard(state, err);
 }
 
-/* Only the shepherd knows; the agent checks its lock and reads the exit record. */
+/* Only the shepherd knows. The agent checks its lock and reads the exit record. */
 static int none_is_populated(struct confine_state *state, const struct spool_id *id)
 {
     return -EOPNOTSUPP;
@@ -80,7 +80,7 @@ static int none_kill(struct confine_state *state, const struct spool_id *id)
     return 0;
 }
 
-/* What the shepherd has lost sight of may still be in a group: the next agent sweeps that. */
+/* Processes that the shepherd has lost track of may still be in a group, which the next agent removes. */
 static int none_remove(struct confine_state *state, const struct spool_id *id)
 {
     if (id->step != 0)

@@ -62,8 +62,8 @@ static bool is_at_or_below(const char *cgroup, const char *other)
     return strncmp(cgroup, other, length) == 0 && (cgroup[length] == '/' || cgroup[length] == '\0');
 }
 
-/* A hierarchy in which no limit could be set, because v1 has all controllers, gives no reason to go
- * elsewhere. */
+/* A hierarchy in which no limit could be set because v1 has all controllers is no reason to choose another
+ * cgroup. */
 static bool has_limits(const struct place_facts *facts, const char *cgroup)
 {
     static const char *const controllers[] = { "memory", "pids", "cpu" };
@@ -74,7 +74,7 @@ static bool has_limits(const struct place_facts *facts, const char *cgroup)
     return false;
 }
 
-/* The scope of this agent that our own cgroup is, or is below, or NULL. The caller frees it. */
+/* The scope of this agent that contains our own cgroup, or NULL. The caller frees it. */
 static char *own_scope(const struct place_facts *facts)
 {
     const char *begin = strstr(facts->own, "/" SCOPE_PREFIX);
@@ -86,8 +86,8 @@ static char *own_scope(const struct place_facts *facts)
 }
 
 /*
- * In a container without a cgroup namespace everything that it runs is below the cgroup of its process 1, and
- * what is above belongs to the machine. Elsewhere that of process 1 is the top, or one of its own.
+ * In a container without a cgroup namespace, all its processes are below the cgroup of its process 1, and
+ * cgroups above it belong to the machine. Elsewhere the cgroup of process 1 is the top, or one of its own.
  */
 static char *top(const struct place_facts *facts)
 {
@@ -96,7 +96,7 @@ static char *top(const struct place_facts *facts)
     return xstrdup(is_at_or_below(facts->own, facts->first) ? facts->first : TOP);
 }
 
-/* A place of ours with processes of its own is no use. */
+/* A place that contains processes of its own cannot be used. */
 static bool is_clear(const struct place_facts *facts, const char *cgroup)
 {
     _cleanup_free_ char *dir = directory_of(facts, cgroup);

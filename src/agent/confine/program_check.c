@@ -42,7 +42,7 @@ int program_check(const char *path, struct error *err)
     if (is_late)
         (void)kill(pid, SIGKILL);
     if (waitpid(pid, &status, 0) < 0)
-        return 0; // somebody else has its status
+        return 0; // another process has its status
     if (is_late)
         return error_set(err, -ETIMEDOUT, "%s --version does not end within %d s", path, ANSWER_MS / 1000);
     if (WIFSIGNALED(status))

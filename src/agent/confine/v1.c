@@ -153,7 +153,7 @@ int v1_remove(const char *base, const char *instance, const struct spool_id *id)
     return rmdir(dir) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* Named by the same numbers as spool directories. */
+/* Groups are named by the same numbers as spool directories. */
 static bool parse_group(const char *name, const char *instance, struct spool_id *ret)
 {
     char spool[SPOOL_NAME_SIZE];

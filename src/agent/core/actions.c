@@ -17,18 +17,18 @@
 #include "job/start_failure.h"
 #include "job/state.h"
 
-#define REMOVAL_MS        1    // by which a removal may be put off
+#define REMOVAL_MS        1    // a removal may be delayed by this time
 #define LOOKS_MAX         4    // consecutive actions for one attempt: stage, start, settle, report
-#define RETRY_FIRST_MS    100  // between tries of what can fail: adopt, kill, command, settle
-#define RETRY_MAX_MS      5000 // and how far apart they get
+#define RETRY_FIRST_MS    100  // delay before retrying an action that failed: adopt, kill, command, settle
+#define RETRY_MAX_MS      5000 // the longest such delay
 #define UNWATCHED_MS      1000 // interval of checks of a shepherd whose end is not announced
-#define UNHEARD_MS        1000 // interval of checks of one that was started and has not reported yet
+#define UNHEARD_MS        1000 // interval of checks of a shepherd that was started and has not reported yet
 #define RELEASED_MS       100  // interval at which GO is sent to a shepherd that has not reacted
-#define START_REPORT_MS   10   // by which the report that an element has started may be put off
+#define START_REPORT_MS   10   // a report that an element has started may be delayed by this time
 #define EXIT_CODE_UNKNOWN 125
-#define CHECKING_MS       50 // and an attempt that waits for a look at its GPUs
+#define CHECKING_MS       50 // interval of checks of an attempt that waits for a check of its GPUs
 
-/* One look at one attempt. */
+/* One observation of one attempt. */
 struct look {
     struct agent_core *core;
     struct attempt *attempt;
@@ -50,7 +50,8 @@ static enum next retry_later(struct look *look)
     return DONE;
 }
 
-/* Wins "nogo", so that "it never ran" is true; or loses against the shepherd, which the next look shows. */
+/* Settles "nogo", so that "it never ran" is true. If the shepherd settled first, the next observation shows
+ * it. */
 static enum next give_back(struct look *look, uint32_t cause, const char *why)
 {
     struct error err = { 0 };
@@ -60,7 +61,7 @@ static enum next give_back(struct look *look, uint32_t cause, const char *why)
     attempt->why_returned = xstrdup(why);
     attempt->cause_returned = cause;
     if (effects->settle_nogo(effects->arg, &attempt->id, attempt->token, &err) >= 0) {
-        if (look->sight.is_alive) // it finds the verdict against it, and ends
+        if (look->sight.is_alive) // it finds the verdict against it, and exits
             (void)effects->release(effects->arg, &attempt->id, 0);
         return LOOK_AGAIN;
     }
@@ -75,8 +76,8 @@ static enum next act_wait(struct look *look)
     return DONE;
 }
 
-/* After a failure it is tried again at a time of its own, which is planned here too: the look that was
- * planned with the failure may have come and gone for another reason. */
+/* After a failure, the action is retried at a time of its own, which is also armed here: the observation
+ * armed with the failure may have been made already for another reason. */
 static bool is_too_early(const struct look *look)
 {
     if (look->boot_ms >= look->attempt->not_before)
@@ -85,7 +86,7 @@ static bool is_too_early(const struct look *look)
     return true;
 }
 
-/* The order is kept until the user has been looked up. Copies of it are ignored meanwhile. */
+/* Keeps the order until the user has been looked up. Copies of the order are ignored meanwhile. */
 static void await_staging(struct look *look)
 {
     struct attempt *attempt = look->attempt;
@@ -114,7 +115,7 @@ static void log_at_failure(const struct attempt *attempt, const struct error *er
         log_job(LOG_WARNING, attempt->id.job, "%s", err->message);
 }
 
-/* Which may be long after LAUNCH has come: its lease may have been renewed, or have expired. */
+/* This may be long after LAUNCH arrived: the lease may have been renewed, or have expired. */
 static enum next act_stage(struct look *look)
 {
     struct error err = { 0 };
@@ -180,7 +181,7 @@ static enum next act_adopt(struct look *look)
         return LOOK_AGAIN;
     if (r < 0)
         log_job(LOG_WARNING, attempt->id.job, "%s", err.message);
-    return retry_later(look); // even if it started: a shepherd that dies at once is not restarted at once
+    return retry_later(look); // even if it started, so a shepherd that dies at once is not restarted at once
 }
 
 static enum next act_settle(struct look *look)
@@ -219,7 +220,8 @@ static enum next act_report_ready(struct look *look)
     return DONE;
 }
 
-/* Its end, or its hint that it has started, brings us back; the word may have come to one that died. */
+/* The attempt is observed again when the shepherd ends or reports the start; GO may have been sent to one
+ * that died. */
 static enum next act_release(struct look *look)
 {
     struct error err = { 0 };
@@ -239,7 +241,7 @@ static enum next act_release(struct look *look)
     return DONE;
 }
 
-/* An end tells the controller the start, but not the remark about it. */
+/* An end includes the start, but not the remark about it. */
 static enum next act_report_exited(struct look *look)
 {
     if (look->sight.started.text != NULL)
@@ -264,7 +266,8 @@ static enum next act_report_returned(struct look *look)
     return DONE;
 }
 
-/* The shepherd that was told to end it, and killed it, has a better result than a copy written meanwhile. */
+/* A shepherd that was ordered to end the step and killed it has a more accurate result than a copy written
+ * meanwhile. */
 static enum next act_recover(struct look *look)
 {
     const struct attempt *attempt = look->attempt;
@@ -305,7 +308,7 @@ static enum next act_kill(struct look *look)
     return retry_later(look);
 }
 
-/* The prepared entry was removed: stages the LAUNCH that waited for this. */
+/* The prepared entry was removed: stages the LAUNCH that waited for that. */
 static void begin_anew(struct attempt *attempt)
 {
     attempt->want = WANT_RUN;
@@ -321,7 +324,7 @@ static enum next act_remove(struct look *look)
     if (is_too_early(look))
         return DONE;
     if (effects->remove(effects->arg, &look->attempt->id) < 0)
-        return retry_later(look); // its shepherd still ends
+        return retry_later(look); // its shepherd has not ended yet
     if (attempt_is_speculative(look->attempt->want) && look->attempt->launch != NULL &&
         look->attempt->is_launched) {
         begin_anew(look->attempt);
@@ -349,7 +352,7 @@ static enum next (*const acts[ATTEMPT_ACTIONS])(struct look *look) = {
     [ATTEMPT_REMOVE] = act_remove,
 };
 
-/* A shepherd of an earlier agent is not a child: watches its end, or polls. */
+/* A shepherd started by an earlier agent is not a child: its end is watched, or polled. */
 static void watch_shepherd(struct look *look)
 {
     struct agent_effects *effects = &look->core->effects;
@@ -359,8 +362,8 @@ static void watch_shepherd(struct look *look)
         agent_core_look_by(look->core, look->attempt, look->boot_ms + UNWATCHED_MS);
 }
 
-/* Hints are datagrams, of which the kernel keeps few: shepherds that start while the agent is busy for a
- * second lose theirs. A look that finds it started needs no other. */
+/* Hints are datagrams, of which the kernel keeps few: if the agent is busy for a second, hints of shepherds
+ * that start meanwhile are lost. No further check is needed once the step is observed as started. */
 static void await_report(struct look *look)
 {
     const struct attempt_sight *sight = &look->sight;
@@ -398,8 +401,8 @@ static void keep_launch(struct look *look)
 }
 
 /*
- * The LAUNCH of a prepared attempt: continues with it if both are the same, otherwise drops it first. An
- * attempt that an earlier agent took may already have its verdict. False: its user is being looked up.
+ * Handles the LAUNCH of a prepared attempt: continues with it if both are the same, otherwise drops it first.
+ * An attempt that an earlier agent took may already have its verdict. False if its user is being looked up.
  */
 static bool settle_speculative(struct look *look)
 {
@@ -470,8 +473,9 @@ void agent_actions_take_back(struct agent_core *core, struct attempt *attempt, i
         agent_actions_run(core, attempt, boot_ms, NULL);
 }
 
-/* Arrays have many elements, many of them short. The start of one is reported with its end, if that comes in
- * time: both are one look at its spool entry, and one turn and one commit of the controller. */
+/* Arrays have many elements, many of them short. The start of an element is reported with its end if that
+ * follows in time: both then need one observation of its spool entry, and one turn and one commit of the
+ * controller. */
 void agent_actions_follow(struct agent_core *core, struct attempt *attempt, int64_t boot_ms, bool is_start)
 {
     if (is_start && attempt->is_element && attempt->want == WANT_RUN) {
@@ -479,7 +483,7 @@ void agent_actions_follow(struct agent_core *core, struct attempt *attempt, int6
         return;
     }
     attempt->look_at = 0;
-    agent_actions_run(core, attempt, boot_ms, NULL); // plans its own next look
+    agent_actions_run(core, attempt, boot_ms, NULL); // arms its own next check
 }
 
 void agent_core_remove_soon(struct agent_core *core, struct attempt *attempt, int64_t boot_ms)

@@ -111,7 +111,7 @@ static int on_welcome(struct agent_core *core, int64_t boot_ms, const void *mess
 {
     const struct message_welcome *welcome = message;
     if (welcome->said_ms != 0 && welcome->said_ms != core->greeted_ms)
-        return 0; // a late one, to an earlier HELLO
+        return 0; // a late answer to an earlier HELLO
     if (welcome->epoch < core->epoch)
         return error_set(err, -ESTALE,
             "the controller speaks for epoch %" PRIu64 ", but epoch %" PRIu64 " was already accepted",
@@ -127,7 +127,7 @@ static int on_welcome(struct agent_core *core, int64_t boot_ms, const void *mess
     core->link = LINK_OBEYING;
     core->last_order = welcome->last_order;
     heartbeat_begin(core, boot_ms, welcome);
-    for (size_t i = core->count; i > 0; i--) // from the end: an attempt may leave the list
+    for (size_t i = core->count; i > 0; i--) // backwards, because an attempt may be removed from the list
         agent_actions_run(core, core->attempts[i - 1], boot_ms, NULL);
     return 0;
 }
@@ -161,7 +161,7 @@ static struct attempt *find_or_add(struct agent_core *core, const struct spool_i
     return attempt != NULL && is_meant(attempt, token) ? attempt : NULL;
 }
 
-/* A late copy may be for an attempt that has ended and was removed here. */
+/* A late copy may be for an attempt that has ended and was removed. */
 static bool is_late_copy(struct agent_core *core, const struct message_launch *launch)
 {
     if (launch->order != 0 && launch->order <= core->last_order)
@@ -204,7 +204,7 @@ static size_t count_speculative(const struct agent_core *core)
     return count;
 }
 
-/* Not answered: a job that cannot be prepared is staged when its LAUNCH arrives. */
+/* Has no answer: a job that cannot be prepared is staged when its LAUNCH arrives. */
 static int on_prepare(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_launch *launch = message;
@@ -220,7 +220,7 @@ static int on_prepare(struct agent_core *core, int64_t boot_ms, const void *mess
     return 0;
 }
 
-/* For a rank that has reported READY; ignored for an ended or unknown one. */
+/* For a rank that has reported READY; ignored for any other. */
 static int on_go(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_go *go = message;
@@ -234,7 +234,7 @@ static int on_go(struct agent_core *core, int64_t boot_ms, const void *message, 
     return 0;
 }
 
-/* An attempt that has ended or is being stopped is not changed any more. */
+/* An attempt that has ended or is being stopped is not changed. */
 static struct attempt *find_running(const struct agent_core *core, const struct spool_id *id, uint64_t token)
 {
     struct attempt *attempt = find(core, id);
@@ -243,7 +243,7 @@ static struct attempt *find_running(const struct agent_core *core, const struct 
     return !attempt_is_speculative(attempt->want) || attempt->is_launched ? attempt : NULL;
 }
 
-/* A stop of an unknown attempt still settles it, so that a late LAUNCH cannot run. */
+/* A stop of an unknown attempt settles its verdict too, so that a late LAUNCH cannot run. */
 static int on_stop(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_stop *stop = message;
@@ -302,7 +302,7 @@ static int on_update(struct agent_core *core, int64_t boot_ms, const void *messa
     return 0;
 }
 
-/* Its number tells late copies apart: the effect remembers the last one. */
+/* Late copies are detected by their number: the effect remembers the last one. */
 static int on_park(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_park *order = message;
@@ -472,7 +472,7 @@ void agent_core_free(struct agent_core *core)
 void agent_core_note_seen(struct agent_core *core, const struct persist_seen *seen)
 {
     if (core->epoch == 0 || seen->epoch < core->epoch)
-        return; // from another controller, or too old to send it
+        return; // from another controller, or from one too old to send it
     core->epoch = seen->epoch;
     core->seen = *seen;
 }
@@ -532,7 +532,7 @@ void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct m
         agent_actions_inspect(core, attempt, &sight);
         if (attempt->want == WANT_PREPARED)
             attempt->want = WANT_DROPPED; // it was for the previous link
-        /* One whose LAUNCH has arrived may still run, even if what was prepared is dropped first. */
+        /* An attempt whose LAUNCH has arrived may still run, even if the prepared one is dropped first. */
         if (!attempt_is_speculative(attempt->want) || attempt->is_launched || sight.verdict == VERDICT_GO)
             known[count++] = describe(core, attempt, &sight);
         attempt_sight_clear(&sight);
@@ -576,7 +576,7 @@ void agent_core_timer(struct agent_core *core, int64_t boot_ms)
         struct attempt *attempt = core->attempts[i - 1];
         if (attempt->look_at != 0 && attempt->look_at <= boot_ms) {
             attempt->look_at = 0;
-            agent_actions_run(core, attempt, boot_ms, NULL); // plans its own next look, or leaves the list
+            agent_actions_run(core, attempt, boot_ms, NULL); // arms its own next check, or leaves the list
         } else if (attempt->look_at != 0 && (next == 0 || attempt->look_at < next)) {
             next = attempt->look_at;
         }

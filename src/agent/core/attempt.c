@@ -4,8 +4,8 @@
  * row applies. It covers a first launch, a repeated message, and an agent that starts and finds the attempt
  * in its spool, because it depends only on what is observed.
  *
- * A rank of several waits before its verdict: ready. GO means that all ranks are ready, and lets it settle
- * one.
+ * In a job with several ranks, each rank waits before its verdict: ready. GO means that all ranks are ready,
+ * and lets each settle its verdict.
  *
  * A prepared attempt waits there too, until its LAUNCH arrives, and is not reported before. To drop it, nogo
  * is settled first, and the entry is staged again only after its removal (tests/models/prepare.pml).
@@ -13,9 +13,9 @@
  *      spec ──shepherd──> verdict go ──> started ──> exit ──reported──> released
  *        └──────────────> verdict nogo ──reported───────────────────────^
  *
- * The entry of a running attempt may be removed by someone. The agent still knows that it ran, and never
- * reports it as "never executed": its shepherd, which can no longer receive commands, is waited for, or its
- * cgroup is killed.
+ * The entry of a running attempt may be removed by another process. The agent still knows that the attempt
+ * ran, and never reports it as "never executed". It waits for the attempt's shepherd, which can no longer
+ * receive commands, or kills its cgroup.
  *
  * Invariants: nothing is started after a verdict; "never executed" is only reported for a nogo verdict, and
  * the end only for an exit record without processes left in the cgroup. The end of a failed job is reported
@@ -103,7 +103,7 @@ static bool fits(enum answer wanted, bool is)
     return wanted == ANY || (wanted == YES) == is;
 }
 
-/* What to wait for may already be here, and what to report may not be known yet. */
+/* The awaited state may already be reached, and the data to report may not be available yet. */
 static enum attempt_action refine(
     enum attempt_action action, const struct attempt_sight *sight, enum attempt_want want)
 {

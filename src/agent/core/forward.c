@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reports that do not concern the state of an attempt: sent while the controller accepts them, otherwise
- * dropped. */
+/* Reports that do not concern the state of an attempt are sent while the controller accepts them, and dropped
+ * otherwise. */
 #include "agent/core/actions.h"
 
 void agent_core_gpus(struct agent_core *core, const struct message_gpus *gpus)

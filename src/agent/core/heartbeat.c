@@ -7,7 +7,7 @@
  *
  * Leases of attempts count from this moment. The agent only records until when an attempt may run; its
  * shepherd enforces it, so a stopped agent does not end a lease late. A lease that has expired is never
- * renewed: the controller may have given the job to another node, and says so only after its WELCOME.
+ * renewed: the controller may have given the job to another node, and reports that only after its WELCOME.
  *
  * A connection can appear alive for hours after the other machine has failed. If no message arrives for the
  * controller's timeout, it is closed and opened again. A HEARTBEAT_ACK may be behind thousands of other
@@ -17,7 +17,7 @@
 
 #include "base/log.h"
 
-#define RENEWALS 4 // of a lease, at most, while it lasts
+#define RENEWALS 4 // maximum number of renewals during a lease
 
 void heartbeat_greet(struct agent_core *core, int64_t boot_ms)
 {
@@ -36,8 +36,8 @@ void heartbeat_begin(struct agent_core *core, int64_t boot_ms, const struct mess
         agent_core_arm_by(core, core->beat_at);
 }
 
-/* A shepherd checks the lease only at its known end, so the file is written rarely, which costs a part of the
- * lease. What is not staged yet has no file. */
+/* A shepherd checks the lease only at the end it knows, so the file is written rarely, which shortens the
+ * lease by a fraction. An attempt that is not staged yet has no file. */
 static void renew(struct agent_core *core, struct attempt *attempt, int64_t boot_ms)
 {
     int64_t until_ms = core->acked_ms + attempt->lease_ms;

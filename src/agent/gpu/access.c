@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A list on the node, and not a group of the job: with a group, a program that a job makes setgid would open
- * the GPUs after the job too. The lists are derived from the attempts that are known here, so an agent that
- * starts again corrects what the one before it left.
+ * Access is granted by a list on the node and not by a group of the job: with a group, a setgid program
+ * created by a job could open the GPUs even after the job. The lists are derived from the attempts known
+ * here, so a restarted agent corrects those of the one before it.
  */
 #include "agent/gpu/access.h"
 
@@ -28,7 +28,7 @@ struct gpu_access {
     const struct gpu_devices *devices;
     struct user_of_gpus *users;
     size_t count;
-    int failure; // the last one that was logged
+    int failure; // the last failure that was logged
 };
 
 struct gpu_access *gpu_access_new(
