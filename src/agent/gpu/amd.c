@@ -31,14 +31,14 @@
 #define FILE_MAX        4096U
 #define UTILIZATION_MAX 100U
 #define MEMORY_MAX      (UINT64_C(1) << 46) // bytes; higher values of the driver are rejected
-#define MODEL_MAX       96U                 // bytes, as the record has it
-#define WORD_MAX        16U                 // bytes of what is named in a sentence
+#define MODEL_MAX       96U                 // bytes, the size in the record
+#define WORD_MAX        16U                 // bytes of a name in a sentence
 #define WHOLE           "SPX"
 
 struct amd_gpu {
     char pci[GPU_KEY_SIZE];
     char *folder; // class/drm/cardN/device
-    char *hwmon;  // its folder of sensors, NULL: none
+    char *hwmon;  // its directory of sensors; NULL: none
     const struct amd_node *node;
 };
 
@@ -49,7 +49,7 @@ struct amd {
     size_t n_nodes;
     struct amd_gpu *gpus; // in PCI order
     size_t count;
-    struct rocm *rocm; // of the GPUs, by their position
+    struct rocm *rocm; // of the GPUs, by their positions
 };
 
 static void amd_close(void *state)
@@ -75,7 +75,7 @@ static void amd_closep(struct amd **amd)
 
 /* --- files --- */
 
-/* The first line; NULL when there is none or it is empty. The caller frees it. */
+/* The first line; NULL if there is none or it is empty. The caller frees it. */
 static char *read_line(const char *folder, const char *name)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
@@ -98,7 +98,7 @@ static bool read_number(const char *folder, const char *name, int base, uint64_t
     return true;
 }
 
-/* The first entry of a folder that begins so; the caller frees it. */
+/* The first entry of a directory with this beginning; the caller frees it. */
 static char *find_entry(const char *folder, const char *beginning)
 {
     char *found = NULL;
@@ -114,7 +114,7 @@ static char *find_entry(const char *folder, const char *beginning)
 
 /* --- finding them --- */
 
-/* The address is the last part of what the link leads to. */
+/* The address is the last component of the link's target. */
 static bool read_address(const char *folder, char pci[GPU_KEY_SIZE])
 {
     char place[PATH_MAX];
@@ -135,7 +135,7 @@ static const struct amd_node *find_node(const struct amd *amd, const char *pci)
     return NULL;
 }
 
-/* Partitions of a GPU and the outputs of a card ("card0-DP-1") are no GPUs. */
+/* Partitions of a GPU and the outputs of a card ("card0-DP-1") are not GPUs. */
 static bool is_card(const char *name)
 {
     size_t digits = strncmp(name, "card", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
@@ -278,9 +278,9 @@ static void amd_describe(void *state, size_t i, struct gpu_state *gpu)
 
 /* --- measuring them --- */
 
-/* A sensor is a row: where it is, what its unit is in ours, and the most that can be true. */
+/* One row per sensor: its file, the factor to convert its unit, and the highest plausible value. */
 static const struct {
-    bool is_sensor; // in the folder of sensors
+    bool is_sensor; // in the directory of sensors
     const char *names[3];
     enum gpu_value bit;
     uint64_t divisor, max;
@@ -311,7 +311,7 @@ static void read_value(const struct amd_gpu *from, size_t row, struct gpu_state 
     gpu->valid |= (uint32_t)values[row].bit;
 }
 
-/* "ue: 0", "ce: 3": of the memory's controller; both or none. */
+/* Reads "ue: 0" and "ce: 3", counters of the memory controller; both or none. */
 static void read_ecc(const struct amd_gpu *from, struct gpu_state *gpu)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
@@ -334,7 +334,7 @@ static void read_energy(const struct amd_gpu *from, struct gpu_state *gpu)
     gpu->valid |= GPU_ENERGY;
 }
 
-/* A job is given one render node, which is that of the first partition. The mode can change at any time. */
+/* A job gets one render node, that of the first partition. The mode can change at any time. */
 static void read_partition(const char *folder, struct gpu_state *gpu)
 {
     _cleanup_free_ char *mode = read_line(folder, "current_compute_partition");

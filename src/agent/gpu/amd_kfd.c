@@ -25,7 +25,7 @@
 #define PIDS_MAX       65536U
 #define LINK_XGMI      11U
 
-/* Calls `visit` for the entries that are numbers. */
+/* Calls `visit` for each entry whose name is a number. */
 typedef void entry_fn(void *arg, const char *dir, unsigned int number);
 static void visit_numbers(const char *path, size_t max, entry_fn *visit, void *arg)
 {
@@ -51,7 +51,7 @@ static bool read_number(const char *path, uint64_t *ret)
     return end != buffer_text(&text);
 }
 
-/* The value of a row such as "location_id 768"; 0 when it has none. */
+/* The value of a row such as "location_id 768"; 0 if there is none. */
 static uint64_t find_property(const char *text, const char *name)
 {
     size_t length = strlen(name);

@@ -3,7 +3,7 @@
  * A GPU that was not seen before is unchecked too, because an earlier agent may have died before its check.
  *
  * Remains of a job are detected in two ways: a process of an ended attempt, and memory that belongs to no
- * process. The memory used on an idle GPU is learnt while no job has it; slightly more than that is
+ * process. The memory used on an idle GPU is measured while no job has it; slightly more than that is
  * attributed to the driver.
  *
  * Power limit, clocks and compute mode are not compared: only root can set them, and jobs are not root.
@@ -21,26 +21,26 @@
 #include "base/parse.h"
 #include "job/event.h"
 
-#define LEFT_MAX  (512ULL << 20) // bytes more than an idle GPU had before
-#define IDLE_MAX  (1ULL << 30)   // bytes that a GPU may have when it was never seen idle
+#define LEFT_MAX  (512ULL << 20) // bytes that may be used beyond those of the idle GPU
+#define IDLE_MAX  (1ULL << 30)   // bytes that may be used on a GPU that was never seen idle
 #define WORDS_MAX 40             // bytes of a command line
-#define TIDY_MS   500            // that a driver may need to take back what a job had
+#define TIDY_MS   500            // time that a driver may need to release a job's resources
 
-#define ERRORS_MAX_MS 1000 // after an end; a helper that hangs does not keep it back for longer
+#define ERRORS_MAX_MS 1000 // limit after an end, in case a helper hangs
 
 enum gpu_condition { CLEAN, UNCHECKED, UNCLEAN };
 
 struct checked_gpu {
     char *uuid;
     enum gpu_condition condition;
-    uint64_t awaited; // the look that judges it, while it is unchecked
-    uint64_t answers; // looks that it has answered
-    int64_t left_ms;  // when its last job left it; 0: before this agent
+    uint64_t awaited; // the check that decides about it, while it is unchecked
+    uint64_t answers; // number of checks that it has answered
+    int64_t left_ms;  // when its last job left it; 0: before this agent started
     bool is_idle_known, is_lost, tells_errors;
     uint64_t idle_bytes;
-    int64_t xid_ms; // the latest that was seen
+    int64_t xid_ms; // time of the latest error seen
     char *trouble;  // while it is unclean
-    char *refusal;  // why it is out of service although it is clean; NULL: it is not
+    char *refusal;  // why it is out of service although it is clean; NULL: it is in service
 };
 
 enum holder_phase { WAITS, RUNS, ENDED };
@@ -52,8 +52,8 @@ struct holder {
     int64_t ended_ms; // boot clock
     uint64_t awaited; // the check for errors after its end; 0: not requested yet
     bool is_waiting;  // a caller was told to wait for a check
-    bool is_unclear;  // it has failed, and why may still be reported
-    char *refusal;    // why it may not start although its GPUs are clean; NULL: it may
+    bool is_unclear;  // it has failed, and the reason may still be reported
+    char *refusal;    // why it may not start although its GPUs are clean; NULL: it may start
 };
 
 struct gpu_check {
@@ -63,7 +63,7 @@ struct gpu_check {
     size_t n_gpus;
     struct holder *holders;
     size_t n_holders;
-    struct message_gpus last; // the last report's GPUs, for their errors
+    struct message_gpus last; // the GPUs of the last report, for their errors
 };
 
 struct gpu_check *gpu_check_new(gpu_ask_fn *ask, void *arg)
@@ -167,7 +167,7 @@ void gpu_check_drop(struct gpu_check *check, const struct spool_id *id)
 
 /* --- start and end --- */
 
-/* A caller waits for a GPU that was not clean at the last check. */
+/* A caller waits for a GPU that was not clean when last checked. */
 static void ask_again(struct gpu_check *check, struct gpu_grant *grant)
 {
     struct checked_gpu *gpu = find_gpu(check, grant->uuid);
@@ -205,9 +205,10 @@ static bool overlaps(const struct holder *holder, const struct gpu_grant *grant)
     return false;
 }
 
-/* Another attempt is running on one of its GPUs, not on another share of it, or has failed there, and it is
- * not known yet whether the GPU has: it is an element that is committed behind that one, or mgpud was
- * restored from a backup in which that one was parked, and has given them away. -EINPROGRESS. */
+/* -EINPROGRESS if another attempt is running on one of its GPUs (and not on another share of it), or has
+ * failed there and it is not known yet whether the GPU has failed too. This happens to an element committed
+ * behind that attempt, or if mgpud was restored from a backup in which that attempt was parked and has
+ * assigned its GPUs. */
 static int look_for_others(struct gpu_check *check, struct holder *holder, struct error *err)
 {
     const struct gpu_grant *grants = holder->grants.items;
@@ -316,7 +317,7 @@ static bool tells_errors(const struct gpu_check *check, const struct holder *hol
     return false;
 }
 
-/* Has each GPU of it that can answered the look for errors? */
+/* True if each of its GPUs that can has answered the check for errors. */
 static bool is_answered(const struct gpu_check *check, const struct holder *holder)
 {
     for (size_t i = 0; i < check->n_gpus; i++)
@@ -394,7 +395,7 @@ static const struct gpu_process *find_remnant(const struct gpu_check *check, con
     return NULL;
 }
 
-/* What is wrong with it, NULL: nothing. The caller frees it. */
+/* A sentence about what is wrong with the GPU, or NULL. The caller frees it. */
 static char *judge(
     const struct gpu_check *check, const struct checked_gpu *gpu, const struct gpu_state *state)
 {
@@ -410,7 +411,7 @@ static char *judge(
     return xasprintf("%s still used by no process", size);
 }
 
-/* The minimum of memory while it was unused. */
+/* Keeps the minimum of memory seen while the GPU was unused. */
 static void learn_idle(struct checked_gpu *gpu, const struct gpu_state *state)
 {
     uint64_t loose;
@@ -431,7 +432,7 @@ static void set_trouble(struct checked_gpu *gpu, struct gpu_state *state, char *
     state->trouble = xstrdup(trouble);
 }
 
-/* Nothing may start on a GPU that has just failed before the controller knows. */
+/* Nothing may start on a GPU that has just failed before the controller has been informed. */
 static bool note_errors(struct gpu_check *check, struct checked_gpu *gpu, const struct gpu_state *state)
 {
     const struct gpu_xid *xids = state->xids.items;
@@ -498,7 +499,7 @@ bool gpu_check_report(struct gpu_check *check, struct record_list *gpus, int64_t
     return is_news;
 }
 
-/* It cannot start now either, and is called again later. */
+/* True if it still cannot start, and is called again later. */
 static bool must_wait_on(const struct gpu_check *check, const struct holder *holder)
 {
     for (size_t i = 0; holder->phase == WAITS && i < check->n_gpus; i++)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * GPU drivers can hang in calls that nothing interrupts, so they are only called in a separate process. A
- * socket carries its reports, and a byte that wakes it for each requested check; a shared page says for which
- * GPUs. There it also counts the operations it begins, which shows that it makes progress. A timer checks
- * this and counts its own ticks, so that a suspended machine is not mistaken for a hang, and only the time
- * that the helper could have used (gpu/patience.h). The page has the sum for the helper's own threads.
+ * socket carries its reports, and a byte that wakes it for each requested check; a shared page lists the GPUs
+ * to check. On that page the helper also counts the operations it begins, which shows that it makes progress.
+ * A timer checks this count. It counts its own ticks, so that a suspended machine is not mistaken for a hang,
+ * and only time that the helper could have used (gpu/patience.h). The page has the sum for the helper's own
+ * threads.
  *
  *      WATCHED ──silent, end of stream, invalid data──> DISMISSED ──process ended──> GONE
  *
- * A process that outlives the agent exits at the end of its socket or, if the driver blocks it, by a timer:
- * a SIGKILL while the driver initialises a GPU has left GPUs unusable.
+ * A process that outlives the agent exits at the end of its socket or, if the driver blocks it, by a timer: a
+ * SIGKILL while the driver initialises a GPU has left GPUs unusable.
  */
 #include "agent/gpu/child.h"
 
@@ -31,7 +32,7 @@
 #include "base/process.h"
 
 #define REPORT_MAX   (5U << 18) // bytes of one report
-#define TICKS_SILENT 4          // checks of the page until a helper counts as silent
+#define TICKS_SILENT 4          // checks of the page before a helper counts as silent
 #define TICK_MIN_MS  5
 
 struct gpu_child {
@@ -42,11 +43,11 @@ struct gpu_child {
     int fd;
     struct event *readable, *tick, *grace;
     struct buffer input;
-    uint64_t steps;   // seen on the page
-    int64_t still_ms; // for how long they have not changed
+    uint64_t steps;   // number last seen on the page
+    int64_t still_ms; // time for which it has not changed
     struct gpu_patience patience;
     int64_t tick_ms, open_ms;
-    struct strings uuids; // of its GPUs, which stay in the order of its first report
+    struct strings uuids; // of its GPUs, in the order of its first report
     uint64_t asked;       // looks
 };
 
@@ -73,7 +74,7 @@ static void note_uuids(struct gpu_child *child, const struct record_list *gpus)
         strings_add(&child->uuids, states[i].uuid != NULL ? states[i].uuid : "");
 }
 
-/* Takes whole reports out of the input. Whoever takes a report may dismiss the child. */
+/* Takes complete reports out of the input. A receiver may dismiss the child. */
 static int read_reports(struct gpu_child *child)
 {
     uint16_t id;
@@ -98,7 +99,7 @@ static int read_reports(struct gpu_child *child)
     return 0;
 }
 
-/* False when there is nothing to read now. */
+/* False if there is nothing to read now. */
 static bool read_some(struct gpu_child *child)
 {
     char chunk[65536];
@@ -138,7 +139,7 @@ static void on_end(void *arg, int status)
 {
     struct gpu_child *child = arg;
     child->process = NULL;
-    /* What it wrote before it ended is still in the socket. */
+    /* Its last output before it ended is still in the socket. */
     while (child->fd >= 0 && read_some(child))
         ;
     if (child->fd >= 0)
@@ -166,7 +167,7 @@ static struct {
     struct itimerspec opening, open;
 } leaving;
 
-/* The agent is gone. The end of the socket is noticed between two calls of the driver. */
+/* The agent has ended. The end of the socket is noticed between two calls of the driver. */
 static void on_orphaned(int signal_number)
 {
     bool is_open = atomic_load(&leaving.page->is_open) != 0;
@@ -243,7 +244,7 @@ struct gpu_child *gpu_child_start(struct event_base *base, const struct gpu_spec
     return child;
 }
 
-/* -1: it has not reported such a GPU. */
+/* -1 if it has not reported such a GPU. */
 static ssize_t find_position(const struct gpu_child *child, const char *uuid)
 {
     for (size_t i = 0; uuid != NULL && i < child->uuids.count; i++)
@@ -285,7 +286,7 @@ void gpu_child_dismiss(struct gpu_child *child)
 
 const char *gpu_child_key(const struct gpu_child *child)
 {
-    child->page->key[GPU_KEY_SIZE - 1] = '\0'; // whatever a sick library wrote there
+    child->page->key[GPU_KEY_SIZE - 1] = '\0'; // a faulty library may have written anything there
     return child->page->key;
 }
 
@@ -304,7 +305,7 @@ void gpu_child_free(struct gpu_child *child)
     if (child == NULL)
         return;
     close_socket(child);
-    if (child->process != NULL) { // a stopped process must continue to exit
+    if (child->process != NULL) { // a stopped process must be continued to exit
         (void)process_signal(child_pidfd(child->process), SIGHUP);
         (void)process_signal(child_pidfd(child->process), SIGCONT);
     }

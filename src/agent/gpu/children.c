@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A dismissed process may stay in the kernel for long: it counts, and a GPU that it may have open is not
- * released, until the kernel has ended it.
+ * A dismissed process may stay in the kernel for long. Until the kernel has ended it, it is counted, and a
+ * GPU that it may have open is not released.
  */
 #include "agent/gpu/children.h"
 

@@ -20,7 +20,7 @@
 #define PROGRAM      "mgpu-gpu-test"
 #define RETRY_S      30     // a GPU that could not be overwritten is tried again after this time
 #define TEST_MS      120000 // for a test
-#define IDLE_SAMPLES 3      // in a row without a process, before a test
+#define IDLE_SAMPLES 3      // consecutive samples without a process, before a test
 
 enum chore { CHORE_NONE, CHORE_SCRUB, CHORE_TEST };
 
@@ -30,11 +30,11 @@ struct chore_gpu {
     struct gpu_chores *chores;
     enum chore chore;
     bool can_be_tested, is_cleared;
-    bool is_user_known; // `last_uid` alone had it since it was cleared
+    bool is_user_known; // only `last_uid` has had it since it was cleared
     uid_t last_uid;
-    char *failure;       // why it was not overwritten, until a waiting attempt has been told
+    char *failure;       // why it was not overwritten, until that has been reported to a waiting attempt
     struct event *retry; // ends the time out of service
-    int64_t begin_ms;    // of the chore, boot clock
+    int64_t begin_ms;    // when the chore began, boot clock
     unsigned idle;       // samples
 };
 
@@ -159,7 +159,7 @@ void gpu_chores_drop(struct gpu_chores *chores, const struct spool_id *id)
         }
 }
 
-/* Attempts that run on it, besides this one; *ret_has_others: of other users. */
+/* The number of other attempts running on it; *ret_has_others is set if one is another user's. */
 static size_t count_beside(const struct gpu_chores *chores, const struct spool_id *id, uid_t uid,
     const char *uuid, bool *ret_has_others)
 {
@@ -183,7 +183,7 @@ static bool is_wanted(const struct gpu_chores *chores, const char *uuid)
     return false;
 }
 
-/* The calls may change the list. */
+/* The callbacks may change the list. */
 static void wake(struct gpu_chores *chores, const char *uuid)
 {
     struct spool_id *ids = xcalloc(chores->n_users + 1, sizeof(*ids));
@@ -232,7 +232,7 @@ static void scrub(struct chore_gpu *gpu)
     gpu_tools_run(gpu->chores->tools, "scrub", gpu->uuid, gpu->chores->scrub_ms, on_scrubbed, gpu);
 }
 
-/* -EINPROGRESS while a chore is on it, or is begun. */
+/* -EINPROGRESS while a chore is running on it, or is started. */
 static int admit_on(
     struct gpu_chores *chores, struct chore_gpu *gpu, const struct spool_id *id, uid_t uid, struct error *err)
 {
@@ -302,7 +302,7 @@ static void on_tested(void *arg, const char *uuid, const char *output, const cha
     bool is_wanted_now = is_wanted(gpu->chores, uuid);
     gpu->chore = CHORE_NONE;
     gpu->idle = 0;
-    if (!is_wanted_now) // else it was interrupted, and is made later
+    if (!is_wanted_now) // it was interrupted, and is repeated later
         test_results_put(gpu->chores->results, uuid, output, why, clock_wall_ms());
     wake(gpu->chores, uuid);
 }
@@ -315,7 +315,7 @@ static bool is_busy(const struct gpu_chores *chores)
     return false;
 }
 
-/* One at a time: GPUs share power, and the way to the memory. */
+/* One at a time: GPUs share power, and the path to memory. */
 static void consider(
     struct gpu_chores *chores, struct chore_gpu *gpu, const struct gpu_state *state, int64_t wall_ms)
 {

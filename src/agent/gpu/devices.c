@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which nodes a vendor's GPUs have is in its row (base/gpu_vendor.h).
+ * The nodes of each vendor's GPUs are in its row (base/gpu_vendor.h).
  *
  * NVIDIA: /dev/nvidiaN has major 195, and N is the driver's "Device Minor", which need not be the index in
  * PCI order. Every user of a GPU also needs nvidiactl and nvidia-uvm, and nvidia-fs to read files directly
- * into it. A MIG instance is used through the node of its GPU and two of /dev/nvidia-caps, whose minors are
- * in the driver's files: that of the GPU instance and that of the compute instance. The other devices of the
- * driver (capabilities, fabric) are for administration or other GPUs and are denied; so are IMEX channels,
- * which NVLink between nodes needs, unless the site allows them. AMD: /dev/kfd is shared by all GPUs,
+ * into its memory. A MIG instance is used through the node of its GPU and two of /dev/nvidia-caps, for the
+ * GPU instance and the compute instance; their minors are in the driver's files. The driver's other devices
+ * (capabilities, fabric) are for administration or other GPUs and are denied. IMEX channels, which NVLink
+ * between nodes needs, are denied too unless the site allows them. AMD: /dev/kfd is shared by all GPUs,
  * /dev/dri/renderD* is per GPU. Render nodes have major 226 for all vendors; sysfs links a GPU's PCI address
  * to its render node.
  */
@@ -43,7 +43,7 @@
 struct gpu_nodes {
     char *uuid;
     uint32_t index;
-    int32_t minor; // as the driver's library has it
+    int32_t minor; // as reported by the driver's library
     int numa;
     const struct gpu_vendor *vendor;            // NULL: no nodes
     int64_t own_major, own_minor, render_minor; // -1: none
@@ -51,8 +51,8 @@ struct gpu_nodes {
     uint32_t gpu_instance, compute_instance;
 };
 
-/* The text of devices_file. The kernel composes it from a thousand numbers, which takes longer than all else
- * that a launch does here. */
+/* The text of devices_file. The kernel composes it from a thousand numbers, which takes longer than
+ * everything else a launch does here. */
 struct drivers {
     struct buffer text;
     int64_t reread_ms, reread_at; // boot clock
@@ -118,7 +118,7 @@ void gpu_devices_free(struct gpu_devices *devices)
 
 /* --- what belongs to a GPU --- */
 
-/* The number after the label in a file of the driver; -1 if missing. */
+/* The number after the label in a file of the driver; -1 if it is missing. */
 static int64_t read_minor(const char *path, const char *label)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
@@ -130,8 +130,8 @@ static int64_t read_minor(const char *path, const char *label)
     return at == NULL || end == at + strlen(label) || number > LAUNCH_MINOR_MAX ? -1 : number;
 }
 
-/* "Device Minor: 3" in the driver's file for the GPU at that address; else what its library says; else its
- * index. */
+/* "Device Minor: 3" in the driver's file for the GPU at that address; else the minor reported by its library;
+ * else its index. */
 static int64_t find_minor(
     const struct gpu_devices *devices, const struct gpu_vendor *vendor, const struct gpu_state *state)
 {
@@ -141,8 +141,8 @@ static int64_t find_minor(
     return minor_number >= 0 ? minor_number : state->minor >= 0 ? state->minor : (int64_t)state->index;
 }
 
-/* The minors of an instance in /dev/nvidia-caps, -1 for one that is missing. They are read anew for each job,
- * because the driver assigns them anew for each layout. */
+/* The minors of an instance in /dev/nvidia-caps; -1 for a missing one. They are read again for each job,
+ * because the driver reassigns them for each layout. */
 static void read_caps(const struct gpu_devices *devices, const struct gpu_nodes *gpu, int64_t *ret)
 {
     _cleanup_free_ char *instance =
@@ -168,7 +168,7 @@ static int64_t read_render_minor(const struct gpu_devices *devices, const char *
     return minor_number;
 }
 
-/* The node has its own numbers; a missing one will get those that its vendor documents. */
+/* The node has its own numbers; a missing node will get those that its vendor documents. */
 static void find_own_node(const struct gpu_devices *devices, int64_t n, struct gpu_nodes *gpu)
 {
     struct stat node;
@@ -259,7 +259,7 @@ static size_t count_before(const struct record_list *grants, uint32_t index)
     return count;
 }
 
-/* CUDA does not number instances. */
+/* True if a MIG instance is among them: CUDA does not number instances. */
 static bool has_instance(const struct gpu_devices *devices, const struct record_list *grants)
 {
     for (size_t i = 0; i < grants->count; i++) {
@@ -336,7 +336,7 @@ static bool is_shared_driver(
            (devices->has_imex && text_equal(vendor->channel_driver, name));
 }
 
-/* The capabilities of the granted instances, before the rule that denies all of them. */
+/* Adds the capabilities of the granted instances before the rule that denies all. */
 static void add_caps(const struct gpu_devices *devices, const struct record_list *grants,
     int64_t major_number, struct record_list *rules)
 {
@@ -375,7 +375,7 @@ static void add_driver(const struct gpu_devices *devices, const struct record_li
     add(rules, major_number, 0, LAUNCH_MINOR_MAX, is_granted && is_shared_driver(devices, vendor, name));
 }
 
-/* A copy; NULL: it cannot be read. A module may have been loaded since the last time. */
+/* A copy of the text; NULL if it cannot be read. A module may have been loaded since the last read. */
 static char *read_drivers(const struct gpu_devices *devices)
 {
     struct drivers *drivers = devices->drivers;
@@ -389,7 +389,7 @@ static char *read_drivers(const struct gpu_devices *devices)
     return xstrdup(buffer_text(&drivers->text));
 }
 
-/* Drivers with dynamic major numbers. */
+/* Adds drivers with dynamic major numbers. */
 static void add_drivers(
     const struct gpu_devices *devices, const struct record_list *grants, struct record_list *rules)
 {
@@ -405,7 +405,7 @@ static void add_drivers(
     }
 }
 
-/* Nodes whose major number is documented: the control nodes, and all those of other GPUs. */
+/* Adds nodes whose major number is documented: the control nodes, and all nodes of other GPUs. */
 static void add_majors(
     const struct gpu_devices *devices, const struct record_list *grants, struct record_list *rules)
 {

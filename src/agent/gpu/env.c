@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which variables a vendor's libraries read is in its row (base/gpu_vendor.h); here is how each kind is
- * written.
+ * The variables that a vendor's libraries read are in its row (base/gpu_vendor.h); this file contains how
+ * each kind is written.
  *
  * NVIDIA: CUDA numbers the GPUs it finds in PCI order. While all of them are present, these numbers are
- * mgpu's indexes, and programs that expect numbers get them; if one is lost, or a new one was inserted
- * between others, UUIDs are used instead, which are always correct. So they are on nodes with MIG instances,
- * which CUDA does not number; a process can use only one instance, the first of the list.
+ * mgpu's indexes, and programs that expect numbers get them. If a GPU is lost, or a new one was inserted
+ * between others, UUIDs are used instead, which are always correct. They are also used on nodes with MIG
+ * instances, which CUDA does not number. A process can use only one instance, the first of the list.
  *
  * AMD: ROCR_VISIBLE_DEVICES selects by UUID (or, for GPUs without one, by number in the driver's order among
  * those the job can open), and HIP numbers the selected ones from 0.
@@ -38,7 +38,7 @@ static const struct gpu_state *find(const struct record_list *gpus, const char *
     return NULL;
 }
 
-/* CUDA's numbers are ours. */
+/* True if CUDA's numbers are mgpu's indexes. */
 static bool is_counted_alike(const struct record_list *gpus)
 {
     const struct gpu_state *states = gpus->items;
@@ -69,8 +69,8 @@ static bool is_granted(const struct record_list *grants, const struct gpu_state 
     return false;
 }
 
-/* The driver finds GPUs in the order in which it creates their nodes, and ROCm only those it can open: the
- * job's own if it `is_guarded`. */
+/* The driver finds GPUs in the order in which it creates their nodes, and ROCm finds only those it can open:
+ * if the job `is_guarded`, its own. */
 static unsigned int count_before(const struct record_list *gpus, const struct record_list *grants,
     bool is_guarded, const struct gpu_state *gpu)
 {
@@ -99,7 +99,7 @@ static void add_place(
     buffer_printf(text, "%zu", i);
 }
 
-/* What stands for the GPU at position `i` of the grants. */
+/* Adds the text for the GPU at position `i` of the grants. */
 typedef void add_fn(const struct gpus *gpus, const struct record_list *grants, size_t i, struct buffer *text);
 
 static add_fn *const kinds[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* NVML reports the GPU of an error but no process, so on a shared GPU the responsible job is unknown, which
- * the text says. */
+/* NVML reports which GPU an error occurred on, but not the process. On a shared GPU the responsible job is
+ * therefore unknown, and the text says so. */
 #include "agent/gpu/fault.h"
 
 #include <stdlib.h>

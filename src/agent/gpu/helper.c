@@ -59,12 +59,13 @@ struct gpu_helper {
     char suspect[GPU_KEY_SIZE]; // where the last helper ended
     struct gpu_ailments ailments;
     struct event *timer;
-    int64_t pause_ms, due_ms; // of the next current helper
-    unsigned failures;        // without a report in between
+    int64_t pause_ms, due_ms; // time of the next current helper
+    unsigned failures;        // consecutive failures without a report
     bool is_settled;          // no report will follow
     uint64_t asked;           // looks in all
     uint64_t asked_old,
-        asked_trial;   // before the current helper and the probe existed; their first reports answer them
+        asked_trial; // requested before the current helper and the probe existed; their first reports are the
+                     // answer
     bool has_said_why; // the current helper has reported why the driver does not work
 };
 
@@ -73,8 +74,8 @@ static void renew(struct gpu_helper *helper);
 
 /* --- ailments --- */
 
-/* What the roster calls lost ails, and what it calls well does not. A GPU that hangs and was never known has
- * only its key. */
+/* GPUs that the roster calls lost are listed as ailing, and those it calls healthy are removed. A GPU that
+ * hangs and was never seen has only its key. */
 static void review_ailments(struct gpu_helper *helper)
 {
     const struct record_list *gpus = gpu_roster_gpus(helper->roster);
@@ -82,7 +83,8 @@ static void review_ailments(struct gpu_helper *helper)
     for (size_t i = 0; i < gpus->count; i++) {
         const char *key = states[i].pci;
         if (key == NULL || states[i].parent != NULL)
-            continue; // a driver that gives no address: nothing that could be tried alone; or its GPU is
+            continue; // without an address from the driver, or while a process hangs at it, it cannot be
+                      // probed alone
         if (states[i].is_lost == 0 || gpu_roster_is_released(helper->roster, i)) {
             gpu_ailments_end(&helper->ailments, key);
             continue;
@@ -95,8 +97,8 @@ static void review_ailments(struct gpu_helper *helper)
 
 /* --- processes --- */
 
-/* The driver gets long to initialise its GPUs; less where one is known to ail, so that the others do not wait
- * for it when it hangs even as it is opened. */
+/* The driver gets a long time to initialise its GPUs. It gets less if a GPU is known to be failing, so that
+ * the others do not wait if opening that GPU hangs. */
 static int64_t opening_ms(const struct gpu_helper *helper, bool is_trial)
 {
     const struct gpu_helper_timing *timing = &helper->timing;
@@ -104,8 +106,8 @@ static int64_t opening_ms(const struct gpu_helper *helper, bool is_trial)
     return is_short ? timing->told_ms : timing->first_ms;
 }
 
-/* With all GPUs except those that hang or are released. A probe is started `with` one failing GPU and without
- * all others, which might hang too. */
+/* Opens all GPUs except those that hang or are released. A probe is started `with` one failing GPU and
+ * without all other failing ones, which might hang too. */
 static struct gpu_child *start_child(
     struct gpu_helper *helper, const char *with, const struct gpu_child_events *events)
 {
@@ -124,7 +126,7 @@ static struct gpu_child *start_child(
 
 /* --- reports of the current helper --- */
 
-/* Once GPUs were found, a driver that is away for a while is no other kind of machine. */
+/* Once GPUs were found, a temporarily unavailable driver does not change the kind of machine. */
 static void settle_backend(struct gpu_helper *helper)
 {
     const struct gpu_vendor *vendor = gpu_vendor_by_backend(gpu_roster_backend(helper->roster));
@@ -167,7 +169,7 @@ static void on_current_report(void *arg, struct gpu_child *child, struct gpu_rep
     renew(helper); // requested while it was opening its GPUs
     if (helper->children.current != child || (!is_final && !is_outdated && !(is_empty && !is_partial)))
         return;
-    /* A driver may be installed, or work, later, and other GPUs are found by another helper. */
+    /* A driver may be installed or start working later, and a new helper is needed to find other GPUs. */
     helper->children.current = NULL;
     gpu_children_dismiss(&helper->children, child);
     helper->due_ms = clock_boot_ms() + pause_ms;
@@ -175,8 +177,8 @@ static void on_current_report(void *arg, struct gpu_child *child, struct gpu_rep
     schedule(helper);
 }
 
-/* The GPU to put the failure down to. One that a helper ended at must see that happen twice, because helpers
- * are killed by others too. */
+/* The GPU held responsible for the failure. If a helper ended while working on it, this must happen twice,
+ * because a helper may also be killed by other causes. */
 static const char *find_culprit(struct gpu_helper *helper, const struct gpu_child *child, bool is_silent)
 {
     const char *key = gpu_child_key(child);
@@ -185,7 +187,7 @@ static const char *find_culprit(struct gpu_helper *helper, const struct gpu_chil
     return *key != '\0' && (is_silent || is_again) ? key : NULL;
 }
 
-/* The others continue at once. Before the first report there is nothing to pass on. */
+/* Helpers for the other GPUs continue at once. Before the first report there is nothing to pass on. */
 static void leave_out(struct gpu_helper *helper, struct gpu_child *child, const char *key, bool is_silent)
 {
     struct gpu_ailment *ailment = gpu_ailments_note(&helper->ailments, key, true);
@@ -204,8 +206,8 @@ static void leave_out(struct gpu_helper *helper, struct gpu_child *child, const 
         gpu_last_report_pass(&helper->last);
 }
 
-/* One failure after reports is no more than a pause: only when the next helper fails too, or nothing can be
- * tried, nothing is known of the GPUs any more. */
+/* One failure after reports is only a pause. The GPUs are unknown only if the next helper fails too, or
+ * nothing can be tried. */
 static void fail_whole(struct gpu_helper *helper, struct gpu_child *child, const char *why, bool is_silent)
 {
     bool is_start = is_silent && !gpu_child_is_open(child);
@@ -249,7 +251,7 @@ static void end_trial(struct gpu_helper *helper, bool is_silent)
         ailment->stuck = child;
 }
 
-/* A GPU that has no address in the reports is well when another one reports at all. */
+/* A GPU without an address in the reports is healthy if another one reports at all. */
 static bool is_well(const struct gpu_report *fresh, const char *key)
 {
     const struct gpu_state *gpus = fresh->gpus.items;
@@ -259,7 +261,7 @@ static bool is_well(const struct gpu_report *fresh, const char *key)
     return fresh->is_on && *key == '#';
 }
 
-/* The current helper was not asked what has been asked since it was started as a trial. */
+/* Repeats requests made since the trial was started, which the current helper has not received. */
 static void ask_again(struct gpu_helper *helper)
 {
     uint64_t missed = helper->asked - helper->asked_trial;
@@ -320,8 +322,8 @@ static void on_trial_failure(void *arg, struct gpu_child *child, const char *why
 
 /* --- GPUs that are released --- */
 
-/* Replaces a helper that has the wrong GPUs open; one that is still opening its GPUs, afterwards, because it
- * must not be killed meanwhile. */
+/* Replaces a helper that has the wrong GPUs open. One that is still opening its GPUs is replaced afterwards,
+ * because it must not be killed meanwhile. */
 static void renew(struct gpu_helper *helper)
 {
     struct gpu_child *current = helper->children.current;
@@ -362,7 +364,7 @@ static bool needs_current(const struct gpu_helper *helper)
            !gpu_roster_is_all_released(helper->roster);
 }
 
-/* One at a time, and only beside a current helper. */
+/* Only one at a time, and only while there is a current helper. */
 static struct gpu_ailment *next_trial(const struct gpu_helper *helper)
 {
     bool may_try = helper->children.current != NULL && helper->children.trial == NULL &&
@@ -454,7 +456,7 @@ struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec
 uint64_t gpu_helper_ask(struct gpu_helper *helper, const struct record_list *grants)
 {
     helper->asked++;
-    /* A helper that hangs reads nothing, and is replaced; the next one answers all that was asked before. */
+    /* A helper that hangs reads nothing and is replaced; the next one answers all earlier requests. */
     if (helper->children.current != NULL)
         gpu_child_ask(helper->children.current, grants);
     else

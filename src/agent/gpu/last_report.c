@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The agent starts no job before a first report, so that one is passed on in time, even if the driver takes
- * long to open its GPUs. Later ones replace it.
+ * The agent starts no job before a first report, so one is passed on in time even if the driver takes long to
+ * open its GPUs. Later reports replace it.
  */
 #include "agent/gpu/last_report.h"
 
@@ -29,7 +29,7 @@ void gpu_last_report_take(struct gpu_last_report *last, struct gpu_report *fresh
     *fresh = (struct gpu_report){ .gpus = gpus };
 }
 
-/* That of the most frequent vendor, if the driver that was asked for is not known yet. */
+/* The backend of the most frequent vendor, if the requested driver is not known yet. */
 static const char *backend_of(const struct gpu_spec *spec)
 {
     return gpu_vendor_of(spec->kind == GPU_SPEC_SIM      ? (uint32_t)GPU_VENDOR_SIMULATED
@@ -38,7 +38,7 @@ static const char *backend_of(const struct gpu_spec *spec)
         ->backend;
 }
 
-/* "nvidia-smi or rocm-smi": the vendors' programs, or that of the vendor that was found. */
+/* "nvidia-smi or rocm-smi": the programs of all vendors, or that of the vendor that was found. */
 static void add_monitors(const char *backend, struct buffer *text)
 {
     const struct gpu_vendor *known = gpu_vendor_by_backend(backend);
@@ -55,7 +55,7 @@ static void add_monitors(const char *backend, struct buffer *text)
 void gpu_last_report_pass_lost(struct gpu_last_report *last, const char *why)
 {
     struct gpu_report *report = &last->report;
-    char *text = xstrdup(why); // it may be the last report's own
+    char *text = xstrdup(why); // `why` may belong to the last report
     gpu_roster_lose_all(last->roster, text);
     if (report->backend == NULL)
         report->backend = xstrdup(backend_of(last->spec));

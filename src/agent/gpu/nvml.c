@@ -3,11 +3,11 @@
  * NVIDIA GPUs through NVML, the library that comes with the driver. It is loaded at run time, so one binary
  * works on machines with and without it. Values that a driver does not provide are missing, not zero.
  *
- * NVML has its own order of GPUs. mgpu uses PCI bus order, as CUDA does with CUDA_DEVICE_ORDER=PCI_BUS_ID, so
+ * NVML has its own order of GPUs. mgpu uses PCI bus order, like CUDA with CUDA_DEVICE_ORDER=PCI_BUS_ID, so
  * the handles are sorted by bus address once.
  *
- * Any call may hang for one GPU, so each is announced on the page. Only the start of the driver and a GPU's
- * handle, with which the driver initialises it, have more time than the others. Once opening a GPU by its
+ * Any call may hang for one GPU, so each is announced on the page. Only the start of the driver, and opening
+ * a GPU's handle, which initialises the GPU, are given more time than the others. Once opening a GPU by its
  * number has hung, excluded GPUs are not even opened by number.
  *
  * MIG instances follow the GPUs, and share their keys. The sample of a GPU in MIG mode compares its layout
@@ -34,7 +34,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 
-#define NVML_LINKS_MAX  64                  // of one GPU; 18 is what there is today
+#define NVML_LINKS_MAX  64                  // links of one GPU; today there are at most 18
 #define NVML_MEMORY_MAX (UINT64_C(1) << 46) // bytes; higher values of the driver are rejected
 
 struct nvml_gpu {
@@ -43,10 +43,10 @@ struct nvml_gpu {
     unsigned int domain, bus, slot, nvml_index;
     char key[GPU_KEY_SIZE];
     uint64_t links;        // bits of positions
-    bool has_switch;       // it is linked with something that is no GPU
-    unsigned int failures; // samples in a row, used by its own thread
+    bool has_switch;       // it is linked to a device that is not a GPU
+    unsigned int failures; // consecutive samples; used by its own thread
     struct nvml_layout layout;
-    size_t parent; // of a MIG instance, which has only `device`, `key` and `failures` besides
+    size_t parent; // of a MIG instance, which otherwise has only `device`, `key` and `failures`
     struct nvml_instance instance;
 };
 
@@ -57,11 +57,11 @@ struct nvml {
     struct nvml_gpu *gpus;     // in PCI order, then the instances
     size_t n_whole;            // without the instances
     _Atomic bool is_outdated;  // a layout has changed
-    struct nvml_gpu *left_out; // not queried any more
+    struct nvml_gpu *left_out; // excluded from queries
     size_t n_left_out;
-    size_t n_closed;            // listed, but not handed out
-    int closed_code;            // NVML's for the last of these
-    struct nvml_events *events; // of the GPUs, by their position; NULL: none will come
+    size_t n_closed;            // GPUs that are listed but cannot be opened
+    int closed_code;            // NVML's code for the last of these
+    struct nvml_events *events; // of the GPUs, by their positions; NULL: not available
     size_t count;
 };
 
@@ -95,8 +95,8 @@ static int compare_pci(const void *a, const void *b)
     return 0;
 }
 
-/* By its number first, because even the question for its address may hang. False when NVML cannot hand it out
- * (it fell off the bus before we started). */
+/* Opens the GPU by its number first, because even the query of its address may hang. False if NVML cannot
+ * open it (it fell off the bus before this process started). */
 static bool find_gpu(struct nvml *nvml, struct nvml_gpu *gpu, bool *ret_is_left_out)
 {
     struct nvml_pci pci = { 0 };
@@ -140,7 +140,7 @@ static bool open_known(struct nvml *nvml, const struct gpu_known *known, struct 
     return false;
 }
 
-/* Some are released: a handle by number would open them. */
+/* Some GPUs are released: opening handles by number would open them. */
 static void find_known(struct nvml *nvml)
 {
     const struct gpu_progress *page = nvml->page;
@@ -186,7 +186,7 @@ static bool is_at(const struct nvml_gpu *gpu, const struct nvml_pci *pci)
     return gpu->has_pci && gpu->domain == pci->domain && gpu->bus == pci->bus && gpu->slot == pci->device;
 }
 
-/* The GPU at that address; the count if it is not in the list, such as an NVSwitch. */
+/* The GPU at that address; the count if it is not in the list, for example an NVSwitch. */
 static size_t find_by_pci(const struct nvml *nvml, const struct nvml_pci *pci)
 {
     size_t k = 0;
@@ -195,7 +195,7 @@ static size_t find_by_pci(const struct nvml *nvml, const struct nvml_pci *pci)
     return k;
 }
 
-/* A GPU that is left out without its address being known may be what a link leads to. */
+/* The peer of a link may be a GPU that is excluded and whose address is unknown. */
 static bool is_switch(const struct nvml *nvml, const struct nvml_pci *pci)
 {
     for (size_t k = 0; k < nvml->n_left_out; k++)
@@ -210,10 +210,10 @@ static void read_links(const struct nvml *nvml, struct nvml_gpu *gpu)
         unsigned int is_active = 0;
         struct nvml_pci pci = { 0 };
         if (nvml->api.link_state(gpu->device, link, &is_active) != NVML_SUCCESS)
-            break; // there are no more
+            break; // there are no more links
         if (is_active == 0)
             continue;
-        /* Where a fabric hides what is at the other end, it is a switch. */
+        /* If a fabric hides the device at the other end, that device is a switch. */
         bool is_known = nvml->api.link_pci(gpu->device, link, &pci) == NVML_SUCCESS;
         size_t other = is_known ? find_by_pci(nvml, &pci) : nvml->count;
         gpu->has_switch |= other == nvml->count && (!is_known || is_switch(nvml, &pci));
@@ -222,7 +222,7 @@ static void read_links(const struct nvml *nvml, struct nvml_gpu *gpu)
     }
 }
 
-/* A link to a switch leads to all others that have such a link. */
+/* A link to a switch connects the GPU to all others with such a link. */
 static void find_links(struct nvml *nvml)
 {
     if (nvml->api.link_state == NULL || nvml->api.link_pci == NULL)
@@ -248,7 +248,7 @@ static void start_events(struct nvml *nvml)
     nvml->events = nvml_events_start(&nvml->api, nvml->page, devices, keys, nvml->count);
 }
 
-/* By the list of their GPUs, each of which may have none. */
+/* Finds instances in the lists of their GPUs, each of which may be empty. */
 static void find_instances(struct nvml *nvml)
 {
     nvml->n_whole = nvml->count;
@@ -361,7 +361,7 @@ static void describe_instance(const struct nvml *nvml, const struct nvml_gpu *fr
         gpu->pci = xasprintf("%04x:%02x:%02x.0", parent->domain, parent->bus, parent->slot);
 }
 
-/* Of the card, as text. */
+/* The name of the card, as text. */
 static char *shown_name(const char text[NVML_TEXT_SIZE])
 {
     _cleanup_free_ char *name = xstrndup(text, NVML_TEXT_SIZE - 1);
@@ -398,7 +398,7 @@ static void nvml_describe(void *state, size_t i, struct gpu_state *gpu)
     gpu->links = from->links;
 }
 
-/* Between two layouts its handle may be that of another instance. */
+/* Between two layouts, its handle may refer to another instance. */
 static bool is_there(struct nvml *nvml, size_t i)
 {
     if (nvml_mig_is_there(&nvml->api, &nvml->gpus[i].instance))
@@ -422,7 +422,7 @@ static void read_instance(struct nvml *nvml, size_t i, bool is_sample, struct gp
     nvml_read_processes(&nvml->api, from->device, gpu);
 }
 
-/* The processes of its instances are those of the instances. */
+/* The processes of its instances are attributed to the instances. */
 static void read_layout(struct nvml *nvml, size_t i, struct gpu_state *gpu)
 {
     struct nvml_layout layout;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where the loader finds it, or where containers mount it without telling the loader. */
+/* Where the loader finds the library, or where containers mount it without configuring the loader. */
 static const char *const files[] = { NVML_LIBRARY, "/usr/local/nvidia/lib64/" NVML_LIBRARY,
     "/usr/lib/x86_64-linux-gnu/" NVML_LIBRARY, "/usr/lib64/" NVML_LIBRARY, "/usr/lib/wsl/lib/" NVML_LIBRARY };
 

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 
 #define WAIT_MS            500U
-#define NVML_GPU_INSTANCES 16U // ids of GPU instances; 14 is the highest that there is
+#define NVML_GPU_INSTANCES 16U // ids of GPU instances; the highest possible is 14
 #define PAUSE_MS           1000 // after a failure, which may persist: a lost GPU makes every wait of its set fail
 
 struct seen {
@@ -23,11 +23,11 @@ struct seen {
 /* Each GPU has a set of its own, because one that is lost makes every wait for its set fail. */
 struct watch {
     struct nvml_events *events;
-    nvml_event_set set; // NULL: it reports none
+    nvml_event_set set; // NULL: it reports no errors
     pthread_t thread;
     bool is_running;
     struct seen seen;
-    struct seen instances[NVML_GPU_INSTANCES]; // those of each, and of the GPU as a whole
+    struct seen instances[NVML_GPU_INSTANCES]; // the errors of each instance, and of the GPU as a whole
 };
 
 struct nvml_events {
@@ -35,7 +35,7 @@ struct nvml_events {
     int stop_fd; // readable: leave
     size_t count;
     struct watch *watches;
-    pthread_mutex_t lock; // of what was seen
+    pthread_mutex_t lock; // protects the errors seen
 };
 
 static bool is_named(const struct seen *seen, int64_t wall_ms)
@@ -47,7 +47,7 @@ static bool is_named(const struct seen *seen, int64_t wall_ms)
     return false;
 }
 
-/* Errors are known by their times, so no two that are remembered have the same. */
+/* Errors are identified by their times, so no two remembered errors have the same time. */
 static void note_xid(struct seen *seen, uint32_t number, int64_t wall_ms, int64_t boot_ms)
 {
     while (is_named(seen, wall_ms))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * NVML's name of an instance ends with its profile ("NVIDIA H200 MIG 1g.18gb"). Where it does not, the
- * profile is computed as NVIDIA's tools do: the memory is rounded up to eighths of the GPU's.
+ * NVML's name of an instance ends with its profile ("NVIDIA H200 MIG 1g.18gb"). If it does not, the profile
+ * is computed as NVIDIA's tools do: the memory is rounded up to eighths of the GPU's.
  */
 #include "agent/gpu/nvml_mig.h"
 
@@ -15,7 +15,7 @@
 #define PROFILE_MARK  " MIG "
 #define PROFILE_CHARS "0123456789abcdefghijklmnopqrstuvwxyz.+-_"
 #define PROFILE_MAX   32U
-#define SLICES_MAX    64U // of a GPU, and its memory in GiB: higher values of the driver are rejected
+#define SLICES_MAX    64U // slices of a GPU, and its memory in GiB: higher values of the driver are rejected
 #define MEMORY_PARTS  8U
 #define GIB           (1ULL << 30)
 

@@ -42,7 +42,7 @@ static size_t info_size(const unsigned char *infos, size_t room, size_t count)
     return written == count * INFO_SIZE_WIDE ? INFO_SIZE_WIDE : INFO_SIZE;
 }
 
-/* NVML's code. The caller frees *ret_infos. */
+/* Returns NVML's code. The caller frees *ret_infos. */
 static int read_list(nvml_processes_fn *call, nvml_device device, unsigned char **ret_infos,
     size_t *ret_count, size_t *ret_size)
 {
@@ -85,7 +85,7 @@ static void add_process(struct record_list *list, const struct process_info *inf
     list->items = items;
 }
 
-/* Adds the processes of one kind; NVML's code. */
+/* Adds the processes of one kind; returns NVML's code. */
 static int read_kind(const struct process_call *call, nvml_device device, struct record_list *list)
 {
     size_t count = 0, size = 0;
@@ -105,7 +105,7 @@ static int read_kind(const struct process_call *call, nvml_device device, struct
     return code;
 }
 
-/* Each pid once. The lists count the same memory, so the largest number is taken and not the sum. */
+/* Keeps each pid once. The lists count the same memory, so the largest number is used and not the sum. */
 static void merge(struct record_list *list)
 {
     struct gpu_process *items = list->items;

@@ -19,7 +19,7 @@
 
 #define NO_SYMBOL    (-1)
 #define REASON_MAX   150U // bytes of what the driver calls an error
-#define FAILURES_MAX 5U   // samples in a row with an error until the GPU is lost
+#define FAILURES_MAX 5U   // consecutive samples with an error before the GPU is lost
 
 static int read_utilization(const struct nvml_api *api, nvml_device device, unsigned int *ret)
 {
@@ -68,8 +68,8 @@ static const struct {
     { read_memory_clock, GPU_MEMORY_CLOCK, CLOCK_MAX, offsetof(struct gpu_state, memory_clock_mhz) },
 };
 
-/* Returns NVML's code; the newer call does not count what the driver keeps for itself, so that one cannot
- * stand in for the other when a GPU fails. */
+/* Returns NVML's code. The newer call does not count the driver's own memory, so neither can replace the
+ * other when a GPU fails. */
 static int read_used(const struct nvml_api *api, nvml_device device, uint64_t *ret_used)
 {
     struct nvml_memory memory = { 0 };
@@ -94,7 +94,7 @@ static void read_energy(const struct nvml_api *api, nvml_device device, struct g
     gpu->valid |= GPU_ENERGY;
 }
 
-/* Both counts or none: half of the truth would look like all of it. */
+/* Reads both counts or none, because one alone would look like both. */
 static void read_ecc(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu)
 {
     unsigned long long corrected = 0, uncorrected = 0;
@@ -131,7 +131,7 @@ static char *describe_loss(const struct nvml_api *api, int code, unsigned int fa
     return xasprintf("the driver reports an error about it: %s", shown);
 }
 
-/* Any code is an error that may pass, but not again and again. */
+/* Any other code is an error that may be temporary, but not if it persists. */
 static void note_code(
     const struct nvml_api *api, int code, bool is_sample, unsigned int *failures, struct gpu_state *gpu)
 {
@@ -165,7 +165,7 @@ void nvml_look_at_memory(
     read_memory(api, device, false, failures, gpu);
 }
 
-/* What keeps jobs away from a GPU that is well. The mode that is pending needs a reset first. */
+/* Reads modes that keep jobs away from a healthy GPU. A pending mode requires a reset first. */
 static void read_modes(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu)
 {
     unsigned int mode = 0;
@@ -176,7 +176,7 @@ static void read_modes(const struct nvml_api *api, nvml_device device, struct gp
     gpu->refusal = mode == NVML_COMPUTE_PROHIBITED ? xstrdup("its compute mode is Prohibited") : NULL;
 }
 
-/* The call as a whole succeeds even if it gives no value. */
+/* The call succeeds as a whole even if it returns no value. */
 static void read_recovery(const struct nvml_api *api, nvml_device device, struct gpu_state *gpu)
 {
     struct nvml_field field = { .id = NVML_FIELD_RECOVERY, .code = NVML_NOT_SUPPORTED };

@@ -30,10 +30,10 @@ struct known {
     pid_t pid;
     uint64_t start;
     uint32_t uid;
-    uint64_t job; // 0: of no attempt that was there when we looked
+    uint64_t job; // 0: of no attempt that existed when the process was looked up
     uint32_t attempt;
     char *command, *container;
-    bool is_adopted; // the claim by which it is known is one on a process that is not mgpu's
+    bool is_adopted; // the claim that identifies it is on a process not started by mgpu
     bool is_seen;    // in the present report
 };
 
@@ -41,12 +41,12 @@ struct gpu_owners {
     int proc_fd;
     struct known *known;
     size_t count, capacity;
-    uint64_t claims_hash; // of the claims that were there at the last report
+    uint64_t claims_hash; // of the claims that existed at the last report
 };
 
 /* --- /proc --- */
 
-/* A file of the process, cut at the size; "" when it cannot be read. */
+/* Reads a file of the process, cut at the size; "" if it cannot be read. */
 static size_t read_of(const struct gpu_owners *owners, pid_t pid, const char *file, char *text, size_t size)
 {
     char path[64];
@@ -68,7 +68,8 @@ static bool identify(const struct gpu_owners *owners, pid_t pid, struct identity
     char text[1024];
     *ret = (struct identity){ 0 };
     (void)read_of(owners, pid, "stat", text, sizeof(text));
-    /* The name may hold anything, also blanks and parentheses; fields count from the last ")". */
+    /* The name may contain anything, including blanks and parentheses; fields are counted from the last
+     * ")". */
     const char *name = strchr(text, '('), *p = strrchr(text, ')');
     if (name == NULL || p == NULL || p < name)
         return false;
@@ -115,7 +116,7 @@ static char *read_command(const struct gpu_owners *owners, pid_t pid, const char
 
 /* --- containers --- */
 
-/* How the runtimes name the cgroups of their containers; what follows is the id. */
+/* Prefixes by which runtimes name the cgroups of their containers; the id follows. */
 static const char *const runtimes[] = { "docker-", "/docker/", "libpod-", "crio-", "cri-containerd-",
     "/kubepods/", "/lxc.payload.", "/lxc/" };
 
@@ -127,7 +128,7 @@ static bool is_id(const char *text)
     return true;
 }
 
-/* Of Kubernetes without a prefix: the last part of the path, 64 digits. */
+/* The id of a Kubernetes container without a prefix: the last component of the path, 64 digits. */
 static const char *last_id(const char *line)
 {
     const char *slash = strrchr(line, '/');
@@ -181,8 +182,8 @@ static bool is_below(const struct gpu_owners *owners, pid_t pid, const struct gp
     return false;
 }
 
-/* The path may be shorter than the claim's, which begins where the hierarchy is mounted. A container may have
- * an instance of the same name: its path has parts that ours has not. */
+/* The path may be shorter than the claim's, and begins where the hierarchy is mounted. A container may have
+ * an instance with the same name, but its path has components that ours lacks. */
 static bool is_in_cgroup(const char *cgroups, const char *mark, const struct gpu_claim *claim)
 {
     const char *mine = strstr(claim->cgroup, mark) + strlen(mark);
@@ -266,7 +267,7 @@ static void learn(struct gpu_owners *owners, struct known *ret, pid_t pid, const
         ret->container = parse_container(line);
 }
 
-/* The process as it is now; NULL when it has gone. */
+/* The process as it is now; NULL if it has ended. */
 static struct known *look(
     struct gpu_owners *owners, pid_t pid, bool is_claim_new, const struct gpu_claim *claims, size_t n_claims)
 {
@@ -289,7 +290,7 @@ static struct known *look(
         known_clear(known);
     learn(owners, known, pid, &identity, claims, n_claims);
     known->is_seen = true;
-    /* Another process has taken the number while we read: the next report shows it. */
+    /* The pid was reused while it was read: the next report shows the new process. */
     if (identify(owners, pid, &after) && after.start == identity.start)
         return known;
     known_clear(known);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread that waits may hold a lock for which others sleep, so the thread that waited longest counts for
- * all. The kernel adds a wait to its sum when the wait ends. One that has not ended is recognised by a
- * runnable thread whose sums have not changed: a driver that spins makes its thread run.
+ * A waiting thread may hold a lock that others sleep on, so the thread that waited longest counts for all.
+ * The kernel adds a wait to its sum only when the wait ends. A wait that has not ended is recognised by a
+ * runnable thread whose sums have not changed; a driver that spins makes its thread run.
  */
 #include "agent/gpu/patience.h"
 

@@ -2,8 +2,8 @@
 /*
  * /sys/bus/pci/devices/ADDRESS is a link to the device's position in the tree of bridges:
  *   ../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:08.0/0000:05:00.0
- * The last is the GPU, the one before it the switch's port to it, and the one before that the switch itself;
- * a GPU directly below a root port has no switch and shares the root complex.
+ * The last component is the GPU, the one before it the switch's port, and the one before that the switch
+ * itself. A GPU directly below a root port has no switch and shares the root complex.
  */
 #include "agent/gpu/place.h"
 
@@ -29,7 +29,7 @@ static int read_numa(const char *sysfs, const char *pci)
     return numa;
 }
 
-/* The path down to the switch above the GPU; NULL when it cannot be read. The caller frees it. */
+/* The path down to the switch above the GPU; NULL if it cannot be read. The caller frees it. */
 static char *read_switch(const char *sysfs, const char *pci)
 {
     char place[PATH_MAX];
@@ -91,7 +91,8 @@ static char *read_rdma(const char *sysfs, const char *interface)
     return name;
 }
 
-/* "0000:3b:00.0", the last part of the link to the device, if that is one of PCI. The caller frees it. */
+/* "0000:3b:00.0", the last component of the link to the device, if it is a PCI device. The caller frees
+ * it. */
 static char *read_pci(const char *sysfs, const char *interface)
 {
     char place[PATH_MAX];

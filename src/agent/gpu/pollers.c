@@ -24,8 +24,8 @@
 #include "agent/gpu/report.h"
 #include "base/memory.h"
 
-#define WAIT_MS     80   // for all turns together: answers that come in time are one report
-#define END_WAIT_MS 1000 // for turns that are slow, so that no call is cut off
+#define WAIT_MS     80   // for all turns together: answers that arrive within it are one report
+#define END_WAIT_MS 1000 // for slow turns, so that no call is interrupted
 
 struct turn {
     struct gpu_pollers *turns;
@@ -33,9 +33,9 @@ struct turn {
     pthread_t thread;
     pthread_cond_t begin;
     bool is_busy, is_full, is_fresh;
-    bool is_awaited;  // by the read that began it
-    bool is_due;      // a full sample is
-    int64_t since_ms; // by the page, while busy
+    bool is_awaited;  // the read that began it waits for it
+    bool is_due;      // a full sample is due
+    int64_t since_ms; // time on the page when it began, while it is busy
     uint64_t asked;   // number of the check requested for this GPU when it began
     struct gpu_state gpu;
 };
@@ -46,7 +46,7 @@ struct gpu_pollers {
     struct gpu_progress *page;
     int64_t silent_ms;
     int done_fd;          // readable: a turn has ended since the last read
-    pthread_mutex_t lock; // of everything but the states
+    pthread_mutex_t lock; // protects everything except the states
     pthread_cond_t done;
     size_t n_awaited;
     bool has_told; // through done_fd
@@ -135,7 +135,7 @@ struct gpu_pollers *gpu_pollers_new(const struct gpu_backend *backend, void *sta
         record_clear(&gpu_state_record, &turn->gpu);
         (void)pthread_cond_destroy(&turn->begin);
         turns->count--;
-        (void)gpu_pollers_end(turns); // none is busy yet
+        (void)gpu_pollers_end(turns); // no turn is busy yet
         return NULL;
     }
     return turns;
@@ -166,7 +166,7 @@ static void begin(struct gpu_pollers *turns, bool is_full)
     }
 }
 
-/* False if some have not ended in time; these are not waited for any more. */
+/* False if some have not ended in time; the caller no longer waits for these. */
 static bool wait_for_all(struct gpu_pollers *turns, int64_t ms)
 {
     struct timespec until;
@@ -193,7 +193,7 @@ static void lose(struct gpu_state *gpu)
     gpu->trouble = xstrdup("the driver does not respond to queries about it");
 }
 
-/* A GPU and its instances have one key, and one fate. */
+/* A GPU and its instances have the same key, and are lost together. */
 static void lose_all_of(const struct gpu_pollers *turns, size_t i, struct gpu_state *states)
 {
     const char *key = turns->backend->key(turns->state, i);
@@ -202,7 +202,7 @@ static void lose_all_of(const struct gpu_pollers *turns, size_t i, struct gpu_st
             lose(&states[k]);
 }
 
-/* Takes over what ended turns have read; true when it answers a look. */
+/* Collects the results of turns that have ended; true if they answer a check. */
 static bool collect(struct gpu_pollers *turns, struct gpu_state *gpus)
 {
     eventfd_t ended;
@@ -223,7 +223,7 @@ static bool collect(struct gpu_pollers *turns, struct gpu_state *gpus)
     return is_answer;
 }
 
-/* The turn that is busy for the longest time; NULL when one is not. */
+/* The turn that has been busy longest; NULL if one is idle. */
 static const struct turn *find_oldest(const struct gpu_pollers *turns)
 {
     const struct turn *oldest = NULL;

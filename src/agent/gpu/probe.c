@@ -37,13 +37,13 @@ struct probe {
     struct gpu_progress *page;
     void *state;
     struct gpu_pollers *turns; // NULL until the first report
-    bool has_found;            // and reports that: `found` GPUs
+    bool has_found;            // and reports how many GPUs it `found`
     size_t found;
     struct gpu_report report; // the descriptions stay, the values are refreshed
 };
 
-/* -ENODEV from every backend means a machine without GPUs; any other failure means a sick driver. The first
- * backend's reason is kept, the others' drivers are rarer. */
+/* -ENODEV from every backend means a machine without GPUs; any other failure means a faulty driver. The first
+ * backend's reason is kept, because the drivers of the others are rarer. */
 static int open_automatic(struct probe *probe, struct error *err)
 {
     for (size_t i = 0; i < AUTOMATIC; i++) {
@@ -87,7 +87,7 @@ static void describe_gpus(struct probe *probe)
         gpu_progress_enter(probe->page, probe->backend->key(probe->state, i));
         probe->backend->describe(probe->state, i, &gpus[i]);
     }
-    if (probe->backend != &gpu_sim) // which makes its places up
+    if (probe->backend != &gpu_sim) // the simulation invents its places
         gpu_place_find(gpu_spec_sysfs(probe->spec), gpus, count);
     probe->report.gpus = (struct record_list){ gpus, count };
 }
@@ -139,7 +139,7 @@ static char *read_driver(const struct probe *probe)
     return *text != '\0' ? text_escape_fit(text, NODE_DRIVER_MAX) : NULL;
 }
 
-/* GPUs that are left out are there all the same. */
+/* Excluded GPUs are still part of the machine. */
 static void describe(struct probe *probe, const struct error *err)
 {
     struct gpu_report *report = &probe->report;
@@ -166,7 +166,8 @@ static int write_report(int fd, const struct gpu_report *report)
     return write_all(fd, bytes.bytes, bytes.length);
 }
 
-/* One after the other, so that a GPU that hangs is named to the agent before anything else is known. */
+/* Reads one GPU after the other, so that a GPU that hangs is identified to the agent before anything else is
+ * known. */
 static void read_in_order(struct probe *probe, bool is_full)
 {
     struct gpu_state *gpus = probe->report.gpus.items;
@@ -227,7 +228,7 @@ static enum wake wait_period(struct probe *probe, int fd, int64_t until_ms)
     ssize_t n = (fds[0].revents & POLLIN) != 0 ? read(fd, asked, sizeof(asked)) : 0;
     if (n <= 0)
         return WAKE_ALONE;
-    return left > 0 ? WAKE_ASKED : WAKE_PERIOD; // the full sample answers too
+    return left > 0 ? WAKE_ASKED : WAKE_PERIOD; // the full sample includes the answer
 }
 
 /* The driver does not work: reported once, and retried by another process. */
@@ -261,7 +262,7 @@ int gpu_probe_run(
             next_ms += wake == WAKE_PERIOD ? period_ms : 0;
         } while (r == 0 && !probe.report.is_final && (wake = wait_period(&probe, fd, next_ms)) != WAKE_ALONE);
         if (!gpu_pollers_end(probe.turns))
-            return EXIT_FAILURE; // threads hang in what would be freed
+            return EXIT_FAILURE; // threads hang in memory that would be freed
         probe.backend->close(probe.state);
     }
     record_clear(&gpu_report_record, &probe.report);

@@ -2,8 +2,8 @@
 /*
  * The library is optional, so it must not do harm if it hangs or crashes: all its calls are made by a
  * separate process, mgpu-rocm (gpu/rocm_reader.c), which writes values to a pipe once a second. The last
- * values are used while they are fresh. A silent process is not waited for; its values reappear when it
- * continues. A process that has ended is not restarted.
+ * values are used while they are fresh. If the process is silent, its values are omitted until it continues.
+ * A process that has ended is not restarted.
  */
 #include "agent/gpu/rocm.h"
 
@@ -28,13 +28,13 @@
 #include "base/memory.h"
 #include "base/process.h"
 
-#define FIRST_MS  2000                    // a library that starts longer is not waited for
-#define SILENT_MS (ROCM_PERIOD_MS + 2000) // one that is silent for longer hangs
+#define FIRST_MS  2000                    // time for the library to start
+#define SILENT_MS (ROCM_PERIOD_MS + 2000) // after this time a silent library counts as hanging
 #define END_MS    1000                    // a process that the kernel does not release is abandoned
 #define FRESH_MS  5000                    // older values are not reported
 
 struct rocm_gpu {
-    uint32_t told;             // by sysfs, at any time
+    uint32_t told;             // values that sysfs has ever provided
     struct rocm_values values; // the last ones
     int64_t read_ms;           // boot clock; 0: never
 };
@@ -42,9 +42,9 @@ struct rocm_gpu {
 struct rocm {
     int pidfd;
     pthread_mutex_t lock; // of what follows
-    int fd;               // news; -1: the process has ended
-    int64_t heard_ms;     // boot clock: the last news
-    bool is_read;         // all GPUs were, once
+    int fd;               // pipe with new values; -1: the process has ended
+    int64_t heard_ms;     // boot clock: when the last values arrived
+    bool is_read;         // all GPUs have been read once
     char why[ROCM_WHY_SIZE];
     size_t count;
     struct rocm_gpu gpus[NODE_GPUS_MAX];
@@ -54,12 +54,12 @@ static _Noreturn void run(pid_t parent, const char *library, const char *const *
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     helper_enter(HELPER_ROCM);
-    if (getppid() == parent) // else it has gone already
+    if (getppid() == parent) // else the parent has ended already
         rocm_reader_run(CHILD_FD, library, addresses, count);
     _exit(EXIT_SUCCESS);
 }
 
-/* With the lock held. */
+/* Called with the lock held. */
 static void take_news(struct rocm *rocm, const struct rocm_news *news)
 {
     rocm->heard_ms = clock_boot_ms();
@@ -72,7 +72,7 @@ static void take_news(struct rocm *rocm, const struct rocm_news *news)
     }
 }
 
-/* Takes all there is; with the lock held. */
+/* Takes all that is available; called with the lock held. */
 static void take_all_news(struct rocm *rocm)
 {
     struct rocm_news news;
@@ -87,7 +87,7 @@ static void take_all_news(struct rocm *rocm)
     rocm->fd = -1;
 }
 
-/* The first values, so that the first sample is whole. */
+/* Waits for the first values, so that the first sample is complete. */
 static void await_first(struct rocm *rocm)
 {
     int64_t until_ms = clock_boot_ms() + FIRST_MS, left_ms = FIRST_MS;
@@ -126,7 +126,7 @@ struct rocm *rocm_start(const char *library, const char *const *addresses, size_
 
 static const struct {
     enum gpu_value bit;
-    size_t from, to, size; // in struct rocm_values, in struct gpu_state
+    size_t from, to, size; // offsets in struct rocm_values and struct gpu_state
 } fields[] = {
 #define FIELD(bit, member)                                                                                   \
     {                                                                                                        \

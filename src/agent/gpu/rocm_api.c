@@ -3,7 +3,7 @@
  * The name of the library contains its version, and distributions have versions of their own: the names are a
  * table, as are those of the functions.
  *
- * Clocks have had two layouts, without a version that distinguishes them everywhere:
+ * Clocks have had two layouts, which no version number distinguishes reliably:
  *
  *      before ROCm 6   count u32, current u32, hertz u64[32]
  *      since           sleeps bool, count u32, current u32, hertz u64[33]
@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define CLOCKS_OLD 32U // the most of one kind
+#define CLOCKS_OLD 32U // maximum number of clocks of one kind
 #define CLOCKS_NEW 33U
 
 static const char *const files[] = { "librocm_smi64.so", "librocm_smi64.so.7", "librocm_smi64.so.6",
@@ -84,7 +84,7 @@ const char *rocm_api_describe(const struct rocm_api *api, int code)
     return text;
 }
 
-/* Whether it makes sense when the count is at byte `at`. */
+/* True if the value is plausible with the count at byte `at`. */
 static bool read_clock(const unsigned char *bytes, size_t at, uint32_t max, uint64_t *ret_hertz)
 {
     uint32_t count, current;

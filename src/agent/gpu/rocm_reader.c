@@ -26,9 +26,9 @@ struct reader {
     struct rocm_api api;
     size_t count;
     struct {
-        bool is_known; // by the library, under `index`
+        bool is_known; // known to the library, under `index`
         uint32_t index;
-        uint64_t address; // as the library writes it
+        uint64_t address; // in the library's form
     } gpus[NODE_GPUS_MAX];
 };
 
@@ -39,7 +39,7 @@ static void read_energy(const struct rocm_api *api, uint32_t index, struct rocm_
     if (api->energy == NULL || api->energy(index, &counter, &microjoules, &timestamp_ns) != ROCM_SUCCESS)
         return;
     double millijoules = (double)counter * (double)microjoules / 1000;
-    /* GPUs without a counter have one that is stuck at either end. */
+    /* GPUs without a counter report one that is stuck at either end. */
     if (counter == 0 || counter == UINT64_MAX || !(millijoules >= 1 && millijoules <= ENERGY_MAX))
         return;
     values->energy_mj = (uint64_t)millijoules;
@@ -106,13 +106,13 @@ static uint64_t read_address(const char *text)
         char *end;
         parts[i] = strtoull(text, &end, 16);
         if (end == text || *end != ends[i])
-            return UINT64_MAX; // which has bits that no address has
+            return UINT64_MAX; // no address has these bits
         text = end + 1;
     }
     return parts[0] << 32 | (parts[1] & 0xff) << 8 | (parts[2] & 0x1f) << 3 | (parts[3] & 7);
 }
 
-/* Of a GPU in partitions the first is taken, which has the address of the whole. */
+/* Of a partitioned GPU the first partition is used, which has the address of the whole. */
 static size_t find_gpus(struct reader *reader)
 {
     uint32_t count = 0;

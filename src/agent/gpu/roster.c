@@ -18,20 +18,20 @@
 #define ROSTER_FILE "gpus"
 #define UUID_MAX    95U   // bytes
 #define KEYS_MAX    8192U // bytes
-#define LINKS_MAX   64U   // positions that `links` has bits for
+#define LINKS_MAX   64U   // number of positions that fit into `links`
 #define RELEASED    "released by an operator"
 
-/* What is known of a GPU besides its state. */
+/* Information about a GPU besides its state. */
 struct gpu_note {
     bool is_hung;
     bool is_released;  // requested; the GPU's state shows when no process has it open any more
-    uint32_t xid_base; // errors that processes before the present one counted
+    uint32_t xid_base; // errors counted by earlier processes
 };
 
 struct kept_gpu {
     char *uuid, *model, *pci;
     uint64_t memory_bytes;
-    bool is_lost; // better not asked before the others
+    bool is_lost; // better queried after the others
     bool is_released;
     char *parent;
 };
@@ -49,7 +49,7 @@ struct gpu_roster {
     struct record_list gpus; // struct gpu_state
     struct gpu_note *notes;
     struct strings keys; // where helpers hung before the GPU was known
-    size_t dropped;      // of the last report, to log a change once
+    size_t dropped;      // of the last report: logs each change once
     bool is_source_new, is_beside;
 };
 
@@ -206,7 +206,7 @@ void gpu_roster_free(struct gpu_roster *roster)
 
 /* --- reports --- */
 
-/* What jobs and the driver's tools can be given: printable, without spaces. */
+/* True for an identifier that can be passed to jobs and the driver's tools: printable, without spaces. */
 static bool is_uuid(const char *uuid)
 {
     size_t length = uuid != NULL ? strlen(uuid) : 0;
@@ -251,7 +251,7 @@ static void update(struct gpu_roster *roster, size_t i, struct gpu_state *from)
         lose(to, to->trouble != NULL ? to->trouble : "the driver cannot reach it");
 }
 
-/* Fills `places`: the roster's position of each GPU of the report, -1 for one that is dropped. */
+/* Fills `places`: the roster's position of each GPU of the report, or -1 if it is dropped. */
 static bool place_all(struct gpu_roster *roster, struct record_list *gpus, int *places)
 {
     struct gpu_state *states = gpus->items;
@@ -278,8 +278,7 @@ static bool place_all(struct gpu_roster *roster, struct record_list *gpus, int *
     return roster->gpus.count > known;
 }
 
-/* A group of the report goes by the number that one of its members has had; a new one gets one that is free.
- */
+/* A group in the report keeps the number of one of its members; a new group gets a free number. */
 static int32_t name_switch(const struct gpu_roster *roster, const struct gpu_state *states, size_t count,
     const int *places, size_t of)
 {
@@ -313,7 +312,7 @@ static uint64_t translate_links(uint64_t links, const int *places, size_t count)
     return translated;
 }
 
-/* The report has its GPU and all instances of that, but not this one: the layout was changed. */
+/* True if the report has its GPU and all of that GPU's instances except this one: the layout was changed. */
 static bool has_gone(const struct gpu_roster *roster, size_t i, const struct gpu_state *states, size_t count)
 {
     const char *parent = state_at(roster, i)->parent;
@@ -323,7 +322,7 @@ static bool has_gone(const struct gpu_roster *roster, size_t i, const struct gpu
     return false;
 }
 
-/* GPUs missing in the report. */
+/* Marks GPUs that are missing from the report as lost. */
 static void lose_missing(
     struct gpu_roster *roster, const struct gpu_state *states, const int *places, size_t count)
 {
