@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An agent that starts while its predecessor still exits must wait, and must notice meanwhile that its link
- * closes. Waiting for a lock blocks, so a thread does it; the thread ends before any other part of the agent
- * begins, so that the agent forks helpers with a single thread.
+ * An agent that starts while its predecessor is still exiting must wait for the lock, and must notice if its
+ * link closes meanwhile. Waiting for a lock blocks, so a thread does it. The thread ends before any other
+ * part of the agent begins, so the agent is single-threaded when it forks helpers.
  */
 #include "agent/guard.h"
 

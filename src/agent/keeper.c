@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpud drops root right after starting this process, so a dead agent could not be replaced without it. It
+ * mgpud drops root right after starting this process, which is needed to replace an agent that has died. It
  * does nothing else: no event loop, no allocation, and it waits for three things (control socket, worker,
- * time). Workers outlive it only until they notice that their link has closed. While mgpud does not read, it
- * gets no further link.
+ * time). After its end, workers live only until they notice that their link has closed. If mgpud does not
+ * read its control socket, it gets no further links.
  */
 #include "agent/keeper.h"
 
@@ -25,7 +25,7 @@
 
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MAX_MS   5000
-#define STEADY_MS        10000 // a worker that lived so long is no crash loop
+#define STEADY_MS        10000 // a worker that ran this long is not in a crash loop
 #define ARGUMENTS_MAX    64
 
 struct keeper {
@@ -55,7 +55,7 @@ static int start_worker(struct keeper *keeper)
     return pid < 0 ? (int)pid : 0;
 }
 
-/* Plans the next start, sooner after a worker that had been steady. */
+/* Plans the next start, sooner if the worker had been steady. */
 static void plan_start(struct keeper *keeper)
 {
     int64_t now_ms = clock_boot_ms();
@@ -75,7 +75,7 @@ static void reap_worker(struct keeper *keeper)
     plan_start(keeper);
 }
 
-/* False when the controller has gone. */
+/* False if the controller has ended. */
 static bool step(struct keeper *keeper)
 {
     struct pollfd fds[] = { { .fd = keeper->control_fd, .events = POLLIN },
@@ -84,13 +84,13 @@ static bool step(struct keeper *keeper)
     if (poll(fds, 2, keeper->worker >= 0 ? -1 : left_ms > 0 ? (int)left_ms : 0) < 0)
         return errno == EINTR;
     if (fds[0].revents != 0)
-        return false; // nothing is ever sent here: this is the end of file
+        return false; // nothing is ever sent here, so this is the end of file
     if (keeper->worker >= 0 && fds[1].revents != 0)
         reap_worker(keeper);
     if (keeper->worker >= 0 || clock_boot_ms() < keeper->start_at_ms)
         return true;
     int r = start_worker(keeper);
-    if (r == -EAGAIN) // mgpud has not taken the last link yet
+    if (r == -EAGAIN) // mgpud has not taken the previous link yet
         plan_start(keeper);
     else if (r < 0) {
         log_error("cannot start the agent: %s", strerror(-r));
@@ -110,7 +110,7 @@ int keeper_run(int control_fd, int argc, char **argv)
     memcpy(keeper.argv, argv, (size_t)argc * sizeof(char *));
     keeper.argv[argc] = link_option;
     (void)fcntl(control_fd, F_SETFD, FD_CLOEXEC);
-    (void)setsid(); // a terminal's Ctrl-C is for mgpud alone, which then closes our sockets
+    (void)setsid(); // Ctrl-C on a terminal must reach only mgpud, which then closes our sockets
     while (step(&keeper))
         ;
     closep(&keeper.worker);

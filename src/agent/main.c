@@ -31,7 +31,8 @@ static int run(const struct agent_options *options, int argc, char **argv)
         return EXIT_SUCCESS;
     }
     log_open("mgpu-agent", options->is_verbose);
-    /* A worker is where its keeper is; the token of --join is not to be seen in another command line. */
+    /* A worker is in the cgroup of its keeper. The token of --join must not appear in another command
+     * line. */
     bool is_first = options->keep_fd >= 0 || agent_options_is_node(options);
     if (is_first && options->cgroup == NULL && options->join == NULL && options->join_file == NULL)
         scope_enter(argv);
@@ -41,7 +42,7 @@ static int run(const struct agent_options *options, int argc, char **argv)
         (void)prctl(PR_SET_NAME, "mgpu-uplink");
         return uplink_run(options);
     }
-    /* The worker is executed through /proc/self/exe, which would be its name. */
+    /* The worker is executed through /proc/self/exe, which would become its name. */
     (void)prctl(PR_SET_NAME, options->keep_fd >= 0 ? "mgpu-keeper" : "mgpu-agent");
     return options->keep_fd >= 0 ? keeper_run(options->keep_fd, argc, argv) : worker_run(options);
 }
@@ -51,7 +52,7 @@ int main(int argc, char **argv)
     struct agent_options options;
     struct error err = { 0 };
     int status = EXIT_USAGE;
-    event_set_mem_functions(xmalloc, xrealloc, free); // which end the program without memory
+    event_set_mem_functions(xmalloc, xrealloc, free); // these end the program if memory is exhausted
     if (agent_options_parse(&options, argc, argv, &err) == 0)
         status = run(&options, argc, argv);
     else

@@ -10,7 +10,7 @@
 #include "base/gpu_vendor.h"
 #include "base/memory.h"
 
-#define IDLE_MEMORY_BYTES (UINT64_C(3) << 20) // what a driver keeps for itself on an idle GPU
+#define IDLE_MEMORY_BYTES (UINT64_C(3) << 20) // memory that a driver uses on an idle GPU
 #define IDLE_POWER_MW     25000U
 #define IDLE_CELSIUS      31U
 #define POWER_LIMIT_MW    300000U
@@ -19,7 +19,7 @@
 
 struct sim {
     struct gpu_spec spec;
-    _Atomic uint32_t samples; // GPUs are read at the same time
+    _Atomic uint32_t samples; // GPUs are read in parallel
 };
 
 static int sim_open(
@@ -53,7 +53,7 @@ static void sim_describe(void *state, size_t i, struct gpu_state *gpu)
     const struct sim *sim = state;
     gpu->index = (uint32_t)i;
     gpu->vendor = GPU_VENDOR_SIMULATED;
-    gpu->minor = gpu->render_minor = -1; // no device is behind it
+    gpu->minor = gpu->render_minor = -1; // there is no device node
     gpu->uuid = xasprintf("GPU-sim-%zu", i);
     gpu->model = xstrdup(sim->spec.model);
     gpu->pci = xasprintf("0000:%02zx:00.0", (i + 1) & 0xff);
@@ -75,13 +75,13 @@ static void sim_sample(void *state, size_t i, struct gpu_state *gpu)
     gpu->temperature_c = IDLE_CELSIUS + drift;
     gpu->power_mw = IDLE_POWER_MW + drift * 250;
     gpu->power_limit_mw = POWER_LIMIT_MW;
-    gpu->energy_mj += gpu->power_mw; // as if a sample came every second
+    gpu->energy_mj += gpu->power_mw; // as if samples arrived every second
     gpu->sm_clock_mhz = SM_CLOCK_MHZ;
     gpu->memory_clock_mhz = MEMORY_CLOCK_MHZ;
     gpu->is_lost = 0;
 }
 
-/* Nothing runs there that could leave anything. */
+/* No process runs there that could leave anything behind. */
 static void sim_look(void *state, size_t i, struct gpu_state *gpu)
 {
     (void)state, (void)i, (void)gpu;

@@ -22,7 +22,7 @@ struct tested_gpu {
 };
 
 struct test_results {
-    struct record_list gpus; // struct tested_gpu; first, as the record has it
+    struct record_list gpus; // struct tested_gpu; first, to match the record
     int state_fd;
 };
 
@@ -94,7 +94,7 @@ bool test_results_number(const char *output, const char *name, double *ret)
     return true;
 }
 
-/* For the newest; the oldest goes if there are too many. */
+/* Makes space for the newest test by removing the oldest if there are too many. */
 static struct gpu_test *make_room(struct record_list *tests)
 {
     struct gpu_test *items = xreallocarray(tests->items, GPU_TESTS_MAX, sizeof(*items));

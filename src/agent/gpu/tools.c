@@ -31,7 +31,7 @@ struct run {
     struct event *timer;
     int output; // the reading end of the pipe
     int64_t timeout_ms;
-    gpu_tool_fn *on_end; // NULL: it was called
+    gpu_tool_fn *on_end; // NULL: it has been called
     void *arg;
     bool is_killed;
     struct run *next;
@@ -89,7 +89,7 @@ static void tell(struct run *run, const char *output, const char *why)
         on_end(run->arg, run->uuid, output, why);
 }
 
-/* Everything it has written fits in the pipe. */
+/* All its output fits in the pipe. */
 static char *read_output(struct run *run)
 {
     struct buffer text = { 0 };
@@ -99,7 +99,7 @@ static char *read_output(struct run *run)
     return buffer_take(&text);
 }
 
-/* The value of "error" in its last line that has one; the caller frees it. */
+/* The value of "error" in the last line that contains it; the caller frees it. */
 static char *find_error(const char *output)
 {
     static const char key[] = "\"error\":\"";
@@ -176,7 +176,7 @@ static int start(struct run *run, const char *verb)
     return 0;
 }
 
-/* True while a program is on that GPU, even if its call has been made. */
+/* True while a program is running on that GPU, even if its callback has been called. */
 static bool is_in_use(const struct gpu_tools *tools, const char *uuid)
 {
     for (const struct run *run = tools->first; run != NULL; run = run->next)

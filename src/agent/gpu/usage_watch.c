@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The spool shows what runs: an entry with "started" and without "exit". Its directory is read with every
- * report, once a second, so launch and end of an attempt are not involved.
+ * The spool shows what is running: an entry with "started" and without "exit". Its directory is read with
+ * every report, once a second, so launching and ending attempts is not slowed down.
  *
  * Measuring an attempt takes about twenty system calls. Attempts with GPUs are measured with every report,
- * because idleness and energy are made of samples. Of the others, whose values are counters and peaks, at
- * most TURNS_MAX are measured in one report, in turns: a node with thousands of them works no harder.
+ * because idleness and energy are calculated from samples. The values of other attempts are counters and
+ * peaks, so at most TURNS_MAX of these are measured per report, in turns. A node with thousands of them has
+ * no more work.
  */
 #include "agent/gpu/usage_watch.h"
 
@@ -31,8 +32,8 @@
 #include "job/launch.h"
 #include "job/share.h"
 
-#define KEEP_MS   5000 // what a killed agent can lose
-#define TURNS_MAX 200U // attempts without GPUs that are measured in one report
+#define KEEP_MS   5000 // maximum age of data that is lost if the agent is killed
+#define TURNS_MAX 200U // attempts without GPUs that are measured per report
 
 /* A running attempt. */
 struct watched {
@@ -40,15 +41,15 @@ struct watched {
     struct launch_spec spec;
     struct launch_started started;
     struct usage_meter meter;
-    int64_t kept_ms; // when the meter was written last, boot clock; 0: not by us
-    bool is_there;   // its spool entry is, in the present round
+    int64_t kept_ms; // when the meter was last written, boot clock; 0: not by this agent
+    bool is_there;   // its spool entry exists, in the present round
     bool is_over;
-    bool is_adopted; // not mgpu's own process: it may outlive the attempt
-    bool is_on_gpu;  // a process of it was on a GPU in the present report
-    bool is_new;     // it has values that were not passed on
+    bool is_adopted; // not started by mgpu: it may outlive the attempt
+    bool is_on_gpu;  // one of its processes was on a GPU in the present report
+    bool is_new;     // it has values that have not been reported
 };
 
-/* The process of an adoption that waits. */
+/* The process of an adoption that is still waiting. */
 struct awaited {
     uint64_t job;
     pid_t pid;
@@ -67,7 +68,7 @@ struct usage_watch {
     struct gpu_owners *owners;
     struct watched **watched; // in the order of their ids
     size_t count;
-    size_t turn; // the first of those without GPUs that is measured next
+    size_t turn; // the first attempt without GPUs to be measured next
     struct awaited *awaited;
     size_t n_awaited;
     struct sighting *sightings;
@@ -87,7 +88,7 @@ static const struct spool_id *id_at(const void *list, size_t index)
     return &watched[index]->id;
 }
 
-/* The position of the id, or the one where it belongs. */
+/* The position of the id, or the position at which to insert it. */
 static size_t place_of(const struct usage_watch *watch, const struct spool_id *id)
 {
     return spool_id_position(watch->watched, watch->count, id_at, id);
@@ -156,11 +157,11 @@ static void open_meter(struct watched *watched, int dirfd, int64_t boot_ms, int6
     if (!is_loaded)
         usage_meter_init(&watched->meter, watched->id.job, watched->id.attempt, n_grants, began_ms);
     if (watched->spec.is_early)
-        watched->meter.unused_from_ms = 0; // it may have waited for them, which is in its record
+        watched->meter.unused_from_ms = 0; // it may have waited for its GPUs, as its record shows
     usage_meter_enforce(&watched->meter, watched->spec.share, watched->spec.share_why);
 }
 
-/* Only what has started and has not ended. */
+/* Only attempts that have started and not ended. */
 static void watch_entry(
     struct usage_watch *watch, const struct spool_id *id, int64_t boot_ms, int64_t wall_ms)
 {
@@ -196,7 +197,7 @@ void usage_watch_reload(struct usage_watch *watch, const struct spool_id *id)
     watched->spec = spec;
 }
 
-/* Nothing is measured after its end, which its shepherd may have written since the last look. */
+/* An attempt is not measured after its end, which its shepherd may have written since the last check. */
 static bool has_ended(const struct usage_watch *watch, struct watched *watched)
 {
     char name[SPOOL_NAME_SIZE], path[SPOOL_NAME_SIZE + sizeof(SPOOL_EXIT)];
@@ -298,7 +299,7 @@ static void note_sightings(struct usage_watch *watch, const struct record_list *
     }
 }
 
-/* Suspended by mgpu: with cgroups nothing else shows that all processes were stopped. */
+/* True if mgpu has suspended it: with cgroups, nothing else shows that all processes were stopped. */
 static bool is_suspended(const struct usage_watch *watch, const struct spool_id *id)
 {
     struct spool_terms terms = { 0 };
@@ -306,7 +307,7 @@ static bool is_suspended(const struct usage_watch *watch, const struct spool_id 
     return dirfd >= 0 && spool_read_terms(dirfd, &terms) && terms.is_suspended != 0;
 }
 
-/* Its GPUs are those of other jobs now. */
+/* True if its GPUs may now be used by other jobs. */
 static bool is_parked(const struct usage_watch *watch, const struct spool_id *id)
 {
     struct launch_park park;
@@ -318,7 +319,7 @@ static bool is_parked(const struct usage_watch *watch, const struct spool_id *id
     return is_parked;
 }
 
-/* Its shepherd keeps it in the spool. */
+/* Reads the status report that its shepherd stores in the spool. */
 static void read_reported(const struct usage_watch *watch, struct watched *watched)
 {
     _cleanup_close_ int dirfd = open_entry(watch, &watched->id);
@@ -326,7 +327,7 @@ static void read_reported(const struct usage_watch *watch, struct watched *watch
         (void)usage_reported_read(dirfd, watched->meter.usage.items);
 }
 
-/* It may still free memory: the controller ends it only if this lasts. */
+/* The attempt may still free memory: the controller ends it only if the excess lasts. */
 static void note_excess(const struct watched *watched, int64_t wall_ms)
 {
     const struct job_usage *usage = watched->meter.usage.items;
@@ -366,7 +367,7 @@ static void measure(struct usage_watch *watch, struct watched *watched, const st
         keep(watch, watched, sample->boot_ms);
 }
 
-/* They need not have one: a GPU that was not allocated is noticed at once. */
+/* Processes without an attempt are reported too: use of a GPU that was not allocated is noticed at once. */
 static void note_users(struct usage_watch *watch, const struct record_list *gpus)
 {
     const struct gpu_state *states = gpus->items;
@@ -457,7 +458,7 @@ void usage_watch_clear(struct record_list *usages)
     *usages = (struct record_list){ 0 };
 }
 
-/* A job can fill its memory and be gone between two samples. */
+/* A job can fill its memory and end between two samples. */
 static void take_last_peak(struct watched *watched)
 {
     struct job_usage *usage = watched->meter.usage.items;
@@ -485,7 +486,7 @@ struct job_usage *usage_watch_end(struct usage_watch *watch, const struct spool_
     if (dirfd < 0)
         return NULL;
     if (!load_meter(dirfd, id, &meter))
-        usage_meter_init(&meter, id->job, id->attempt, 0, 0); // it was over before the first sample
+        usage_meter_init(&meter, id->job, id->attempt, 0, 0); // it ended before the first sample
     (void)usage_reported_read(dirfd, meter.usage.items);
     struct job_usage *usage = usage_meter_read(&meter);
     usage_meter_clear(&meter);
@@ -511,7 +512,7 @@ void usage_watch_await(struct usage_watch *watch, uint64_t job, pid_t pid, uint6
 uint64_t usage_watch_job_of(struct usage_watch *watch, pid_t pid, int64_t boot_ms, int64_t wall_ms)
 {
     size_t count = 0;
-    read_spool(watch, boot_ms, wall_ms); // also what started since the last sample
+    read_spool(watch, boot_ms, wall_ms); // also attempts started since the last sample
     for (size_t i = 0; i < watch->count; i++)
         if ((pid_t)watch->watched[i]->started.shepherd_pid == pid && watch->watched[i]->is_there &&
             !has_ended(watch, watch->watched[i]))

@@ -79,7 +79,7 @@ pid_t child_fork(int keep_fd, int *ret_pidfd)
         tidy_up(keep_fd);
         return 0;
     }
-    /* Only we could reap it, so that the pid still means this process. */
+    /* Only this process could reap it, so the pid still refers to this process. */
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (pidfd < 0) {
         int r = -errno;

@@ -61,7 +61,7 @@ int exit_copy_restore(int exits_fd, int spool_fd, const struct spool_id *id, str
     return r < 0 ? error_set_errno(err, r, "cannot restore %s", copy) : 0;
 }
 
-/* An entry without a record may be one that an agent was restoring when it died. */
+/* An entry without a record may be one that an agent was restoring when it was killed. */
 static bool has_exit(int spool_fd, const struct spool_id *id)
 {
     _cleanup_close_ int fd = open_entry(spool_fd, id, false);

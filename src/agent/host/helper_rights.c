@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs descend from the agent, its keeper, the uplink and the fork server, and would inherit whatever these
- * give up. The control daemon of MPS starts servers of users and is NVIDIA's. All others are here.
+ * Jobs descend from the agent, its keeper, the uplink and the fork server, and would inherit any restrictions
+ * of these. The control daemon of MPS starts servers of users and is NVIDIA's program. All other processes
+ * are listed here.
  */
 #include "agent/host/helper_rights.h"
 
@@ -15,12 +16,13 @@
 #include "base/error.h"
 #include "base/sandbox.h"
 
-/* Files and sockets of the agent belong to the user that mgpud runs as, too; NIS asks from a low port. */
+/* The agent's files and sockets also belong to the user that mgpud runs as; NIS requests come from a low
+ * port. */
 #define LOOK_UP                                                                                              \
     (CAPABILITY(CAP_DAC_OVERRIDE) | CAPABILITY(CAP_DAC_READ_SEARCH) | CAPABILITY(CAP_NET_BIND_SERVICE))
 #define BECOME_USER (CAPABILITY(CAP_SETUID) | CAPABILITY(CAP_SETGID))
 
-/* NVIDIA's library may execute nvidia-modprobe, which loads the driver and makes device nodes. */
+/* NVIDIA's library may execute nvidia-modprobe, which loads the driver and creates device nodes. */
 #define DRIVE                                                                                                \
     (CAPABILITY(CAP_CHOWN) | CAPABILITY(CAP_DAC_OVERRIDE) | CAPABILITY(CAP_DAC_READ_SEARCH) |                \
         CAPABILITY(CAP_FOWNER) | CAPABILITY(CAP_FSETID) | CAPABILITY(CAP_KILL) | CAPABILITY(CAP_SETUID) |    \
@@ -31,12 +33,12 @@
 
 enum calls {
     CALLS_ALL,
-    CALLS_PROGRAMS, // the sandbox, in which programs may be executed
+    CALLS_PROGRAMS, // the sandbox, which may execute programs
     CALLS_NONE,     // likewise without
 };
 
 static const struct {
-    const char *name; // NULL: that of the program that it executes
+    const char *name; // NULL: the name of the program that it executes
     uint64_t capabilities;
     enum calls calls;
 } table[] = {
@@ -45,7 +47,7 @@ static const struct {
     [HELPER_PORT] = { "mgpu-port", LOOK_UP | BECOME_USER, CALLS_NONE },
     [HELPER_API] = { "mgpu-api", LOOK_UP | BECOME_USER, CALLS_NONE },
     [HELPER_POST] = { "mgpu-tell", LOOK_UP | BECOME_USER, CALLS_PROGRAMS },
-    /* sendmail, and what a user's own command calls, may be set-user-ID programs. */
+    /* sendmail, and programs that a user's own command calls, may be set-user-ID. */
     [HELPER_TELL] = { "mgpu-tell", CAPABILITIES_ALL, CALLS_ALL },
     [HELPER_GPUS] = { "mgpu-gpus", DRIVE, CALLS_ALL },
     [HELPER_ROCM] = { "mgpu-rocm", DRIVE, CALLS_ALL },

@@ -9,8 +9,8 @@
 
 #include "base/memory.h"
 
-/* An instance may run as a user without an entry in the user database, as root in a container that has
- * none. */
+/* An instance may run as a user without an entry in the user database, such as root in a container without
+ * one. */
 static void make_own_user(uid_t uid, struct user *ret)
 {
     const char *home = getenv("HOME");
@@ -40,7 +40,7 @@ int job_user_check_adopted(const struct job_users *users, uid_t uid, struct erro
     return !users->is_root && users->adopts_any_user ? 0 : job_user_check(users, uid, err);
 }
 
-/* An adopted process may be that of a service, since nothing is started as its owner. */
+/* An adopted process may belong to a service, since nothing is started as its owner. */
 static int check_min_uid(const struct job_users *users, uid_t uid, struct error *err)
 {
     if (!users->is_root || uid == 0 || uid >= users->min_uid)
@@ -60,7 +60,7 @@ int job_user_find(
         r = check_min_uid(users, uid, err);
     if (r < 0)
         return r;
-    struct error why = { 0 }; // kept apart: a user without an entry is no error of an own instance
+    struct error why = { 0 }; // kept apart: a user without an entry is no error for a user's own instance
     int found = user_lookup(uid, &user, &why);
     if (found == 0 || found == -ENOENT)
         r = name != NULL && !users->is_number_enough // user.name is NULL if the uid has no name
@@ -94,6 +94,6 @@ int job_user_become(const struct user *user, gid_t gid, struct error *err)
     if (getresuid(&real, &effective, &saved) < 0 || real != user->uid || effective != user->uid ||
         saved != user->uid || (user->uid != 0 && setreuid((uid_t)-1, 0) == 0))
         return error_set(err, -EPERM, "cannot become user %s: root could be regained", user->name);
-    (void)prctl(PR_SET_DUMPABLE, 0); // whatever fs.suid_dumpable says: it has root's memory and descriptors
+    (void)prctl(PR_SET_DUMPABLE, 0); // regardless of fs.suid_dumpable: it has root's memory and descriptors
     return 0;
 }

@@ -25,7 +25,7 @@
 #define CONTROLLER_FILE "controller"
 #define CONTROLLER_MAX  1024U
 
-/* What was remembered, when it is all there. */
+/* Loads what was stored, if it is complete. */
 static int load(struct node_home *home, struct error *err)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
@@ -80,7 +80,7 @@ int node_home_save(struct node_home *home, X509 *certificate, const struct addre
     _cleanup_free_ char *where = address_text(controller);
     _cleanup_free_ char *line = xasprintf("%s#%s\n", where, pin_text);
     bool is_other = home->certificate == NULL || memcmp(home->pin, pin, TLS_PIN_SIZE) != 0;
-    if (is_other) { // its numbers and addresses mean nothing in another cluster
+    if (is_other) { // its numbers and addresses are meaningless in another cluster
         (void)unlinkat(home->dirfd, "../" PERSIST_EPOCH_CLUSTER, 0);
         (void)unlinkat(home->dirfd, "../" NODE_ADDRESSES_FILE, 0);
     }

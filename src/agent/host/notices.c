@@ -41,7 +41,7 @@ int notices_make(
     return r < 0 ? error_set_errno(err, r, "cannot create the file for notices %s", path) : 0;
 }
 
-/* Without root the file belongs to this user, who may not write to it either. */
+/* Without root the file belongs to this user, and is read-only for the user as well. */
 static int open_file(const char *path)
 {
     int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);

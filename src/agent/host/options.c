@@ -244,7 +244,7 @@ const struct option_row agent_option_rows[] = {
     { 0 },
 };
 
-/* The shepherd beside this program, wherever both were installed. */
+/* The shepherd in the directory of this program, wherever both were installed. */
 static char *find_shepherd(void)
 {
     char self[PATH_MAX];
@@ -264,7 +264,7 @@ static char *user_directory(const char *variable, const char *below)
     return xasprintf("%s/%s", home != NULL && home[0] == '/' ? home : "", below);
 }
 
-/* As those of mgpud: a machine is either its own or has joined another. */
+/* The same as mgpud's: a machine either has its own mgpud or has joined another. */
 static void set_default_directories(struct agent_options *options)
 {
     bool is_root = geteuid() == 0;
@@ -290,7 +290,7 @@ static void set_defaults(struct agent_options *options)
     options->gpus.sysfs_root = options->sysfs_root;
 }
 
-/* Options that are passed on to the worker of a joined machine; the others are determined or handled
+/* Notes options that are passed on to the worker of a joined machine; the others are determined or handled
  * before. */
 static void note_option(void *target, const struct option_row *row, const char *value)
 {

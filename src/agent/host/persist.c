@@ -20,7 +20,7 @@
 
 #define NODE_DIR  "node"
 #define BOOT_FILE "boot"
-#define FILE_MAX  64 // bytes of either file
+#define FILE_MAX  64 // bytes of each file
 #define SEEN_MAX  80
 
 static void closedirp(DIR **dir)
@@ -65,7 +65,8 @@ int persist_load_epoch(int dirfd, const char *file, uint64_t *ret_epoch, struct 
     return 0;
 }
 
-/* Over what is there, which needs no room: the text of a number that only grows fits into the same block. */
+/* Overwrites the existing file, which needs no space: the text of an increasing number fits into the same
+ * block. */
 static int overwrite(int dirfd, const char *file, const char *text, size_t length)
 {
     _cleanup_close_ int fd = openat(dirfd, file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -97,8 +98,8 @@ void persist_load_seen(int spoolfd, const char *file, struct persist_seen *ret)
         *ret = seen;
 }
 
-/* Written for each launch, so in place: the text always has the same length, and is so short that a kill does
- * not cut it. */
+/* Written in place for each launch: the text always has the same length, and is so short that a kill does not
+ * truncate it. */
 void persist_save_seen(int spoolfd, const char *file, const struct persist_seen *seen)
 {
     char text[SEEN_MAX];
@@ -109,7 +110,7 @@ void persist_save_seen(int spoolfd, const char *file, const struct persist_seen 
         (void)unlinkat(spoolfd, file, 0);
 }
 
-/* No process of an earlier boot is left: its entries only show that, which the boot id does too. */
+/* No process of an earlier boot is left. That is all its entries would show, and the boot id shows it too. */
 static int empty_spool(int spoolfd, struct error *err)
 {
     int fd = openat(spoolfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -128,7 +129,7 @@ static int empty_spool(int spoolfd, struct error *err)
     return 0;
 }
 
-/* The kernel's boot id alone: of an agent that did not name spools yet. */
+/* The kernel's boot id alone, from an agent that did not name spools yet. */
 static bool is_of_boot(const char *identity, const char *boot_id)
 {
     size_t length = strlen(boot_id);

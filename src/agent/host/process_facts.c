@@ -18,7 +18,7 @@
 #define ANCESTORS_MAX 128U
 #define STATUS_SIZE   4096U
 
-/* A file of the process, cut at the size; 0 bytes when it cannot be read. */
+/* Reads a file of the process, cut at the size; 0 bytes if it cannot be read. */
 static size_t read_of(pid_t pid, const char *file, char *text, size_t size)
 {
     char path[64];
@@ -61,10 +61,10 @@ bool process_facts_is_below(pid_t pid, pid_t ancestor)
     return false;
 }
 
-/* Its words; a process without any (it can overwrite them) is known by its name. */
+/* Its arguments; a process without any (it can overwrite them) is identified by its name. */
 static void read_command(pid_t pid, struct strings *ret)
 {
-    char text[PROCESS_WORDS_MAX / 4]; // escaping makes it longer
+    char text[PROCESS_WORDS_MAX / 4]; // escaping makes the text longer
     size_t length = read_of(pid, "cmdline", text, sizeof(text));
     for (size_t at = 0; at < length; at += strlen(text + at) + 1)
         strings_take(ret, text_escape(text + at, WORD_MAX));

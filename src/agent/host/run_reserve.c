@@ -10,7 +10,7 @@
 
 #define RESERVE_FILE  "reserve"
 #define RESERVE_BYTES (256 * 1024)
-#define RESERVE_STEP  (32 * 1024) // for some verdicts: each takes a page until its attempt is released
+#define RESERVE_STEP  (32 * 1024) // for several verdicts: each occupies a page until its attempt is released
 
 struct run_reserve {
     int fd; // -1: there is none

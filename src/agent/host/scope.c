@@ -20,12 +20,12 @@
 
 #define RUNNER     "/usr/bin/systemd-run"
 #define LINGERING  "/var/lib/systemd/linger"
-#define ENTERED    "MGPU_SCOPE" // in the environment: this is the second execution
-#define TRY_MS     5000         // for systemd to answer
+#define ENTERED    "MGPU_SCOPE" // environment variable: this is the second execution
+#define TRY_MS     5000         // time for systemd to answer
 #define CGROUP_MAX 65536U
 
-/* Whether our cgroup v2 is a scope, as of a session, tmux or `su`, and not one of ours or below one. Units of
- * services belong to whoever wrote them. */
+/* True if our cgroup v2 is a scope, such as that of a session, tmux or `su`, and not one of mgpu's or below
+ * one. Units of services are left to whoever wrote them. */
 static bool is_in_session(void)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
@@ -39,7 +39,7 @@ static bool is_in_session(void)
     return length > suffix && strcmp(line + length - suffix, SCOPE_SUFFIX) == 0;
 }
 
-/* Whether systemd keeps what this user runs when nobody of that name is logged in. */
+/* True if systemd keeps processes of this user running when the user is not logged in. */
 static bool is_lingering(void)
 {
     const struct passwd *user = getpwuid(geteuid());
@@ -61,7 +61,8 @@ static void add_words(struct strings *command, const char *name, bool is_root)
     strings_add(command, "--");
 }
 
-/* Once this program is systemd-run, a refusal would end it: it is tried with another before. */
+/* Once this program has become systemd-run, a refusal would end it, so permission is first tested with
+ * another process. */
 static bool is_granted(bool is_root)
 {
     _cleanup_strings_ struct strings command = { 0 };

@@ -32,7 +32,7 @@ struct child {
     char *const *argv;
     char *const *environment;
     int null_fd;
-    volatile int error; // positive errno of the exec, written on shared memory
+    volatile int error; // positive errno of the exec, written to shared memory
 };
 
 /* Between clone and exec: system calls only. */
@@ -50,7 +50,7 @@ static __attribute__((noinline)) _Noreturn void run_child(struct child *child)
     _exit(127);
 }
 
-/* Returns in the parent only. */
+/* Returns only in the parent. */
 static __attribute__((noinline)) long clone_child(struct clone_args *args, struct child *child)
 {
     long r;
@@ -68,7 +68,7 @@ static __attribute__((noinline)) long clone_child(struct clone_args *args, struc
     __asm__ volatile("svc 0" : "+r"(first) : "r"(number), "r"(second) : "memory");
     r = first;
 #else
-    /* A copy of our memory: slower, and a failed exec shows only as a child that ended with 127. */
+    /* A copy of the memory: slower, and a failed exec shows only as a child that ended with 127. */
     r = syscall(SYS_clone3, args, sizeof(*args));
     if (r < 0)
         r = -errno;

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 
-#define ENTRIES 64U // the oldest gives way
+#define ENTRIES 64U // the oldest is replaced
 
 static const char *const file_names[USER_CACHE_FILES] = { "passwd", "group", "nsswitch.conf" };
 
@@ -128,7 +128,7 @@ void user_cache_forget(struct user_cache *cache)
         entry_clear(&cache->entries[i]);
 }
 
-/* A free one, or the oldest: a free one has the stamp 0. */
+/* A free entry, or the oldest; a free one has the stamp 0. */
 static struct entry *pick(struct user_cache *cache)
 {
     struct entry *oldest = &cache->entries[0];

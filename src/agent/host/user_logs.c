@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 
-#define SHARED_MODE 0711 // users can pass through it, but not list it
+#define SHARED_MODE 0711 // users can traverse it, but not list it
 
 static int make_below(int parent, const char *name, uid_t uid, gid_t gid)
 {
@@ -36,7 +36,7 @@ int user_logs_make(const char *dir, uid_t uid, gid_t gid, struct error *err)
     _cleanup_close_ int parent = r < 0 ? r : open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (r == 0)
         r = parent < 0 ? -errno : make_below(parent, name, uid, gid);
-    if (r == -EPERM) // -EPERM would mean that the user may never run anything here
+    if (r == -EPERM) // -EPERM would mean that the user may never run jobs here
         r = -EACCES;
     return r < 0 ? error_set_errno(err, r, "cannot create the log directory %s/%s", dir, name) : 0;
 }

@@ -6,10 +6,10 @@
  *         └──────────────────── its time is up: -ETIMEDOUT ────────────┴──────────────────────────────^
  *
  * A helper has at most one request. It is killed when that request's time is up, or when the request is
- * dropped; one that is stuck in the kernel occupies its place until it has ended. A user is looked up by one
- * helper at a time, so that a user whose entry hangs does not block all of them. One idle helper is kept: a
+ * dropped. A helper that is stuck in the kernel occupies its place until it has ended. A user is looked up by
+ * one helper at a time, so a user whose entry hangs does not block all helpers. One idle helper is kept: a
  * process that has loaded its name service modules answers in a fraction of a millisecond. When many jobs of
- * a user start at once, an answer also settles the questions that wait for the same.
+ * a user start at once, an answer also settles the other questions about this user.
  */
 #include "agent/host/user_resolver.h"
 
@@ -37,15 +37,15 @@
 #include "job/spec.h"
 
 #define HELPERS_MAX 8U
-#define SHARED_MAX  64U        // questions settled by one answer, so that the loop gets its turns
-#define TEXT_MAX    (1U << 20) // no entry of the user database is longer
-#define RECORD_MAX  (4U << 20) // an entry, and all groups of a user in LAUNCH_GROUPS_MAX
+#define SHARED_MAX  64U        // questions settled by one answer; limited so that the loop gets its turns
+#define TEXT_MAX    (1U << 20) // longer than any entry of the user database
+#define RECORD_MAX  (4U << 20) // an entry, and all LAUNCH_GROUPS_MAX groups of a user
 
 /* A helper's request and reply. */
 struct query {
     uint32_t uid;
     char *name; // NULL: not compared
-    char *logs; // directory in which the user gets one of his own, or NULL
+    char *logs; // directory in which the user gets a log directory, or NULL
 };
 static const struct record_field query_fields[] = {
     RECORD_FIELD(1, RECORD_U32, struct query, uid, 0),
@@ -81,7 +81,7 @@ struct question {
     struct spool_id id;
     struct query query;
     enum question_state state;
-    struct user_stamp stamp; // of the moment it was asked
+    struct user_stamp stamp; // of the time of the request
     struct answer answer;
     struct event *timer; // until its timeout; ANSWERED: until the step is notified
     struct question *next;
@@ -111,7 +111,7 @@ struct user_resolver {
 
 /* --- in a helper --- */
 
-/* One whole record; -EPIPE when the agent has closed. */
+/* Reads one complete record; -EPIPE if the agent has closed. */
 static int read_query(struct query *ret)
 {
     _cleanup_buffer_ struct buffer input = { 0 };
@@ -192,8 +192,8 @@ static void arm(struct question *question, int64_t ms)
     (void)evtimer_add(question->timer, &time);
 }
 
-/* The step is notified from the loop, never from within one of its own calls. The question takes ownership of
- * the answer. */
+/* The step is notified from the loop, never from within one of its own calls. Takes ownership of the
+ * answer. */
 static void settle(struct question *question, const struct answer *answer)
 {
     question->answer = *answer;
@@ -213,8 +213,7 @@ static void refuse(struct question *question, int r, const struct error *err)
 static void on_helper_end(void *arg, int status);
 static void assign(struct user_resolver *resolver);
 
-/* It leaves by itself when it is idle, and has to be killed when it is not. Its place is free when it is
- * gone. */
+/* An idle helper exits by itself; a busy one has to be killed. Its place becomes free when it has ended. */
 static void dismiss(struct helper *helper)
 {
     if (helper->fd < 0)
@@ -256,8 +255,8 @@ static bool is_same(const struct question *a, const struct question *b)
            text_equal(a->query.logs, b->query.logs) && user_stamp_is_same(&a->stamp, &b->stamp);
 }
 
-/* Failures are not shared: each job is told of its own. The time of those that have to wait longer begins
- * again, because it is not the database that they wait for. */
+/* Failures are not shared: each job gets its own. The time limit of requests that have to wait longer starts
+ * again, because they are not waiting for the database. */
 static void share(const struct question *asked, const struct answer *answer)
 {
     const struct user_resolver *resolver = asked->resolver;
@@ -376,7 +375,7 @@ static struct helper *pick_helper(struct user_resolver *resolver)
     return resolver->n_helpers < HELPERS_MAX ? helper_start(resolver) : NULL;
 }
 
-/* A query is far smaller than the socket's buffer, which is empty. */
+/* A query is much smaller than the socket's buffer, which is empty. */
 static void ask(struct helper *helper, struct question *question)
 {
     _cleanup_buffer_ struct buffer output = { 0 };
@@ -452,7 +451,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
         refuse(question, -ETIMEDOUT, &err);
         assign(resolver);
     }
-    resolver->on_resolved(resolver->arg, &id); // it may be gone now
+    resolver->on_resolved(resolver->arg, &id); // the question may have been removed
 }
 
 static void question_add(

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One lookup through the name service (files, LDAP, ...). Only a launch uses an earlier answer, by the rule
- * of agent/host/user_cache.h: a user who was added to a group may use it in the next job, one who was removed
- * may not.
+ * of agent/host/user_cache.h: after a user was added to a group or removed from it, the next job has the new
+ * groups.
  */
 #include "agent/host/users.h"
 
@@ -41,7 +41,7 @@ static int compare_gids(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All groups, each once. */
+/* Finds all groups, each once. */
 static int find_groups(const char *name, gid_t gid, struct user *user, struct error *err)
 {
     int count = 64;
@@ -80,7 +80,7 @@ int user_lookup(uid_t uid, struct user *ret, struct error *err)
     return 0;
 }
 
-/* False if there is no such name. */
+/* False if the name does not exist. */
 static bool find_uid(const char *name, uid_t *ret)
 {
     _cleanup_free_ char *bytes = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The processes, by what runs in them. */
+/* The watched processes, by the attempt that runs in them. */
 #include "agent/host/watches.h"
 
 #include <stdlib.h>

@@ -18,7 +18,7 @@
 #include "base/spool.h"
 #include "job/launch.h"
 
-/* The spool file "adopted", which had its name before adoptions had theirs. */
+/* The spool file "adopted", which is older than the term for adopted processes. */
 struct adopted {
     struct spool_id id;
     uint64_t token;
@@ -47,7 +47,7 @@ bool adopted_is(int dirfd)
     return faccessat(dirfd, SPOOL_ADOPTED, F_OK, AT_EACCESS) == 0;
 }
 
-/* A pidfd becomes readable when every thread of the process has ended, also before it is reaped. */
+/* A pidfd becomes readable when all threads of the process have ended, even before it is reaped. */
 static int open_living(pid_t pid, uint64_t start)
 {
     _cleanup_close_ int pidfd = process_open(pid, start);
@@ -121,7 +121,7 @@ static int write_exit(
     return r < 0 ? error_set_errno(err, r, "cannot write the end of the adoption") : 0;
 }
 
-/* It cannot begin: the record is written first, because "go" without one would require an adopting
+/* The adoption cannot begin. The record is written first, because "go" without one would require an adopting
  * shepherd. */
 static int refuse(int dirfd, const struct adopted *adopted, enum job_end end, char *text, struct error *err)
 {
@@ -137,7 +137,7 @@ static int begin(int dirfd, const struct adopted *adopted, struct error *err)
         .token = adopted->token,
         .shepherd_pid = adopted->pid, // watched for its end
         .shepherd_start = adopted->start,
-        .init_pid = adopted->pid, // its descendants are measured
+        .init_pid = adopted->pid, // whose descendants are measured
         .init_start = adopted->start,
         .wall_ms = clock_wall_ms(),
         .boot_ms = clock_boot_ms() };

@@ -33,7 +33,7 @@ static void kill_free(struct adopted_kill *kill)
 static void on_grace_over(evutil_socket_t fd, short what, void *arg)
 {
     struct adopted_kill *kill = arg;
-    if (adopted_is_own(&kill->process)) // it may have changed its user since
+    if (adopted_is_own(&kill->process)) // the process may have changed its user since
         (void)process_signal(kill->process.pidfd, SIGKILL);
     kill_free(kill);
 }

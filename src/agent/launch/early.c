@@ -2,7 +2,7 @@
 /*
  * An entry of a step that starts early has, beside its spec:
  *
- *   park    parked, as it were, by order 0: until its GPUs are granted, everything treats it as such
+ *   park    formally parked by order 0, and treated as parked until its GPUs are granted
  *   grant   a pipe that its init holds open: the grant is a byte in it, and stays there if no shepherd, no
  * agent and no mgpud is alive asked   written by its init when a process first waits for a GPU
  */
@@ -45,7 +45,7 @@ int early_make_entry(int dirfd)
     return r < 0 ? r : file_write_record(dirfd, SPOOL_PARK, &launch_park_record, &park, false);
 }
 
-/* Without an init nobody waits any more. */
+/* Without an init, no process is waiting. */
 static int tell_init(int dirfd)
 {
     _cleanup_close_ int fd = openat(dirfd, SPOOL_GRANT, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
@@ -54,7 +54,7 @@ static int tell_init(int dirfd)
     return write(fd, "g", 1) == 1 || errno == EAGAIN || errno == EPIPE ? 0 : -errno;
 }
 
-/* The spec and the filter say the same: an agent that starts makes the filter from the spec. */
+/* Keeps spec and filter consistent: a starting agent creates the filter from the spec. */
 static int set_devices(const struct launcher *launcher, const struct spool_id *id, int dirfd,
     const struct record_list *grants, struct launch_spec *spec, struct error *err)
 {
@@ -80,7 +80,7 @@ int launcher_grant(const struct launcher *launcher, const struct spool_id *id, s
     if (r == 0 && (r = tell_init(fd)) < 0)
         (void)error_set_errno(
             err, r, "cannot tell job %llu that it has its GPUs", (unsigned long long)id->job);
-    /* An agent that has died may have opened them, too. */
+    /* An agent that has died may have opened its devices too. */
     if (r < 0 && set_devices(launcher, id, fd, &none, &spec, &ignored) < 0) {
         (void)error_wrap(err, "the filter of its GPUs cannot be closed again");
         r = -ENOTRECOVERABLE;

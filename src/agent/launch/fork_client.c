@@ -20,14 +20,14 @@
 
 #define ANSWER_SECONDS 2 // a clone takes well under a millisecond; a stopped server must not block the agent
 
-#define KEPT_MAX   16U  // each has a few descriptors here, and a hundred KiB
-#define LEAVING_MS 1000 // until the idle ones are gone
+#define KEPT_MAX   16U  // each needs a few descriptors here, and a hundred KiB
+#define LEAVING_MS 1000 // time for idle ones to exit
 
 struct kept {
     int fd;
     int pidfd;
     pid_t pid;
-    bool is_watched; // its watcher has not noticed the end of its step
+    bool is_watched; // its watcher has not noticed the end of its step yet
 };
 
 struct fork_client {
@@ -37,7 +37,7 @@ struct fork_client {
     size_t n_kept;
 };
 
-/* Room in the server's arguments for the spool directory that each shepherd shows there. */
+/* Reserves space in the server's arguments for the spool directory that each shepherd displays there. */
 static char *make_room(void)
 {
     char *room = xcalloc(FORK_DIR_SIZE, 1);
@@ -79,7 +79,7 @@ struct fork_client *fork_client_open(const char *shepherd)
 
 enum kept_state { KEPT_BUSY, KEPT_IDLE, KEPT_GONE };
 
-/* Looks at the word and leaves it there, because the watcher of the step waits for it. */
+/* Reads the message and leaves it in the socket, because the step's watcher waits for it. */
 static enum kept_state look_at_kept(const struct kept *kept)
 {
     char word;
@@ -89,7 +89,7 @@ static enum kept_state look_at_kept(const struct kept *kept)
     return n == (ssize_t)sizeof(word) && word == SHEPHERD_IDLE ? KEPT_IDLE : KEPT_GONE;
 }
 
-/* An idle one leaves; a busy one does when its step has ended. */
+/* An idle shepherd exits at once, a busy one when its step has ended. */
 static void forget_kept(struct fork_client *client, size_t i)
 {
     closep(&client->kept[i].fd);
@@ -98,7 +98,7 @@ static void forget_kept(struct fork_client *client, size_t i)
     memmove(&client->kept[i], &client->kept[i + 1], (client->n_kept - i) * sizeof(struct kept));
 }
 
-/* Takes the word away. The descriptor that the next watcher owns is another one of the same socket. */
+/* Removes the message. The descriptor that the next watcher owns is a duplicate for the same socket. */
 static bool give_step(struct kept *kept, const struct fork_request *request, int *ret_end_fd)
 {
     char word;
@@ -128,7 +128,7 @@ static bool start_in_idle(
     return false;
 }
 
-/* The new shepherd's socket follows its reply. Without it the shepherd serves this step alone. */
+/* The new shepherd's socket follows its reply. Without it, the shepherd serves only this step. */
 static void keep(struct fork_client *client, pid_t pid, int *pidfd)
 {
     struct fork_reply reply;
@@ -152,7 +152,7 @@ void fork_client_note_end(struct fork_client *client, pid_t pid)
 
 /* --- the server --- */
 
-/* Their cgroup can be removed when they are gone. */
+/* Their cgroup can be removed when they have ended. */
 static void dismiss_idle(struct fork_client *client)
 {
     int64_t ends_ms = clock_boot_ms() + LEAVING_MS;
@@ -175,7 +175,7 @@ void fork_client_close(struct fork_client *client)
         return;
     dismiss_idle(client);
     closep(&client->fd);
-    (void)process_signal(client->pidfd, SIGKILL); // it may be stopped; shepherds are no part of it
+    (void)process_signal(client->pidfd, SIGKILL); // it may be stopped; shepherds are not affected
     (void)waitid(P_PIDFD, (id_t)client->pidfd, &ended, WEXITED);
     closep(&client->pidfd);
     free(client);

@@ -76,7 +76,7 @@ static void await(struct inspector *looks, const struct message_inspect *request
     if (request->pid == 0)
         return;
     if (looks->count >= ADOPT_WAITS_MAX)
-        return; // its end is noticed when its turn comes
+        return; // its end will be noticed in its turn
     int pidfd = process_open((pid_t)request->pid, request->start);
     if (pidfd < 0)
         return say_over(looks, request->job, request->pid);
@@ -98,7 +98,7 @@ static void await(struct inspector *looks, const struct message_inspect *request
     usage_watch_await(looks->watch, request->job, (pid_t)request->pid, request->start);
 }
 
-/* Processes that no user may adopt. */
+/* Rejects processes that no user may adopt. */
 static int check(struct inspector *looks, const struct process_facts *facts, struct error *err)
 {
     pid_t pid = facts->pid;

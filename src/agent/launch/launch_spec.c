@@ -49,7 +49,7 @@ static void set_number(struct strings *env, const char *name, uint64_t value)
     strings_set_env(env, name, text);
 }
 
-/* "2,0": the indexes in the order requested. */
+/* "2,0": the indexes in the requested order. */
 static char *list_gpus(const struct record_list *grants)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
@@ -64,7 +64,8 @@ static char *hostfile_of(const struct message_launch *launch, const struct launc
     return hostfile_path(node->run_dir, &launch->id);
 }
 
-/* Overrides values of the submitter or a setup command: these describe the allocation. */
+/* Overrides values of the submitter or of a setup command, because these variables describe the
+ * allocation. */
 static void set_assignment(struct strings *env, const struct message_launch *launch, const char *job_name,
     const struct launch_node *node, const char *pipe)
 {
@@ -90,8 +91,8 @@ static void set_assignment(struct strings *env, const struct message_launch *lau
     rendezvous_set(env, launch, hostfile);
 }
 
-/* NCCL and Gloo choose an interface by its name, not by where the other ranks are. What the user has set
- * stays. */
+/* NCCL and Gloo choose an interface by name, regardless of where the other ranks are. Values set by the user
+ * are kept. */
 static void set_interface(struct strings *env, const struct message_launch *launch)
 {
     const struct launch_peer *peers = launch->peers.items;
@@ -101,7 +102,7 @@ static void set_interface(struct strings *env, const struct message_launch *laun
     _cleanup_free_ char *name = address != NULL ? socket_interface_find(address) : NULL;
     if (name == NULL)
         return;
-    _cleanup_free_ char *exactly = xasprintf("=%s", name); // else NCCL takes all that begin so
+    _cleanup_free_ char *exactly = xasprintf("=%s", name); // without "=" it is a prefix for NCCL
     set_missing(env, "NCCL_SOCKET_IFNAME", exactly);
     set_missing(env, "GLOO_SOCKET_IFNAME", name);
 }
@@ -120,7 +121,7 @@ static void complete_environment(
 
 /* --- paths --- */
 
-/* A name is text, not a path. */
+/* Appends a name as text, not as a path. */
 static void append_name(struct buffer *out, const char *name)
 {
     for (const char *p = name; *p != '\0'; p++)
@@ -158,7 +159,7 @@ char *launch_expand_path(
     return buffer_take(&path);
 }
 
-/* 42.log, 42.2.log for its second attempt, 42.1.s3.log and so on for further steps and tasks. */
+/* Names are 42.log, 42.2.log for the second attempt, 42.1.s3.log and so on for further steps and tasks. */
 static char *log_name(const struct message_launch *launch)
 {
     _cleanup_buffer_ struct buffer name = { 0 };
@@ -173,14 +174,14 @@ static char *log_name(const struct message_launch *launch)
     return buffer_take(&name);
 }
 
-/* Below a directory that all users share each has his own; a rootless instance has only one user. */
+/* In a directory shared by all users, each has a subdirectory; a rootless instance has only one user. */
 static char *user_log(const char *dir, const struct launch_node *node, uid_t uid, const char *name)
 {
     return node->is_root ? xasprintf("%s/%u/%s", dir, uid, name) : xasprintf("%s/%s", dir, name);
 }
 
-/* Nodes may share the directory: two ranks write one file only if neither it nor the pattern distinguishes
- * them on purpose, as with a device. */
+/* Nodes may share the directory. Two ranks write to the same file only if neither the file nor the pattern
+ * distinguishes them intentionally, as with a device. */
 static bool is_one_for_all(const char *pattern)
 {
     if (strncmp(pattern, "/dev/", 5) == 0)
@@ -191,7 +192,7 @@ static bool is_one_for_all(const char *pattern)
     return false;
 }
 
-/* Nodes that wait for the steps of a script on the first one write nothing. */
+/* Nodes that only wait for the steps of a script on the first node write nothing. */
 static char *expand_output(const char *pattern, const struct message_launch *launch,
     const struct job_spec *job, const char *job_name, const struct launch_node *node)
 {
@@ -219,7 +220,7 @@ static void set_output(const struct message_launch *launch, const struct job_spe
         ret->output_fallback = user_log(shared, node, user->uid, name);
 }
 
-/* The files of standard error and input that the user named. */
+/* Sets the files of standard error and input that the user named. */
 static void set_files(const struct message_launch *launch, const struct job_spec *job, const char *job_name,
     const struct launch_node *node, struct launch_spec *ret)
 {
@@ -244,7 +245,7 @@ static char *setup_shell(const struct user *user)
 
 /* --- the script --- */
 
-/* The name of the submitted file, if it can be used. */
+/* The name of the submitted file, if it is usable. */
 static const char *script_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -253,7 +254,7 @@ static const char *script_name(const char *path)
     return is_usable ? name : "script";
 }
 
-/* What is beside the script that was submitted is found as if that ran. */
+/* Modules in the directory of the submitted script are found as if that script itself ran. */
 static void find_modules(const char *path, struct strings *env)
 {
     const char *slash = strrchr(path, '/'), *others = strings_get_env(env, "PYTHONPATH");
@@ -265,7 +266,7 @@ static void find_modules(const char *path, struct strings *env)
     strings_set_env(env, "PYTHONPATH", all);
 }
 
-/* The command becomes: interpreter, our copy, the words behind the path. */
+/* The command becomes: interpreter, our copy, the arguments behind the path. */
 static void set_script(const struct job_spec *job, const struct launch_node *node, struct launch_spec *ret)
 {
     const char *path = job->command.items[0];
@@ -280,7 +281,7 @@ static void set_script(const struct job_spec *job, const struct launch_node *nod
     strings_set_env(&ret->gpu_env, "MGPU_SCRIPT", path);
 }
 
-/* A node of a batch script or srun that runs on another: the attempt is there, for steps. */
+/* For a node of a batch script or srun that runs on another node: the attempt exists there for its steps. */
 static void hold_open(struct launch_spec *ret)
 {
     strings_clear(&ret->command);
@@ -312,7 +313,7 @@ static void set_image(const struct job_spec *job, const struct launch_node *node
 
 /* --- the whole --- */
 
-/* The group that the submitter had at the time, if it is one of his on this node. */
+/* The submitter's group at the time, if the user is a member of it on this node. */
 static gid_t pick_group(const struct message_launch *launch, const struct user *user)
 {
     return user_is_member(user, launch->gid) ? launch->gid : user->gid;
@@ -329,7 +330,7 @@ static void set_identity(
         ((struct group_id *)ret->groups.items)[i].gid = user->groups[i];
 }
 
-/* The request was checked before it was stored: one that cannot be read asks for nothing. */
+/* The request was checked before it was stored; an unreadable one requests nothing. */
 static void set_warning(const struct job_ask *ask, struct launch_spec *ret)
 {
     struct error ignored;
@@ -346,7 +347,7 @@ static void set_warning(const struct job_ask *ask, struct launch_spec *ret)
     ret->is_requeued_at_limit = ask->requeue_on_timeout;
 }
 
-/* Those of the site were checked when the agent began. */
+/* The site's limits were checked when the agent started. */
 static void set_limits(const struct launch_node *node, struct launch_spec *ret)
 {
     struct error ignored;
@@ -371,7 +372,7 @@ static char *say_pipe_path(const struct message_launch *launch, const struct lau
     return xasprintf("%s/" SPOOL_PIPES_DIR "/%s", node->run_dir, name);
 }
 
-/* The file with notices to it: there from the start for a share, else made with the first one. */
+/* The file with notices to the job: created at the start for a share, else with the first notice. */
 static void set_notices(
     const struct message_launch *launch, const struct launch_node *node, struct launch_spec *ret)
 {
@@ -383,7 +384,7 @@ static void set_notices(
         ret->notices = take_ptr(path);
 }
 
-/* How its share is enforced. */
+/* Sets how its share is enforced. */
 static int set_share(const struct message_launch *launch, const struct job_spec *job,
     const struct launch_node *node, struct launch_spec *ret, struct error *err)
 {
@@ -457,7 +458,7 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
         set_script(job, node, ret);
     if (job->image != NULL)
         set_image(job, node, ret);
-    /* The runtime is looked for where the command's turn comes: behind a setup. */
+    /* The runtime is searched for when the command's turn comes, which is after a setup. */
     if (job->image != NULL && ret->setup == NULL)
         ret->setup = xstrdup(":");
     if (ret->setup != NULL)

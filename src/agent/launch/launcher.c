@@ -30,7 +30,7 @@
 #include "job/start_failure.h"
 
 #define SPOOL_DIR         "spool"
-#define OPEN_FILES_WANTED (NODE_ATTEMPTS_MAX + 4096U) // one for each shepherd, and some for the rest
+#define OPEN_FILES_WANTED (NODE_ATTEMPTS_MAX + 4096U) // one for each shepherd, and some for other purposes
 
 /* The shepherd's whole environment. */
 static char *const shepherd_environment[] = { (char[]){ "PATH=/usr/sbin:/usr/bin:/sbin:/bin" }, NULL };
@@ -79,7 +79,7 @@ static void launcher_closep(struct launcher **launcher)
 
 static int open_directories(struct launcher *launcher, struct error *err)
 {
-    /* Users pass through what is shared, and see nothing but their own. */
+    /* Users can traverse the shared directories, and see only their own entries. */
     mode_t shared_mode = launcher->users.is_root ? 0711 : 0700;
     _cleanup_close_ int state_fd = open_directory(launcher->state_dir, shared_mode, err);
     if (state_fd < 0)
@@ -202,8 +202,8 @@ int launcher_limit_step(
 
 /* --- processes --- */
 
-/* The cgroup was recreated after the spec was written: it has no limits yet, and its v1 groups may be
- * others. */
+/* The cgroup was recreated after the spec was written, so it has no limits yet, and its v1 groups may be
+ * different. */
 static int limit_again(const struct launcher *launcher, const struct spool_id *id, struct error *err)
 {
     struct launch_spec spec;
@@ -252,7 +252,7 @@ static int start(struct launcher *launcher, const struct spool_id *id, bool is_a
             ? -EPIPE
             : fork_client_start(launcher->forks, dir, is_adopter, shepherd_fd, &ret->pid, &ret->end_fd);
     if (r == -EPIPE) {
-        /* Did it make one before it went? Then that one holds the lock, and the second leaves. */
+        /* If it created a shepherd before it died, that one holds the lock, and the second exits. */
         fork_client_close(take_ptr(launcher->forks));
         r = spawn_program(
             launcher->shepherd, argv, shepherd_environment, shepherd_fd, &ret->pid, &ret->end_fd);
@@ -288,7 +288,7 @@ static int send_command(
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     char name[SPOOL_NAME_SIZE];
     spool_name(id, name);
-    /* By descriptor, because a run dir may have a longer name than a socket address can hold. */
+    /* By descriptor, because the path of a run directory may be too long for a socket address. */
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s/" SPOOL_CTL,
         launcher->spool_fd, name);
     ssize_t n = sendto(launcher->tell_fd, command, sizeof(*command), MSG_NOSIGNAL,
@@ -320,7 +320,7 @@ int launcher_update(
     if (r < 0)
         return error_set_errno(err, r, "its new limits cannot be written to the spool");
     struct spool_command look = { .magic = SPOOL_LOOK_MAGIC, .grace_ms = -1 };
-    (void)send_command(launcher, id, &look); // no shepherd listens: an adopting one reads them
+    (void)send_command(launcher, id, &look); // no shepherd is listening: an adopting one reads the file
     return 0;
 }
 
@@ -342,11 +342,11 @@ int launcher_discard(struct launcher *launcher, const struct spool_id *id)
         mps_drop(launcher->mps, id);
     (void)hostfile_remove(launcher->run_dir, id);
     (void)notices_remove(launcher->run_dir, id);
-    (void)scripts_remove(launcher->scripts_fd, id); // what a user has put beside his own stays his
+    (void)scripts_remove(launcher->scripts_fd, id); // files that a user has added to the directory are kept
     return spool_remove_and_tell(launcher->spool_fd, name, launcher->tell_fd);
 }
 
-/* Visits the names in a folder of RUN that belong to no entry. */
+/* Visits the names in a directory of RUN that belong to no entry. */
 static void sweep_folder(const struct launcher *launcher, int folder_fd,
     void (*remove)(const struct launcher *launcher, const struct spool_id *id))
 {

@@ -3,8 +3,8 @@
  * MGPU_ variables are for all programs. MASTER_ADDR and MASTER_PORT are read by torch.distributed and others;
  * PET_ variables are defaults of torchrun's options, so that `torchrun train.py` alone works on each node.
  * RANK, LOCAL_RANK and WORLD_SIZE are not set: they identify processes, whose number on a node the launcher
- * decides. The port is the first one the shepherd of rank 0 tries (shepherd/meeting.c); the one it finds
- * replaces it in these variables at the gate.
+ * decides. The port is the first one that the shepherd of rank 0 tries (shepherd/meeting.c); at the gate it
+ * is replaced in these variables by the port that was found.
  */
 #include "agent/launch/rendezvous.h"
 
@@ -28,7 +28,7 @@ static char *list_nodes(const struct record_list *list, bool has_slots)
     const struct launch_peer *peers = list->items;
     for (size_t i = 0; i < list->count; i++) {
         const char *named = has_slots ? peers[i].address : peers[i].name;
-        const char *word = named != NULL ? named : "";         // an mgpud that has gone wrong may send none
+        const char *word = named != NULL ? named : "";         // a faulty mgpud may send none
         bool is_ipv6 = has_slots && strchr(word, ':') != NULL; // fd77::2:1 is an address itself
         buffer_printf(&text, "%s%s%s%s", i > 0 ? "," : "", is_ipv6 ? "[" : "", word, is_ipv6 ? "]" : "");
         if (has_slots)

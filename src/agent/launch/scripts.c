@@ -42,7 +42,7 @@ static int write_script(int dirfd, const char *name, const char *text, uid_t uid
     _cleanup_close_ int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return -errno;
-    text += text_mark_length(text, strlen(text)); // a client may send a file as it is
+    text += text_mark_length(text, strlen(text)); // a client may send a file unchanged
     int r = write_all(fd, text, strlen(text));
     return r < 0 ? r : user_file_share(fd, uid, gid, SCRIPT_MODE);
 }

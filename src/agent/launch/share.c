@@ -34,7 +34,7 @@ uint64_t share_gpu_bytes(const struct record_list *gpus, const struct gpu_grant 
     return gpu != NULL ? gpu->memory_bytes : 0;
 }
 
-/* What holds for the node may not hold for these GPUs. Every kind relies on the watch of the memory. */
+/* A feature of the node may be unavailable for these GPUs. Every kind relies on the watch of the memory. */
 static void judge_region(const char *regions, const struct gpu_state *gpu, struct share_ways *ways)
 {
     _cleanup_free_ char *region = gpu != NULL ? share_region(regions, gpu->pci) : NULL;

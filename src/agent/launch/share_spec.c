@@ -6,7 +6,7 @@
 #include "agent/launch/share.h"
 #include "base/memory.h"
 
-/* The daemon of its GPU, and the variables by which its processes find it. */
+/* Joins the daemon of its GPU, and sets the variables by which its processes find it. */
 static int join_mps(const struct share_parts *parts, const struct record_list *gpus, struct launch_spec *spec,
     struct error *err)
 {

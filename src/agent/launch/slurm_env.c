@@ -38,13 +38,13 @@ static uint64_t note_number(const struct assignment *it, const char *name, uint6
     return text != NULL ? strtoull(text, NULL, 10) : otherwise;
 }
 
-/* The first nodes have one more when they do not divide. */
+/* If the number does not divide evenly, the first nodes have one more. */
 static uint64_t tasks_on(const struct assignment *it, uint64_t node)
 {
     return it->tasks / it->nodes + (node < it->tasks % it->nodes);
 }
 
-/* "2(x3),1": of each node `per_task` for each of its tasks. */
+/* "2(x3),1": for each node, `per_task` for each of its tasks. */
 static char *per_node(const struct assignment *it, uint64_t per_task)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
@@ -133,7 +133,7 @@ static void set_nodes(struct strings *env, const struct assignment *it, const ch
         set_number(env, "SLURM_MEM_PER_NODE", it->job->ask.memory >> 20);
 }
 
-/* The numbers of the GPUs on the node, and those by which the job sees them. */
+/* The numbers of the GPUs on the node, and their numbers as seen by the job. */
 static void set_gpus(struct strings *env, const struct message_launch *launch)
 {
     _cleanup_buffer_ struct buffer here = { 0 }, seen = { 0 };
@@ -169,7 +169,7 @@ void slurm_env_set(struct strings *env, const struct message_launch *launch, con
     set_array(env, launch, &job->ask);
     set_nodes(env, &it, node);
     set_gpus(env, launch);
-    /* The job's own command is the first process of the node that it is on. */
+    /* The job's own command is the first process of its node. */
     set_number(env, "SLURM_PROCID", launch->id.rank);
     strings_set_env(env, "SLURM_LOCALID", "0");
     set_number(env, "SLURM_GTIDS", launch->id.rank);

@@ -23,7 +23,7 @@ static bool has_address(const struct ifaddrs *interface, const char *address)
     return text[0] != '\0' && strcmp(text, address) == 0;
 }
 
-/* Up, with an address of a network, and not the loopback interface. */
+/* True for an interface that is up, has a network address, and is not the loopback interface. */
 static bool is_usable(const struct ifaddrs *interface)
 {
     return interface->ifa_addr != NULL && (interface->ifa_flags & IFF_UP) != 0 &&

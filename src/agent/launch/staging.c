@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The spool entry and the cgroups of a step, made from its LAUNCH, or from a PREPARE before that. What a
- * PREPARE made is taken only if the LAUNCH would make the same, byte by byte: the description of it is kept
- * here in memory, because the files also contain what confinement adds.
+ * Creates the spool entry and the cgroups of a step from its LAUNCH, or from an earlier PREPARE. The entry of
+ * a PREPARE is used only if the LAUNCH would create the same, byte for byte. Its description is kept in
+ * memory for this, because the files also contain what confinement adds.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -41,8 +41,8 @@ static int make_entry(const struct launcher *launcher, const struct spool_id *id
     return launcher_open_entry(launcher, id);
 }
 
-/* This can never run here, and elsewhere only if the class of its cause says so. The record comes first: a
- * verdict "go" without one would ask for an adopter. */
+/* This can never run here, and elsewhere only if the class of its cause allows it. The record is written
+ * first, because a verdict "go" without one would require an adopting shepherd. */
 static int refuse(const struct launcher *launcher, const struct message_launch *launch,
     enum start_cause cause, struct error *err)
 {
@@ -85,8 +85,8 @@ static int read_request(const struct message_launch *launch, struct job_spec *re
     return r < 0 ? error_wrap(err, "its request cannot be read") : 0;
 }
 
-/* A library counts only what a job may open; UUIDs are right in any case. One that starts early may open
- * nothing yet. */
+/* A library counts only the GPUs that a job may open; UUIDs are always correct. A job that starts early
+ * cannot open any yet. */
 static void confine_devices(const struct gpu_devices *devices, struct launch_spec *spec)
 {
     const struct record_list none = { 0 };
@@ -98,7 +98,7 @@ static void confine_devices(const struct gpu_devices *devices, struct launch_spe
         strings_set_env(&spec->gpu_env, vendor->variables[0].name, visible);
 }
 
-/* What its container needs of this node for the GPUs that it was given. */
+/* Finds what its container needs of this node for its GPUs. */
 static void find_devices(const struct gpu_devices *devices, struct launch_spec *spec)
 {
     struct launch_image *image = spec->image.count > 0 ? spec->image.items : NULL;
@@ -119,7 +119,7 @@ static int write_script(const struct launcher *launcher, const struct spool_id *
         launcher->scripts_fd, id, strrchr(spec->script, '/') + 1, text, spec->uid, spec->gid, err);
 }
 
-/* Makes everything; the spec comes last, because it is what a shepherd starts from. */
+/* Creates everything. The spec is written last, because a shepherd starts from it. */
 static int write_entry(struct launcher *launcher, const struct message_launch *launch,
     const struct job_spec *job, struct launch_spec *spec, struct error *err)
 {
@@ -142,8 +142,7 @@ static int write_entry(struct launcher *launcher, const struct message_launch *l
         return error_mark(err, START_DEVICE, r);
     _cleanup_close_ int fd = make_entry(launcher, id);
     if (fd >= 0)
-        (void)unlinkat(
-            fd, SPOOL_EXIT, 0); // of a refusal that came to no verdict: it would be the end of this
+        (void)unlinkat(fd, SPOOL_EXIT, 0); // left by a refusal without a verdict: it would end this attempt
     r = fd >= 0 && spec->lease_ms > 0 ? spool_renew(fd, spec->lease_until_ms) : 0;
     if (r == 0 && fd >= 0 && spec->is_early)
         r = early_make_entry(fd);
@@ -175,7 +174,7 @@ static int stage_adopted(const struct launcher *launcher, const struct message_l
     return LAUNCHER_STAGED;
 }
 
-/* The directory with one log directory per user. NULL: none, or another one is requested. */
+/* The directory with one log directory per user. NULL: there is none, or another one was requested. */
 static char *shared_logs(const struct launcher *launcher, const struct job_spec *job)
 {
     if (!launcher->users.is_root || job->output != NULL || job->ask.adopted_pid != 0)
@@ -194,7 +193,7 @@ static int find_user(const struct launcher *launcher, const struct message_launc
     return r == 0 && logs != NULL ? user_logs_make(logs, ret->uid, ret->gid, err) : r;
 }
 
-/* What the shepherd of this step is told, except for its cgroups. */
+/* Creates the spec for the shepherd of this step, except for its cgroups. */
 static int make_spec(const struct launcher *launcher, const struct message_launch *launch,
     const struct job_spec *job, const struct user *user, struct launch_spec *ret, struct error *err)
 {
@@ -228,7 +227,7 @@ static int make_spec(const struct launcher *launcher, const struct message_launc
         r = early_check(ret, launcher->is_guarding, err);
     if (r == 0 && launcher->is_guarding)
         confine_devices(launcher->devices, ret);
-    return r == 0 ? record_check(&launch_spec_record, ret, err) : r; // the shepherd has to read it
+    return r == 0 ? record_check(&launch_spec_record, ret, err) : r; // the shepherd must be able to read it
 }
 
 static bool has_grants(const struct launch_spec *spec, const struct record_list *grants)
@@ -275,9 +274,9 @@ static int stage(struct launcher *launcher, const struct message_launch *launch,
     if (is_others && job_user_check_adopted(&launcher->users, launch->uid, err) == 0)
         return stage_adopted(launcher, launch, job, err);
     int r = find_user(launcher, launch, job, &user, err);
-    if (r == -EPERM) // an adopted process is on this node, and no other
+    if (r == -EPERM) // an adopted process is on this node and no other
         return refuse(launcher, launch, is_adopted ? START_REQUEST : START_ACCOUNT, err);
-    if (is_adopted && (r == 0 || r == -ENOENT)) // nothing runs as its owner, who need not exist here
+    if (is_adopted && (r == 0 || r == -ENOENT)) // no process is started as its owner, who may not exist here
         return stage_adopted(launcher, launch, job, err);
     if (r < 0)
         return error_mark(err, r == -ENOENT ? START_USER : START_LOOKUP, r);
@@ -306,7 +305,7 @@ int launcher_stage(struct launcher *launcher, const struct message_launch *launc
 
 /* --- before it is its turn --- */
 
-/* Equal bytes make equal entries. The end of the lease is left out, because it is renewed. */
+/* Equal bytes describe equal entries. The end of the lease is omitted, because it is renewed. */
 static void describe(const struct job_spec *job, struct launch_spec *spec, struct buffer *ret)
 {
     int64_t until_ms = spec->lease_until_ms;
@@ -317,7 +316,7 @@ static void describe(const struct job_spec *job, struct launch_spec *spec, struc
         buffer_append_text(ret, job->script);
 }
 
-/* Not with a terminal, container or MPS, which need more processes, nor with CPUs of its own, which others
+/* Not with a terminal, container or MPS, which need more processes, nor with exclusive CPUs, which others
  * need. */
 static bool may_wait(const struct job_spec *job)
 {

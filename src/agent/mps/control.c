@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon runs in the foreground (-f), so that its pid is known. The answers to commands have no fixed
- * form, and the program exits with 0 after some refusals too: words of a refusal in its output count as well.
+ * The daemon runs in the foreground (-f), so its pid is known. Replies to commands have no fixed form, and
+ * the program exits with 0 even after some refusals, so words of a refusal in its output are recognised too.
  */
 #include "agent/mps/control.h"
 
@@ -40,7 +40,7 @@ static void enter_cgroup(int dir_fd)
 {
     _cleanup_close_ int fd = openat(dir_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
     if (fd < 0 || write_all(fd, "0", 1) < 0)
-        _exit(EXIT_NOT_BEGUN); // in the agent's cgroup it could be killed with the agent
+        _exit(EXIT_NOT_BEGUN); // in the agent's cgroup it could be killed together with the agent
 }
 
 pid_t mps_control_start(const struct mps_place *place, int cgroup_fd, int *ret_pidfd)
@@ -55,12 +55,12 @@ pid_t mps_control_start(const struct mps_place *place, int cgroup_fd, int *ret_p
     (void)setsid();
     if (cgroup_fd >= 0)
         enter_cgroup(CHILD_FD);
-    (void)dup2(STDOUT_FILENO, STDERR_FILENO); // it has a log of its own
+    (void)dup2(STDOUT_FILENO, STDERR_FILENO); // it has its own log
     (void)execve(place->program, argv, env.items);
     _exit(EXIT_NOT_BEGUN);
 }
 
-/* The commands fit into the buffer of the socket, and a program whose output does not is stopped in time. */
+/* The commands fit into the buffer of the socket, and a program with too much output is stopped in time. */
 pid_t mps_control_send(const struct mps_place *place, const char *commands, int *ret_pidfd, int *ret_output)
 {
     char name[] = MPS_CONTROL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The daemon is told its limits by a second process, which fails as long as the daemon is not listening: it
- * is tried again until the time is over. A daemon whose process died while jobs use its server is LOST: the
- * server may live on, so no other job joins, and the server is killed when the last of these jobs has left.
+ * A second process sends the daemon its limits. It fails until the daemon listens, and is retried until the
+ * time is up. A daemon whose process died while jobs use its server is LOST: the server may still be running,
+ * so no other job joins, and the server is killed when the last of these jobs has left.
  */
 #include "agent/mps/daemon.h"
 
@@ -22,9 +22,9 @@
 
 #define RETRY_MS 20
 
-/* A process that brings commands to the daemon. It outlives a daemon that does not wait for it any more. */
+/* A process that sends commands to the daemon. It may outlive a daemon that no longer waits for it. */
 struct mps_command {
-    struct mps_daemon *daemon; // NULL: nobody waits for the answer
+    struct mps_daemon *daemon; // NULL: the answer is not needed
     struct child *child;
     int output;
 };
@@ -73,7 +73,7 @@ static void notify_members(const struct mps_daemon *daemon, const char *text)
         mps_daemon_notify(&daemon->members[i].id, daemon->members[i].notices, text);
 }
 
-/* Ends the wait of all members that wait. With `err` they are no members any more. */
+/* Answers all members that wait. With `err`, they are removed from the members. */
 static void answer(struct mps_daemon *daemon, const struct error *err)
 {
     struct spool_id *ids = xcalloc(daemon->n_members + 1, sizeof(*ids));
@@ -196,7 +196,7 @@ static void accept_limits(struct mps_daemon *daemon)
     answer(daemon, NULL);
 }
 
-/* It may not be listening yet. */
+/* The daemon may not be listening yet. */
 static void try_again(struct mps_daemon *daemon, const struct error *err)
 {
     daemon->last = *err;
@@ -215,7 +215,7 @@ static void on_answer(void *arg, int status)
         return;
     daemon->command = NULL;
     if (daemon->phase == MPS_ENDING)
-        return; // its process ends, or is killed
+        return; // its process has ended, or is being killed
     if (r == 0)
         accept_limits(daemon);
     else if (clock_boot_ms() < daemon->until_ms && daemon->phase == MPS_STARTING)
@@ -248,7 +248,7 @@ static int send_limits(struct mps_daemon *daemon)
     return send_commands(daemon, commands);
 }
 
-/* Time for another try; or the answer is late. */
+/* It is time to retry, or the answer is late. */
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
     struct mps_daemon *daemon = arg;
@@ -335,7 +335,7 @@ int mps_daemon_start(
     daemon->record.pid = (uint32_t)pid;
     daemon->record.start = process_start_time(pid);
     daemon->child = child_watch(daemon->owner->base, pidfd, on_end, daemon);
-    int r = mps_folder_write(daemon->directory, &daemon->record); // from here on another agent finds it
+    int r = mps_folder_write(daemon->directory, &daemon->record); // from now on, another agent can find it
     if (r < 0)
         log_warning("cannot write the record in %s: %s", daemon->directory, strerror(-r));
     mps_daemon_raise(daemon, limits);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Answers come by calls that make their receiver call mps_join() again, so they are given only when the
- * daemon is in its next state. What failed is told at that next call.
+ * Answers make their receiver call mps_join() again, so they are given only when the daemon is in its next
+ * state. Failures are reported by that next call.
  */
 #include "agent/mps/mps.h"
 
@@ -19,7 +19,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 
-/* Told to the client at its next call. */
+/* Reported to the client by its next call. */
 struct failure {
     struct spool_id id;
     struct error err;
@@ -67,7 +67,7 @@ static void on_answer(void *arg, const struct spool_id *ids, size_t count, const
         mps->on_ready(mps->arg, &ids[i]);
 }
 
-/* Who joined while it ended joins again, which makes a new one. */
+/* A client that joined while it was ending joins again, which creates a new one. */
 static void on_gone(void *arg, struct mps_daemon *daemon)
 {
     struct mps *mps = arg;
@@ -196,7 +196,7 @@ void mps_look(struct mps *mps)
         struct mps_daemon *daemon = mps->daemons[i];
         mps_daemon_look(daemon);
         if (daemon->phase == MPS_READY && daemon->n_members == 0)
-            mps_daemon_end(daemon); // of an earlier agent, whose jobs are over
+            mps_daemon_end(daemon); // left by an earlier agent whose jobs have ended
     }
 }
 

@@ -5,10 +5,10 @@
  *      RUNNING ──its process ends, or is killed on timeout──> CLEARING ──cgroup is empty──> removed
  *         └── NOTIFIED
  *
- * Its cgroup is like that of a job's step, of attempt 0, which no job has: no GPU device can be opened in it,
- * memory and processes are limited, and everything in it is killed at the end. Mail programs exit when they
- * have queued a mail and deliver it in the background: they get the same time again for that. An agent that
- * exits kills its notifiers; the controller then requests the notifications again.
+ * Its cgroup is like that of a job's step, with attempt 0, which no job has. No GPU device can be opened in
+ * it, memory and processes are limited, and all processes in it are killed at the end. Mail programs exit
+ * when they have queued a mail and deliver it in the background, for which they get the same time again. An
+ * agent that exits kills its notifiers; the controller then requests the notifications again.
  */
 #include "agent/notify/notifier.h"
 
@@ -37,13 +37,13 @@
 
 struct notifier {
     struct notifiers *notifiers;
-    struct notifier *next, **where; // the list and the pointer that points here
+    struct notifier *next, **where; // the list, and the pointer to this entry
     struct spool_id cell;
     bool has_cell;
     uint64_t notification;
     uint32_t target, uid;
     struct child *child; // while it runs
-    pid_t pid;           // meaningful while there is a child
+    pid_t pid;           // valid while there is a child
     int said_fd;         // the other end of its standard error
     struct event *status_event, *timer;
     char said[SAID_MAX + 1];
@@ -125,7 +125,7 @@ static void clear(struct notifier *notifier)
     on_clear(-1, 0, notifier);
 }
 
-/* The last bytes of it; the rest is gone. */
+/* Keeps the last bytes and discards the rest. */
 static void keep_said(struct notifier *notifier, const char *bytes, size_t length)
 {
     if (length > SAID_MAX) {
@@ -142,7 +142,7 @@ static void keep_said(struct notifier *notifier, const char *bytes, size_t lengt
     notifier->said_length = kept + length;
 }
 
-/* 0 when there is no more to come. */
+/* 0 if there is no more to read. */
 static int read_said(struct notifier *notifier)
 {
     char bytes[READ_MAX];
@@ -206,13 +206,13 @@ static void on_end(void *arg, int status)
     clear(notifier);
 }
 
-/* The process is not reaped yet, so that its number, and that of its group, are its own. */
+/* The process is not reaped yet, so its pid and that of its group have not been reused. */
 static void end_now(struct notifier *notifier)
 {
     if (notifier->has_cell)
         (void)notifier->notifiers->confine->kill(notifier->notifiers->cells, &notifier->cell);
     (void)kill(-notifier->pid, SIGKILL);
-    (void)kill(notifier->pid, SIGKILL); // it may not have a group of its own yet
+    (void)kill(notifier->pid, SIGKILL); // it may not have its own process group yet
 }
 
 static void on_late(evutil_socket_t fd, short what, void *arg)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The order matters: cgroups are entered as root, then root is dropped permanently, and only then is data of
- * the user processed. The contents are on standard input, a file in memory. Addresses and URLs never become
- * part of a shell text or of an option. A URL, which often contains a secret, is not on any command line
- * either, where all users of the node could read it, but in a second such file.
+ * the user processed. The contents are passed on standard input, a file in memory. Addresses and URLs never
+ * become part of a shell command or an option. A URL often contains a secret, so it is passed in a second
+ * such file and not on a command line, which all users of the node could read.
  */
 #include "agent/notify/notifier_child.h"
 
@@ -36,7 +36,7 @@
 #define FILES_MAX      1024
 #define PATH           "PATH=/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
-/* Anything but 2xx has failed; where a redirect leads is not our business. */
+/* Any status other than 2xx is a failure. Redirects are not followed. */
 static const char post_text[] =
     "code=$(curl --silent --show-error --globoff --proto =http,https --max-time 10 --max-redirs 0 --output "
     "/dev/null --write-out '%{http_code}' --user-agent mgpu --header 'Content-Type: application/json' "
@@ -54,7 +54,7 @@ static void limit_self(void)
     (void)umask(077);
 }
 
-/* No control character gets into a header, whoever made the text. */
+/* No control character gets into a header, whatever the text contains. */
 static void append_header(struct buffer *out, const char *name, const char *value)
 {
     buffer_printf(out, "%s: ", name);
@@ -91,7 +91,7 @@ static int open_input(const struct buffer *text, struct error *err)
     return r < 0 ? error_set_errno(err, r, "cannot store the message") : 0;
 }
 
-/* In a file of curl's options, kept in memory. The caller frees its path, which holds in children too. */
+/* In a file of curl's options, kept in memory. The caller frees its path, which is also valid in children. */
 static int write_config(const char *url, char **ret_path, struct error *err)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
@@ -126,7 +126,7 @@ static char **make_env(const struct message_notify *request, const struct user *
     char **list = xcalloc(env.count + 1, sizeof(*list));
     for (size_t i = 0; i < env.count; i++)
         list[i] = env.items[i];
-    return list; // it is executed with, or ends with us
+    return list; // never freed: this process ends or executes another program
 }
 
 static int execute(const struct notifiers_options *options, const struct message_notify *request,

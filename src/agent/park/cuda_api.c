@@ -37,7 +37,7 @@ int cuda_api_load(const char *path, struct cuda_api *ret, struct error *err)
         return error_set(err, -EOPNOTSUPP, "the CUDA driver library cannot be loaded: %.200s", dlerror());
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
         void *symbol = dlsym(api.handle, symbols[i].name);
-        /* The only conversion between an object and a function that POSIX defines. */
+        /* POSIX defines no other conversion between object and function pointers. */
         memcpy((char *)&api + symbols[i].offset, &symbol, sizeof(symbol));
     }
     if (api.init == NULL || api.version == NULL || api.version(&version) != CUDA_OK)

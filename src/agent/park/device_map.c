@@ -50,7 +50,7 @@ static size_t find_grant(const struct record_list *grants, const char *uuid)
     return i;
 }
 
-/* The next GPU that the job has left: it takes the place of one that it now has. */
+/* The next GPU that the job has left, which is mapped to one that it has now. */
 static const char *next_left(const struct strings *home, const struct record_list *grants, size_t *at)
 {
     while (*at < home->count && find_grant(grants, home->items[*at]) < grants->count)
