@@ -49,7 +49,7 @@ uint32_t shares_bits(const struct shares *shares)
     return bits;
 }
 
-/* They are no external processes. */
+/* The servers of MPS are not external processes. */
 static void hide_servers(const struct mps *mps, struct record_list *gpus)
 {
     struct gpu_state *states = gpus->items;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an agent finds when it starts: the attempts of the one before it. */
+/* The attempts that an agent finds when it starts, left by the previous agent. */
 #include "agent/spool_load.h"
 
 #include <dirent.h>
@@ -49,11 +49,11 @@ static uint64_t read_token(const struct effects_parts *parts, const struct spool
             gpu_check_resume(parts->check, id);
             keep_access(parts, id, &spec);
         } else if (!is_away && spool_is_alive(dirfd)) {
-            gpu_check_resume(parts->check, id); // the earlier agent may have let it start
+            gpu_check_resume(parts->check, id); // the earlier agent may have allowed it to start
         }
         if (is_away) {
             gpu_check_end(parts->check, id, clock_boot_ms());
-            gpu_check_leave(parts->check, id); // it has not started yet, and will do so early
+            gpu_check_leave(parts->check, id); // it has not started yet, and will start early
             gpu_access_drop(parts->access, id);
             gpu_chores_drop(parts->chores, id);
         }
@@ -85,7 +85,7 @@ static void on_cell(void *arg, const struct spool_id *id, bool is_populated)
         (void)parts->confine->remove(parts->cells, id);
 }
 
-/* Completes the work of an agent that died in between. Running jobs continue in any case. */
+/* Completes the work of an agent that died in between. Running jobs continue even if this fails. */
 static void guard_again(const struct effects_parts *parts, const struct spool_id *id, int dirfd)
 {
     struct error err = { 0 };

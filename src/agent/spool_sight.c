@@ -16,13 +16,14 @@
 #include "job/start_failure.h"
 #include "job/state.h"
 
-/* By itself: an error of the driver may be why. */
+/* True if it failed by itself, possibly because of a driver error. */
 static bool has_failed(const struct launch_exit *record)
 {
     return (record->end == END_EXIT && record->exit_code != 0) || record->end == END_SIGNAL;
 }
 
-/* On the boot clock: when one that started early was given its GPUs; 0: it did not; -1: it never was. */
+/* Time on the boot clock at which an attempt that started early was given its GPUs; 0: it did not start
+ * early; -1: it has not been given them. */
 static int64_t granted_ms(int dirfd)
 {
     struct launch_park park;
@@ -33,7 +34,7 @@ static int64_t granted_ms(int dirfd)
     return ms;
 }
 
-/* On the boot clock, by which the errors of a GPU are attributed. */
+/* On the boot clock, which is used to attribute errors of a GPU. */
 static int64_t started_ms(int dirfd, const struct launch_exit *record)
 {
     struct launch_started started;

@@ -4,10 +4,9 @@
  *      WAITING for the lock ──> opens spool, cgroups, state ──> finds the GPUs ──HELLO──> SERVING
  *
  * The spool is managed as soon as the lock is held: the work of a shepherd that died is finished even while
- * the GPU driver is starting. When the link closes the agent exits at once; jobs and shepherds continue.
- * On a joined machine (--uplink-fd) there is a link only while the controller can be reached: each new one
- * arrives over the control socket, and HELLO is sent again. This worker exits when that socket closes.
- */
+ * the GPU driver is starting. When the link closes the agent exits at once; jobs and shepherds continue. On a
+ * joined machine (--uplink-fd) there is a link only while the controller is reachable. Each new link arrives
+ * over the control socket, and HELLO is sent on it. This worker exits when that socket closes. */
 #include "agent/worker.h"
 
 #include <errno.h>
@@ -51,15 +50,15 @@
 #include "base/version.h"
 
 #define LOCK_FILE       "agent.lock"
-#define LINK_SOCKET     "../link.sock" // seen from the spool
-#define GPU_BACKLOG_MAX (64U << 10)    // samples are dropped while the controller is so far behind
-#define GPU_REPEATS_MAX 60U            // unchanged samples that are still forwarded
+#define LINK_SOCKET     "../link.sock" // as seen from the spool
+#define GPU_BACKLOG_MAX (64U << 10)    // samples are dropped while the controller is this far behind
+#define GPU_REPEATS_MAX 60U            // unchanged samples that are forwarded nevertheless
 
 struct worker {
     const struct agent_options *options;
     struct event_base *base;
     int run_fd, state_fd;
-    struct event *link_watch; // while waiting for the lock: notices that the link closes
+    struct event *link_watch; // while waiting for the lock: detects that the link closes
     struct guard *guard;
     const struct confine *confine;
     struct confine_state *cells;
@@ -74,12 +73,12 @@ struct worker {
     struct log_streams *streams;
     struct exec_steps *exec_steps;
     struct port_streams *ports;
-    struct job_socket *jobs; // NULL: mgpud is on this machine
+    struct job_socket *jobs; // NULL: mgpud runs on this machine
     struct effects *effects;
     struct spool_watch *hints;
-    struct agent_link *link; // NULL: the controller is away
+    struct agent_link *link; // NULL: no link to the controller
     struct event *control;   // of the uplink
-    int early_link;          // came before the lock; -1: none
+    int early_link;          // arrived before the lock was acquired; -1: none
     struct gpu_roster *roster;
     struct gpu_helper *gpus;
     struct usage_watch *watch;
@@ -90,10 +89,10 @@ struct worker {
     struct notifiers *notifiers;
     struct parker *parker;
     char boot_id[BOOT_ID_SIZE];
-    char identity[PERSIST_IDENTITY_SIZE]; // that, and which spool
+    char identity[PERSIST_IDENTITY_SIZE]; // boot id and spool
     bool has_said_hello;
-    struct buffer last_gpus; // the last GPUS message, to send only what is new
-    uint32_t gpu_repeats;    // samples in a row that were like it
+    struct buffer last_gpus; // the last GPUS message, to send only changes
+    uint32_t gpu_repeats;    // consecutive samples equal to it
     char *told_text;         // last text sent about features that change; NULL: none since HELLO
     int status;
 };
@@ -193,8 +192,8 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
     log_node(LOG_INFO, worker->options->node, "%s", report->text);
 }
 
-/* The controller requires several equal samples for some decisions, so unchanged ones are forwarded for a
- * while, but not indefinitely, and not while the controller lags behind: then false. */
+/* Some decisions of the controller require several equal samples, so unchanged ones are forwarded for a
+ * while. False after that, and while the controller lags behind. */
 static bool pass_on(struct worker *worker, const struct message_gpus *gpus)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -236,7 +235,7 @@ static uint64_t ask_gpus(void *arg, const struct record_list *grants)
 {
     struct worker *worker = arg;
     return worker->gpus != NULL ? gpu_helper_ask(worker->gpus, grants)
-                                : 0; // at the start the first report answers
+                                : 0; // at the start, the first report is the answer
 }
 
 static void release_gpus(void *arg, const struct strings *uuids)
@@ -246,7 +245,8 @@ static void release_gpus(void *arg, const struct strings *uuids)
         gpu_helper_release(worker->gpus, uuids);
 }
 
-/* What the controller must know before the next job starts on them is sent before anything else happens. */
+/* Facts that the controller must have before the next job starts on these GPUs are sent before anything else
+ * happens. */
 static void on_gpu_report(void *arg, const struct gpu_report *report)
 {
     struct worker *worker = arg;
@@ -273,7 +273,7 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
     effects_gpus_looked_at(worker->effects);
 }
 
-/* The best kind of confinement that works here; the last of the list always does. */
+/* The best kind of confinement that works here; the last one in the list always does. */
 static int open_cells(struct worker *worker, struct error *err)
 {
     int r = confine_name_choose(worker->options->run_dir, worker->options->state_dir, err);
@@ -292,7 +292,7 @@ static int open_cells(struct worker *worker, struct error *err)
     return err->code;
 }
 
-/* The owner of each GPU is known from the first report on; no job is launched before. */
+/* The owner of each GPU is known from the first report on, before any job is launched. */
 static void open_devices(struct worker *worker)
 {
     const struct gpu_devices_places places = { .device_dir = worker->options->device_dir,
@@ -428,7 +428,7 @@ static int open_effects(struct worker *worker, struct error *err)
     return r < 0 ? r : effects_load(worker->effects, err);
 }
 
-/* What was last reported of the GPUs makes the HELLO, or the first report if there was none. */
+/* The last report of the GPUs becomes part of HELLO, or the first report does if there was none. */
 static void take_link(struct worker *worker, int fd)
 {
     if (worker->link != NULL)
@@ -502,13 +502,13 @@ static void on_lock_taken(void *arg)
     leave(worker, EXIT_FAILURE);
 }
 
-/* Before HELLO an agent receives nothing, so this is the end of the link. */
+/* An agent receives nothing before HELLO, so this is the end of the link. */
 static void on_early_end(evutil_socket_t fd, short what, void *arg)
 {
     leave(arg, EXIT_SUCCESS);
 }
 
-/* Detects that the controller is gone, while waiting for the lock and, with an uplink, afterwards. */
+/* Detects that the controller has ended while waiting for the lock and, with an uplink, later too. */
 static void watch_owner(struct worker *worker)
 {
     const struct agent_options *options = worker->options;
@@ -585,7 +585,7 @@ int worker_run(const struct agent_options *options)
     struct error err = { 0 };
     (void)signal(SIGPIPE, SIG_IGN);
     (void)fcntl(options->uplink_fd >= 0 ? options->uplink_fd : options->link_fd, F_SETFD, FD_CLOEXEC);
-    (void)umask(0022); // every mode is given in full where it matters
+    (void)umask(0022); // all modes that matter are given in full
     worker.base = event_base_new();
     if (worker.base == NULL)
         abort(); // memory

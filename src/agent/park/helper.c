@@ -7,9 +7,9 @@
  * hang for a process that is stopped: it is stopped last and continued first. Locked, a process blocks in its
  * next call of CUDA, and touches no GPU meanwhile.
  *
- * Until all of them are saved and stopped, every step can be undone, and is undone when one fails: a job that
- * cannot be parked runs on. Nothing is remembered between two helpers but the list of saved processes: the
- * driver is asked for the state of each, and brought from there to the wanted one.
+ * Until all of them are saved and stopped, every step can be undone, and is undone if one fails: a job that
+ * cannot be parked continues to run. The list of saved processes is the only state kept between two helpers.
+ * The state of each process is queried from the driver, and changed from there to the desired one.
  */
 #include "agent/park/helper.h"
 
@@ -36,7 +36,7 @@
 #include "job/launch.h"
 #include "job/park.h"
 
-#define ROUNDS_MAX  4     // of listing processes, which may start others meanwhile
+#define ROUNDS_MAX  4     // of listing processes, which may start others between rounds
 #define LOCK_MAX_MS 10000 // for one process to finish its work on the GPU
 #define LOCK_MIN_MS 50
 #define STOP_MAX_MS 5000
@@ -51,11 +51,11 @@ struct park_run {
     struct launch_park entry;
     int64_t until_ms;          // boot clock
     bool is_fresh;             // an earlier helper may have touched any process
-    struct cuda_gpu_pair *map; // where contents go; NULL: back to where they were
+    struct cuda_gpu_pair *map; // destination of the contents; NULL: the original GPUs
     size_t n_map;
 };
 
-static volatile sig_atomic_t is_given_up; // the agent does not wait any longer
+static volatile sig_atomic_t is_given_up; // the agent no longer waits
 
 static void on_term(int signal)
 {
@@ -181,7 +181,8 @@ static int save_all(struct park_run *run, struct error *err)
     return 0;
 }
 
-/* A process that has initialized CUDA since it was asked: the driver cannot be asked about a stopped one. */
+/* True if a process has initialized CUDA since the last query: the driver cannot be queried about a stopped
+ * one. */
 static bool is_any_late(const struct park_run *run)
 {
     for (size_t i = 0; i < run->tree.count; i++) {
@@ -202,12 +203,12 @@ static int stop_all(struct park_run *run, struct error *err)
 
 /* --- the way back --- */
 
-/* From whatever state it is in to "locked", or to "running" if it was never locked. */
+/* Brings a process from any state to "locked", or to "running" if it was never locked. */
 static int restore(struct park_run *run, struct park_process *process, struct error *err)
 {
     struct cuda_restore_arguments arguments = { .pairs = run->map, .count = (unsigned int)run->n_map };
     struct error why = { 0 };
-    /* If the driver does not tell the state of a process that was touched, the last known one counts. */
+    /* If the driver does not report the state of a process that was changed, the last known one is used. */
     if (ask_state(run, process, &why) < 0 && !process->is_touched)
         return 0;
     if (process->state == CUDA_CHECKPOINTED) {
@@ -230,7 +231,7 @@ static int unlock(struct park_run *run, struct park_process *process, struct err
     return error != CUDA_OK ? fail(run, process, "unlock", error, err) : 0;
 }
 
-/* Brings each process to "running". `err` has the first that cannot be. None runs before all of them have
+/* Brings each process to "running". `err` has the first that failed. No process runs before all of them have
  * their memory back. */
 static int undo_all(struct park_run *run, struct error *err)
 {
@@ -253,8 +254,8 @@ static int undo_all(struct park_run *run, struct error *err)
     return r;
 }
 
-/* What an earlier helper has done. A process that was saved, and that the driver knows nothing about, cannot
- * be restored. */
+/* Reads what an earlier helper has done. A process that was saved and is unknown to the driver cannot be
+ * restored. */
 static void take_saved(struct park_run *run)
 {
     const struct launch_saved *saved = run->entry.saved.items;
@@ -294,7 +295,7 @@ static int finish(struct park_run *run, enum park_outcome outcome, const char *t
     return write_entry(run) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Before the first process is saved: a helper that follows must know which were. */
+/* Written before the first process is saved: a later helper must know which were. */
 static int list_saved(struct park_run *run, struct error *err)
 {
     struct launch_saved *saved = xcalloc(run->tree.count + 1, sizeof(*saved));
@@ -353,13 +354,13 @@ static int do_return(struct park_run *run)
     return finish(run, r == 0 ? PARK_DONE : PARK_LOST, r == 0 ? NULL : err.message);
 }
 
-/* Its memory belongs on the GPUs that it left; the driver is told on which it has them now. */
+/* Its memory belongs to the GPUs that it left; the driver is given the GPUs that it has now. */
 static int map_gpus(struct park_run *run, struct error *err)
 {
     return device_map_make(run->task->gpus, &run->entry.home, &run->spec.gpus, &run->map, &run->n_map, err);
 }
 
-/* Nothing was touched yet. */
+/* Nothing has been changed yet. */
 static int load(struct park_run *run, struct error *err)
 {
     int r = file_read_record(run->dirfd, SPOOL_SPEC, &launch_spec_record, &run->spec, err);
@@ -374,8 +375,8 @@ static int load(struct park_run *run, struct error *err)
     return r < 0 ? r : cuda_api_load(run->task->library, &run->api, err);
 }
 
-/* The order in the spool was begun, and its helper has died: processes may be locked or saved, and on their
- * way to other GPUs if it was to return. */
+/* The order in the spool was begun, and its helper has died: processes may be locked or saved, or in the
+ * middle of a restore to other GPUs. */
 static int undo_begun(struct park_run *run, struct error *err)
 {
     int r = map_gpus(run, err);
@@ -388,7 +389,7 @@ static int undo_begun(struct park_run *run, struct error *err)
     return r;
 }
 
-/* `before`: what the spool had. */
+/* `before`: the state in the spool. */
 static int carry_out_new(struct park_run *run, const struct launch_park *before)
 {
     struct error err = { 0 };
@@ -396,7 +397,7 @@ static int carry_out_new(struct park_run *run, const struct launch_park *before)
     bool is_begun = before->number != 0 && before->outcome == 0;
     if (run->task->is_return != 0)
         return is_same && before->is_return == 0 && before->outcome == PARK_REFUSED
-                   ? finish(run, PARK_DONE, NULL) // a save that was not made needs no return
+                   ? finish(run, PARK_DONE, NULL) // a save that was not made needs no restore
                    : do_return(run);
     if (is_begun && undo_begun(run, &err) < 0)
         return finish(run, PARK_LOST, err.message);
@@ -411,24 +412,24 @@ static int carry_out(struct park_run *run)
     (void)file_read_record(run->dirfd, SPOOL_PARK, &launch_park_record, &run->entry, NULL);
     const struct launch_park before = run->entry; // its numbers
     if (before.number > run->task->number)
-        return EXIT_SUCCESS; // a later order was carried out while this one waited
+        return EXIT_SUCCESS; // a later order was carried out meanwhile
     if (before.number == run->task->number && before.outcome != 0 &&
         before.is_return == run->task->is_return && (before.is_return == 0 || before.outcome != PARK_REFUSED))
         return EXIT_SUCCESS; // by an earlier helper
     run->entry.number = run->task->number;
     run->entry.is_return = run->task->is_return;
-    /* A restored mgpud has not heard of it, and others may be on its GPUs: to undo a save would bring it
-     * back. */
+    /* A restored mgpud does not know about it, and other jobs may be on its GPUs: undoing a save would bring
+     * it back to them. */
     if (before.outcome == PARK_LOST)
         return write_entry(run) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
     run->entry.outcome = 0;
     if (run->task->is_return == 0 && launch_is_parked(&before))
         return finish(
-            run, PARK_DONE, NULL); // by an earlier order: the one to return never arrived, or was refused
+            run, PARK_DONE, NULL); // by an earlier order: the order to return never arrived, or was refused
     int r = load(run, &err);
     if (r == 0)
         r = write_entry(run);
-    /* Of a parked attempt nothing was touched either: it is tried again later. */
+    /* Nothing was changed for a parked attempt either: the order is retried later. */
     if (r < 0)
         return finish(run, PARK_REFUSED, err.code != 0 ? err.message : strerror(-r));
     return carry_out_new(run, &before);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The driver allocates the memory within the process that it saves, so that it counts against its limit. */
+/* The driver allocates the memory within the process that it saves, so that it counts against the process's
+ * limit. */
 #include "agent/park/host_memory.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include "base/memory.h"
 #include "base/parse.h"
 
-#define SPARE_BYTES (1ULL << 30) // left for everything else on the node
+#define SPARE_BYTES (1ULL << 30) // reserved for everything else on the node
 
 /* The first number after `key` in the file; false if it cannot be read. */
 static bool read_number(const char *path, const char *key, uint64_t *ret)

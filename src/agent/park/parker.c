@@ -9,21 +9,22 @@
  *               └──they are not──> reported: refused
  *   check    CHECKING ──its GPUs are clean, or not──> reported: nothing was changed
  *
- * An order to return that was refused is not tried again when it comes again: the refusal may be on its way
- * to the controller, which then gives the GPUs to others, and asks again with another number. Only ranks of a
- * job on several nodes are asked again with the same number, and keep their GPUs until all are back.
+ * An order to return that was refused is not retried when it arrives again: the refusal may be on its way to
+ * the controller, which then gives the GPUs to other jobs and sends a new order with another number. Only
+ * ranks of a job on several nodes get the order again with the same number, and keep their GPUs until all are
+ * back.
  *
- * An order to return with the number of a save that is under way ends that: its helper is told to undo it.
- * That its attempt has begun to return is in the spool before the helper is started, which may outlive two
- * agents: a check that comes then is answered with the return.
+ * An order to return with the number of a save in progress ends that save: its helper is told to undo it. The
+ * spool records that the attempt has begun to return before the helper is started, because the helper may
+ * outlive two agents. A check that arrives then is answered with the return.
  *
- * The helper of an earlier agent may still be at work: a second one then exits at once, and is started again
- * a little later, until it finds the lock free and the result of the first.
+ * The helper of an earlier agent may still be running. A second helper then exits at once, and is started
+ * again after a short time, until the lock is free and the first one's result exists.
  *
- * An attempt that started early was never saved: the launcher lets it open its GPUs. Its entry tells.
+ * An attempt that started early, as its entry shows, was never saved: the launcher lets it open its GPUs.
  *
- * A helper that hangs in the driver is not killed. It is told that nobody waits for it any more: it undoes
- * what it has done when the driver lets it, and the order is reported as refused.
+ * A helper that hangs in the driver is not killed. It is notified that the agent no longer waits: it undoes
+ * its changes when the driver responds, and the order is reported as refused.
  */
 #include "agent/park/parker.h"
 
@@ -48,9 +49,9 @@
 #include "base/process.h"
 #include "base/strings.h"
 
-#define BUSY_MS     100   // between tries while another helper is at work
+#define BUSY_MS     100   // between attempts while another helper is running
 #define LATE_MS     10000 // after its own time limit, a helper hangs in the driver
-#define HELPERS_MAX 3     // that die without a result
+#define HELPERS_MAX 3     // helpers that may die without a result
 
 enum step { HELPING, LEAVING, CLEARING, CHECKING, UNDOING, OVER };
 
@@ -59,19 +60,19 @@ struct parking {
     struct message_park order;
     enum step step;
     struct child *child; // its helper
-    struct event *timer; // the next try, or the time limit
+    struct event *timer; // for the next attempt, or the time limit
     bool is_given_up;    // reported; the helper still hangs
-    bool was_parked;     // before this order, which only gives it another number
-    int helpers;         // that died without a result
+    bool was_parked;     // before this order, which only changes the number
+    int helpers;         // helpers that died without a result
     int64_t until_ms;    // boot clock
-    char *why;           // while UNDOING: what is reported
+    char *why;           // while UNDOING: the reason to report
     struct parking *next;
 };
 
 struct parker {
     struct parker_parts parts;
     struct parking *first;
-    struct message_gpus last; // the last report's GPUs
+    struct message_gpus last; // the GPUs of the last report
 };
 
 static void advance(struct parking *parking);
@@ -129,7 +130,7 @@ static void conclude(struct parking *parking, enum park_outcome outcome, uint64_
 
 /* --- GPUs --- */
 
-/* What the attempt has on its GPUs according to the driver. */
+/* The memory that the attempt uses on its GPUs according to the driver. */
 static uint64_t used_bytes(const struct parking *parking)
 {
     const struct gpu_state *gpus = parking->parker->last.gpus.items;
@@ -144,7 +145,7 @@ static uint64_t used_bytes(const struct parking *parking)
     return sum;
 }
 
-/* Its user leaves the GPUs with it. */
+/* Its user loses access to the GPUs as well. */
 static void leave_gpus(const struct parking *parking)
 {
     const struct parker_parts *parts = &parking->parker->parts;
@@ -153,7 +154,8 @@ static void leave_gpus(const struct parking *parking)
     gpu_chores_drop(parts->chores, &parking->order.id);
 }
 
-/* It has them again, once they are clean and cleared; in any case if it never left them (`is_kept`). */
+/* Assigns the GPUs again once they are clean and cleared; in any case if the attempt never left them
+ * (`is_kept`). */
 static int enter_gpus(const struct parking *parking, bool is_kept, struct error *err)
 {
     const struct parker_parts *parts = &parking->parker->parts;
@@ -207,7 +209,7 @@ static int start_helper(struct parking *parking, bool is_return)
     return 0;
 }
 
-/* It has its GPUs for the first time, and its processes that wait for them go on. */
+/* The attempt gets its GPUs for the first time, and its processes that wait for them continue. */
 static void grant(struct parking *parking)
 {
     struct error err = { 0 };
@@ -238,21 +240,21 @@ static void help(struct parking *parking)
         arm(parking, parking->order.timeout_ms + LATE_MS);
 }
 
-/* After a helper for `parking` has ended. */
+/* Called after a helper for `parking` has ended. */
 static void take_entry(struct parking *parking, const struct launch_park *entry)
 {
     bool is_undone = parking->step == UNDOING && entry->is_return != 0;
     if (parking->order.action == PARK_RETURN && entry->is_return == 0) {
-        parking->step = HELPING; // the save was under way: now to the return
+        parking->step = HELPING; // the save was in progress: now the return begins
         return;
     }
     if (is_undone) {
         conclude(parking, entry->outcome == PARK_LOST ? PARK_LOST : PARK_REFUSED, 0,
             entry->outcome == PARK_LOST ? entry->text : parking->why);
     } else if (entry->is_return == 0 && entry->outcome == PARK_DONE && parking->is_given_up) {
-        parking->step = UNDOING; // the driver answered after all
+        parking->step = UNDOING; // the driver responded after all
     } else if (entry->is_return == 0 && entry->outcome == PARK_DONE && parking->was_parked) {
-        conclude(parking, PARK_DONE, entry->bytes, NULL); // others may be on its GPUs
+        conclude(parking, PARK_DONE, entry->bytes, NULL); // other jobs may be on its GPUs
     } else if (entry->is_return == 0 && entry->outcome == PARK_DONE) {
         leave_gpus(parking);
         parking->step = LEAVING;
@@ -261,7 +263,7 @@ static void take_entry(struct parking *parking, const struct launch_park *entry)
     }
 }
 
-/* It has died. If it had begun, processes may be locked: the next one undoes that. */
+/* The helper has died. If it had begun, processes may be locked: the next helper undoes that. */
 static void take_death(struct parking *parking, bool is_begun)
 {
     char text[] = "the process that parks jobs has died repeatedly";
@@ -283,7 +285,7 @@ static void on_end(void *arg, int status)
         else
             conclude(parking, PARK_REFUSED, 0, text);
     } else if (read_entry(parking, &entry) == 0 && entry.number > parking->order.number) {
-        parking->step = OVER; // a later order was carried out while this one waited
+        parking->step = OVER; // a later order was carried out meanwhile
     } else if (entry.number == parking->order.number && entry.outcome != 0 &&
                (parking->step != UNDOING || entry.is_return != 0)) {
         take_entry(parking, &entry);
@@ -314,7 +316,7 @@ static void leave(struct parking *parking)
     parking->step = UNDOING;
 }
 
-/* The GPUs that it left are remembered for the driver until it has returned. */
+/* The GPUs that the attempt left are recorded for the driver until it has returned. */
 static int note_home(int dirfd, struct launch_park *entry)
 {
     struct launch_spec spec;
@@ -328,7 +330,7 @@ static int note_home(int dirfd, struct launch_park *entry)
     return file_write_record(dirfd, SPOOL_PARK, &launch_park_record, entry, false);
 }
 
-/* It is to return on the GPUs of the order, if that names some. */
+/* Moves the attempt to the GPUs of the order, if the order names any. */
 static int move_gpus(const struct parking *parking, struct error *err)
 {
     const struct parker_parts *parts = &parking->parker->parts;
@@ -351,7 +353,7 @@ static int move_gpus(const struct parking *parking, struct error *err)
     return r < 0 ? r : 0;
 }
 
-/* Before its helper is started, without an outcome, or because it is refused: see above. */
+/* Written before its helper is started, without an outcome, or because the order is refused: see above. */
 static int note_return(const struct parking *parking, uint32_t outcome, const char *why)
 {
     struct launch_park entry = { 0 };
@@ -395,7 +397,7 @@ static void check(struct parking *parking)
         conclude(parking, r == 0 ? PARK_DONE : PARK_REFUSED, 0, r == 0 ? NULL : err.message);
 }
 
-/* Continues as far as possible without waiting; frees what is over. */
+/* Continues as far as possible without waiting; frees what has ended. */
 static void advance(struct parking *parking)
 {
     enum step before = OVER;
@@ -440,19 +442,19 @@ static bool has_peers(const struct parking *parking)
     return has_peers;
 }
 
-/* Of an order to return, or to check, whose number the spool has. */
+/* Handles an order to return, or to check, whose number is the one in the spool. */
 static enum step resume_return(struct parking *parking, const struct launch_park *entry)
 {
     struct error ignored;
     if (entry->is_return == 0) {
-        /* It is to run: another rank refused, or an agent that has died gave the order up. */
+        /* The attempt is to run: another rank refused, or an agent that has died abandoned the order. */
         if (entry->outcome == PARK_DONE)
             (void)enter_gpus(parking, true, &ignored);
         return entry->outcome == PARK_LOST ? OVER : HELPING;
     }
     parking->order.action = PARK_RETURN;
     if (entry->outcome == PARK_REFUSED && has_peers(parking))
-        return CLEARING; // it is tried again
+        return CLEARING; // it is retried
     if (entry->outcome != 0) {
         conclude(parking, (enum park_outcome)entry->outcome, 0, entry->text);
         return OVER;
@@ -461,7 +463,7 @@ static enum step resume_return(struct parking *parking, const struct launch_park
     return HELPING;
 }
 
-/* What is left to do of the order, after what an earlier agent has done. */
+/* The first remaining step of the order, after those of an earlier agent. */
 static enum step first_step(struct parking *parking)
 {
     struct launch_park entry = { 0 };
@@ -481,14 +483,14 @@ static enum step first_step(struct parking *parking)
     return step;
 }
 
-/* A rank may end before the others. */
+/* True if its step has ended: a rank may end before the others. */
 static bool has_ended(const struct parking *parking)
 {
     _cleanup_close_ int dirfd = launcher_open_entry(parking->parker->parts.launcher, &parking->order.id);
     return dirfd >= 0 && faccessat(dirfd, SPOOL_EXIT, F_OK, 0) == 0;
 }
 
-/* True if an order like this is being carried out, or a later one. */
+/* True if this order or a later one is being carried out. */
 static bool is_known(struct parker *parker, const struct message_park *order)
 {
     struct error ignored;
@@ -512,8 +514,8 @@ static bool is_known(struct parker *parker, const struct message_park *order)
 }
 
 /*
- * Earlier orders about the attempt that wait for its GPUs have nothing left to do; one whose helper is at
- * work finds the number of the later order when that has begun. True if the attempt was leaving its GPUs.
+ * Earlier orders about the attempt that wait for its GPUs have nothing left to do. One whose helper is
+ * running finds the number of the later order when that has begun. True if the attempt was leaving its GPUs.
  */
 static bool drop_earlier(struct parker *parker, const struct message_park *order)
 {

@@ -8,7 +8,7 @@
 #include "base/spool.h"
 #include "job/launch.h"
 
-/* It was never parked: it started early, and has its GPUs for the first time. */
+/* True if it was never parked: it started early, and gets its GPUs for the first time. */
 static bool is_grant(const struct launcher *launcher, const struct spool_id *id)
 {
     struct launch_park entry = { 0 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process is its pid and its start time; it is signalled only after both were found to match. All steps of
- * an attempt have their cgroups beside each other, so that the parent directory of one contains them all.
+ * A process is identified by pid and start time, and is signalled only after both were found to match. The
+ * cgroups of all steps of an attempt are next to each other, so the parent directory of one contains them
+ * all.
  */
 #include "agent/park/tree.h"
 
@@ -21,7 +22,7 @@
 #include "base/process.h"
 
 #define UVM         "/nvidia-uvm"
-#define WAIT_NS     1000000L // between two looks at processes that are to stop
+#define WAIT_NS     1000000L // between two checks of processes that are to stop
 #define PATH_SIZE   4200
 #define STEPS_DEPTH 4 // cgroups of a container runtime below that of a step
 
@@ -97,7 +98,7 @@ bool park_tree_list(struct park_tree *tree)
         read_cgroups(tree, attempt, STEPS_DEPTH);
     } else {
         read_children(tree, tree->init_pid);
-        for (size_t i = 0; i < tree->count; i++) // grows while it is read
+        for (size_t i = 0; i < tree->count; i++) // the list grows meanwhile
             if (tree->processes[i].is_seen)
                 read_children(tree, tree->processes[i].pid);
     }
@@ -158,7 +159,7 @@ int park_tree_stop(struct park_tree *tree, int64_t timeout_ms, pid_t *ret_pid)
     send_all(tree, SIGSTOP);
     for (;;) {
         pid_t moving = find_moving(tree);
-        /* A child that was forked before its parent stopped is found when all of them stand. */
+        /* A child that was forked before its parent stopped is found when all others are stopped. */
         bool is_any_new = moving == 0 && park_tree_list(tree);
         if (moving == 0 && !is_any_new)
             return 0;

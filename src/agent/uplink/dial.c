@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each dial is a thread that ends by itself, after DIAL_MS at the latest, and notifies the loop with an
- * eventfd. A dropped dial is not waited for: its result is discarded when it arrives, or when the program
- * ends.
+ * eventfd. The caller does not wait for a dropped dial: its result is discarded when it arrives, or when the
+ * program ends.
  */
 #include "agent/uplink/dial.h"
 
@@ -28,7 +28,7 @@ struct dial {
     pthread_t thread;
     int event_fd;
     struct event *event;
-    /* The thread's, until it has reported. */
+    /* Owned by the thread until it has reported. */
     SSL *ssl;
     int fd;
     struct error err;

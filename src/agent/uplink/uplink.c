@@ -45,8 +45,8 @@
 #define STREAMS_MAX    1024U
 #define RETRY_FIRST_MS 1000
 #define RETRY_MAX_MS   30000
-#define ROUND_MAX_MS   2000  // between rounds through several controllers, one of which will lead soon
-#define STEADY_MS      10000 // a link that held so long was a good one
+#define ROUND_MAX_MS   2000 // between rounds through several controllers, one of which will soon become leader
+#define STEADY_MS      10000 // a link that lasted this long was good
 
 struct uplink {
     const struct agent_options *options;
@@ -59,17 +59,17 @@ struct uplink {
     struct listening *listening;
     struct event *signals[2], *retry;
     struct dial *dial;                         // of the link
-    struct address controllers[ADDRESSES_MAX]; // only the leading one accepts links
-    size_t n_controllers, controller;          // the one in use, or to be dialled next
-    char *learnt;                              // the list of the leading one that is among them
+    struct address controllers[ADDRESSES_MAX]; // only the leader accepts links
+    size_t n_controllers, controller;          // the controller in use, or to be dialled next
+    char *learnt;                              // the list sent by the leader among them
     size_t n_refused;                          // of this round
-    int64_t retry_ms;                          // how long the last wait was
-    int64_t linked_ms;                         // when the link came up; 0: there is none
+    int64_t retry_ms;                          // duration of the last wait
+    int64_t linked_ms;                         // when the link came up; 0: it is down
     char *last_trouble;
     size_t n_dialling; // streams
 };
 
-/* A stream that is being dialled: bytes of its maker wait in its socket. */
+/* A stream that is being dialled: bytes from its creator wait in its socket. */
 struct stream {
     struct uplink *uplink;
     int plain_fd;
@@ -91,7 +91,7 @@ static void plan_dial(struct uplink *uplink)
     (void)evtimer_add(uplink->retry, &wait);
 }
 
-/* The next one at once, until all have been tried. */
+/* Dials the next controller at once, until all have been tried. */
 static void plan_next(struct uplink *uplink)
 {
     uplink->controller = (uplink->controller + 1) % uplink->n_controllers;
@@ -103,7 +103,7 @@ static void plan_next(struct uplink *uplink)
     plan_dial(uplink);
 }
 
-/* Logged once, and again only if it changes: the controller may be away for days. */
+/* Logged once, and again only if the message changes: the controller may be unavailable for days. */
 static void log_trouble(struct uplink *uplink, const struct error *err)
 {
     if (uplink->last_trouble != NULL && strcmp(uplink->last_trouble, err->message) == 0)
@@ -158,7 +158,7 @@ static void on_linked(void *arg, SSL *ssl, int fd, const struct error *err)
             strerror(-r)); // this is the last copy: the session has ended
 }
 
-/* The addresses that a leader has told first, then those that were given, each once. */
+/* The addresses sent by a leader first, then the configured ones, each once. */
 static int list_controllers(struct uplink *uplink, const char *learnt, struct error *err)
 {
     _cleanup_free_ char *joined = address_text(&uplink->home.controller);
@@ -215,7 +215,7 @@ static void on_stream_dialled(void *arg, SSL *ssl, int fd, const struct error *e
     if (ssl != NULL) {
         tls_sessions_add(uplink->sessions, ssl, fd, stream->plain_fd, STREAM);
     } else {
-        log_trouble(uplink, err); // the controller does not wait for long
+        log_trouble(uplink, err); // the controller's wait is short
         (void)close(stream->plain_fd);
     }
     free(stream);
@@ -246,7 +246,7 @@ static void on_stream(void *arg, int fd)
 static void on_worker(void *arg)
 {
     struct uplink *uplink = arg;
-    tls_sessions_cut(uplink->sessions, LINK); // the one before has no use for it any more
+    tls_sessions_cut(uplink->sessions, LINK); // the previous link is no longer needed
     uplink->linked_ms = 0;
     start_dial(uplink);
 }

@@ -39,7 +39,7 @@ static int lock_directory(const char *directory, int *ret_fd, struct error *err)
     return 0;
 }
 
-/* Lock files can be removed; this directory is in use as long as there is a state. */
+/* Lock files can be removed; this directory is in use as long as there is state. */
 static int lock_node(const char *state_dir, int *ret_fd, struct error *err)
 {
     _cleanup_free_ char *path = xasprintf("%s/node", state_dir);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The worker is the same program with --uplink-fd, so the key is not in its memory. It is passed what was
- * determined here (name, directories), but not the token.
+ * The worker is the same program with --uplink-fd, so the key is not in its memory. It is passed the names
+ * and directories determined here, but not the token.
  */
 #include "agent/uplink/uplink_worker.h"
 
@@ -22,7 +22,7 @@
 
 #define BACKOFF_FIRST_MS 100
 #define BACKOFF_MAX_MS   5000
-#define STEADY_MS        10000 // a worker that lived so long is no crash loop
+#define STEADY_MS        10000 // a worker that ran this long is not in a crash loop
 
 struct uplink_worker {
     struct event_base *base;
@@ -44,7 +44,7 @@ static int start(struct uplink_worker *worker, struct error *err)
     pid_t pid = child_fork(theirs, &pidfd);
     if (pid == 0) {
         (void)fcntl(CHILD_FD, F_SETFD, 0);
-        (void)setsid(); // a terminal's Ctrl-C is for the uplink, which then closes the socket
+        (void)setsid(); // Ctrl-C on a terminal must reach only the uplink, which then closes the socket
         (void)execv("/proc/self/exe", worker->command.items);
         _exit(127);
     }
@@ -105,7 +105,7 @@ int uplink_worker_start(struct event_base *base, const struct agent_options *opt
         strings_add(&worker->command, options->passed.items[i]);
     strings_take(&worker->command, xasprintf("--run-dir=%s", options->run_dir));
     strings_take(&worker->command, xasprintf("--state-dir=%s", options->state_dir));
-    if (options->is_state_dir_given && options->log_dir == NULL) // a private instance, as of mgpud
+    if (options->is_state_dir_given && options->log_dir == NULL) // a private instance, as with mgpud
         strings_take(&worker->command, xasprintf("--log-dir=%s/logs", options->state_dir));
     strings_take(&worker->command, xasprintf("--node=%s", node));
     strings_take(&worker->command, xasprintf("--uplink-fd=%d", CHILD_FD));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cgroup v2 counts CPU time even without a controller. It counts memory only with the controller; without it
- * the resident memory of the processes is added up, in which shared pages count several times.
+ * cgroup v2 counts CPU time even without a controller, but memory only with the controller. Without it, the
+ * resident memory of the processes is added up, which counts shared pages several times.
  */
 #include "agent/usage/host.h"
 
@@ -17,7 +17,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 
-#define PROCESSES_MAX 512U // more than these are not added up every second
+#define PROCESSES_MAX 512U // a larger number is not added up every second
 #define LIST_MAX      65536U
 
 struct pids {
@@ -59,7 +59,7 @@ static void add_pids(const char *text, struct pids *pids)
     }
 }
 
-/* Each thread has the children that it started. */
+/* Each thread lists the children that it started. */
 static void add_children(const char *proc, pid_t pid, struct pids *pids)
 {
     _cleanup_free_ char *path = xasprintf("%s/%d/task", proc, (int)pid);
@@ -89,7 +89,7 @@ static uint64_t resident_bytes(const char *proc, pid_t pid)
     return read_number(dir, "statm", " ", &pages) ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
-/* Time of the process and of those of its children that it has reaped. */
+/* CPU time of the process and of the children that it has reaped. */
 static uint64_t cpu_ticks(const char *proc, pid_t pid)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
@@ -116,7 +116,7 @@ static bool is_stopped(const char *proc, pid_t pid)
     return name_end != NULL && strncmp(name_end, ") T", 3) == 0;
 }
 
-/* All but the init, which only waits. */
+/* True if all processes but the init, which only waits, are stopped. */
 static bool are_stopped(const char *proc, const struct pids *pids)
 {
     bool are_all = pids->count > 1;
@@ -139,7 +139,7 @@ static void sum_up(const char *proc, const struct pids *pids, struct usage_host 
     ret->is_memory_known = ret->is_cpu_known = true;
 }
 
-/* The attempt's directory, where its limit is, holds the steps' directories. */
+/* The attempt's directory has its limit and contains the steps' directories. */
 static bool read_memory(const char *cgroup, const char *file, uint64_t *ret)
 {
     _cleanup_free_ char *attempt = xstrdup(cgroup);

@@ -4,9 +4,9 @@
  * without an agent. Counters (energy, CPU time) bridge such gaps.
  *
  * A GPU is idle in a sample if it computed nothing, the memory in use did not grow, and the attempt used
- * hardly any CPU: loading data before the first kernel is work. Idle time is what was observed without
- * interruption: paused time does not count, and it starts again after a gap in which the attempt may have
- * worked, or after a sample without the load of one of its GPUs.
+ * hardly any CPU: loading data before the first kernel is work. Idle time is counted only while it is
+ * observed without interruption. Paused time does not count. The count starts again after a gap in which the
+ * attempt may have worked, or after a sample that lacks the load of one of its GPUs.
  */
 #include "agent/usage/meter.h"
 
@@ -20,11 +20,11 @@
 
 #define SAMPLE_MAX_MS     5000
 #define FIRST_SAMPLE_MS   1000                // maximum time that the first sample covers
-#define UNSEEN_MS         5000                // between samples, in which a first use is missed
-#define IDLE_GAP_MS       60000               // a restarted agent is back sooner
-#define IDLE_PERCENT      2U                  // GPU utilization below this is none
+#define UNSEEN_MS         5000                // between samples; a first use within this time is missed
+#define IDLE_GAP_MS       60000               // a restarted agent is back sooner than this
+#define IDLE_PERCENT      2U                  // GPU utilization below this counts as none
 #define IDLE_CPU_PERCENT  5U                  // of one CPU
-#define IDLE_GROWTH_BYTES (UINT64_C(1) << 20) // memory that comes and goes by itself
+#define IDLE_GROWTH_BYTES (UINT64_C(1) << 20) // memory that varies without work of the job
 
 static const struct record_field gpu_fields[] = {
     RECORD_FIELD(1, RECORD_U64, struct meter_gpu, energy_mj, 0),
@@ -77,16 +77,16 @@ void usage_meter_clear(struct usage_meter *meter)
 
 /* --- one sample --- */
 
-/* What the granted GPUs show together in one sample. */
+/* The values of the granted GPUs together in one sample. */
 struct sum {
-    uint32_t busy, n_busy;     // utilization in percent, added up, and of how many
-    uint32_t memory;           // percent, of the fullest; USAGE_NOT_KNOWN
-    uint64_t power, power_max; // milliwatts of the GPUs with both values
+    uint32_t busy, n_busy;     // sum of utilization in percent, and the number of GPUs in it
+    uint32_t memory;           // percent, of the GPU with the least free memory; USAGE_NOT_KNOWN
+    uint64_t power, power_max; // milliwatts of the GPUs that report both values
     size_t n_idle;
     bool is_cpu_idle;
-    bool is_gap;        // too long ago for what is idle to be idle since
-    uint64_t idle_ms;   // that a GPU gets more idle by, if it is
-    uint64_t over, cap; // of a GPU on which it uses more than its share: bytes used, and the share; 0: none
+    bool is_gap;        // the last sample is too old to assume that the GPUs were idle since then
+    uint64_t idle_ms;   // idle time added to each GPU that is idle
+    uint64_t over, cap; // of a GPU on which it exceeds its share: bytes used, and the share; 0: none
 };
 
 static bool is_granted(const struct gpu_grant *grant, const struct gpu_state *gpu)
@@ -124,7 +124,7 @@ static uint64_t share_milli(const struct gpu_grant *grant, const struct gpu_stat
     return gpu->memory_bytes > 0 ? grant->memory * 1000 / gpu->memory_bytes : 1000;
 }
 
-/* The memory of the attempt's own processes; false: a process does not report it. */
+/* The memory of the attempt's own processes; false if a process does not report it. */
 static bool read_own_memory(
     const struct usage_meter *meter, const struct gpu_state *gpu, bool *ret_is_seen, uint64_t *ret)
 {
@@ -169,7 +169,7 @@ static void add_memory(const struct usage_meter *meter, const struct gpu_grant *
         sum->memory = percent > 100 ? 100 : percent;
 }
 
-/* The memory of other jobs on the GPU is never held against it. */
+/* The memory of other jobs on the GPU never counts against the attempt. */
 static void compare_share(const struct usage_meter *meter, const struct gpu_grant *grant,
     const struct gpu_state *gpu, struct sum *sum)
 {
@@ -185,7 +185,7 @@ static void compare_share(const struct usage_meter *meter, const struct gpu_gran
     sum->cap = cap;
 }
 
-/* The counter includes unobserved time; if it went back, it was reset with the driver. */
+/* The counter includes unobserved time; if it decreased, the driver has reset it. */
 static void add_energy(struct meter_gpu *last, const struct gpu_grant *grant, const struct gpu_state *gpu,
     uint64_t passed_ms, struct job_usage *usage)
 {
@@ -197,7 +197,7 @@ static void add_energy(struct meter_gpu *last, const struct gpu_grant *grant, co
     else if ((gpu->valid & GPU_POWER) != 0 && passed_ms > 0)
         drawn = gpu->power_mw * passed_ms / 1000;
     else
-        is_measured = false; // the first look at the counter is where the count begins
+        is_measured = false; // the count begins with the first reading of the counter
     last->energy_mj = has_counter ? gpu->energy_mj : 0;
     usage->energy_mj += drawn * share_milli(grant, gpu) / 1000;
     if (is_measured)
@@ -215,7 +215,7 @@ static void add_busy(struct usage_meter *meter, const struct gpu_state *gpu, uin
     if (milli > usage->utilization_peak_milli)
         usage->utilization_peak_milli = milli;
     if (meter->gpu_ms == 0)
-        return; // a mean over no time
+        return; // no time has passed for a mean
     usage->utilization_milli = (uint32_t)(meter->busy_ms / meter->gpu_ms);
     usage->valid |= USAGE_UTILIZATION;
 }
@@ -324,7 +324,7 @@ static void fill_bucket(struct usage_meter *meter, const struct sum *sum, uint64
     meter->bucket_ms += passed_ms;
     uint64_t full_ms = (usage->bucket_s > 0 ? usage->bucket_s : 1) * UINT64_C(1000);
     struct usage_bucket bucket = bucket_of(meter);
-    /* Samples come a little early or late; a gap is one bucket and no row of them. */
+    /* Samples arrive slightly early or late; a gap is one bucket and not a series of them. */
     if (meter->bucket_ms + full_ms / 10 < full_ms)
         return;
     usage_bucket_add(usage, &bucket);
