@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file belongs to the user who makes the backup, root for mgpud's user; the store belongs to mgpud's
- * user. So bytes go through a file in the store's directory, created as its owner, and are copied to and from
- * PATH over a descriptor opened before. A restore leaves the old store in place until the new one is complete
- * and checked.
+ * The file belongs to the user who makes the backup, which is root for mgpud's user; the store belongs to
+ * mgpud's user. Bytes therefore pass through a file in the store's directory that is created as its owner,
+ * and are copied to or from PATH over a descriptor opened before. A restore leaves the old store in place
+ * until the new one is complete and checked.
  */
 #include "controller/backup.h"
 
@@ -32,7 +32,7 @@
 #define FILES_MAX  128U
 #define FILE_MAX   (1U << 20)
 #define COPY_BYTES 65536
-#define MAGIC      "SQLite format 3" // a backup is a database; with the zero at its end
+#define MAGIC      "SQLite format 3" // a backup is a database; including the NUL at its end
 
 static const char *const keys[] = { "authority.key", "authority.crt", "server.key", "server.crt" };
 
@@ -49,7 +49,7 @@ static void collected_clear(struct collected *collected)
     }
 }
 
-/* One that is missing is passed over: a cluster of one machine has no keys. */
+/* A missing file is skipped: a cluster of one machine has no keys. */
 static int collect(struct collected *collected, const char *path, const char *name, struct error *err)
 {
     struct buffer bytes = { 0 };
@@ -89,7 +89,8 @@ static int collect_keys(const char *dir, struct collected *collected, struct err
     return 0;
 }
 
-/* For a while: mgpud's user may not be able to do what follows, and root must not leave files of its own. */
+/* Temporarily: mgpud's user may not have the rights for the steps that follow, and root must not leave files
+ * of its own. */
 static int become_owner(struct user_ids owner, struct error *err)
 {
     if (geteuid() != 0 || owner.uid == 0)
@@ -200,7 +201,7 @@ struct restoring {
     const char *dir;   // of the store
     char *tls;         // a new directory in it
     char *settings;    // the same
-    bool has_settings; // some differ from those here
+    bool has_settings; // some differ from the current ones
 };
 
 static bool is_key(const char *name)
@@ -228,7 +229,7 @@ static bool is_same_here(const char *path, const struct store_backup_file *file)
            (file->length == 0 || memcmp(bytes.bytes, file->bytes, file->length) == 0);
 }
 
-/* Names come from the file: only those that a backup contains are accepted, and none is opened for writing as
+/* Names come from the file: only names that a backup contains are accepted, and none is opened for writing as
  * a path. */
 static int take_file(void *arg, const struct store_backup_file *file, struct error *err)
 {
@@ -248,7 +249,7 @@ static int take_file(void *arg, const struct store_backup_file *file, struct err
     return write_file(restoring->settings, flat[0] == '.' ? "_" : flat, file, err);
 }
 
-/* The first of replaced.1, replaced.2 and so on that is free, made. */
+/* Creates the first of replaced.1, replaced.2 and so on that does not exist. */
 static char *make_aside(const char *dir, struct error *err)
 {
     for (int i = 1; i < ASIDES_MAX; i++) {
@@ -272,7 +273,7 @@ static int move(const char *from_dir, const char *from, const char *to_dir, cons
     return 0;
 }
 
-/* From here on the old store is not in its place; another run can continue at any point. */
+/* From here on the old store is no longer in its place; another run can continue at any point. */
 static int put_in_place(const struct restoring *restoring, struct error *err)
 {
     static const char *const old[] = { DATABASE "-wal", DATABASE "-shm", DATABASE "-journal", DATABASE, TLS };
@@ -288,7 +289,7 @@ static int put_in_place(const struct restoring *restoring, struct error *err)
     _cleanup_free_ char *database = xasprintf("%s/" DATABASE, dir);
     if (r == 0 && (r = sync_parent(database)) < 0)
         (void)error_set_errno(err, r, "cannot sync %s", dir);
-    if (r == 0 && rmdir(aside) < 0) // it is empty where there was no store
+    if (r == 0 && rmdir(aside) < 0) // it is empty if there was no store
         (void)printf("The store that was there before is in %s.\n", aside);
     return r;
 }
@@ -314,7 +315,7 @@ static int restore_as_owner(struct restoring *restoring, int in, uint64_t *ret_j
     return r;
 }
 
-/* Any other file is refused before something is made or copied. */
+/* Any other file is refused before anything is created or copied. */
 static int check_kind(int in, const char *path, struct error *err)
 {
     char begin[sizeof(MAGIC)] = "";
@@ -326,7 +327,7 @@ static int check_kind(int in, const char *path, struct error *err)
     return error_set(err, -EBADMSG, "'%s' is not a backup of mgpu", path);
 }
 
-/* As a start of mgpud makes them, and with its lock. */
+/* Like a start of mgpud, including its lock. */
 static int prepare_directories(const struct controller_options *options, bool is_root, const char *dir,
     struct user_ids *ret_user, int *ret_lock, struct error *err)
 {

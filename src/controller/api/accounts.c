@@ -36,7 +36,7 @@ json_t *accounts_group_name(uint32_t gid)
     return json_string(number);
 }
 
-/* NULL: it has none, or is none. */
+/* NULL: it has no department, or is one itself. */
 static const char *department_name(const struct core *core, const struct account *account)
 {
     while (account != NULL && account->kind != ACCOUNT_DEPARTMENT)

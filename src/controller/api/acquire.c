@@ -21,22 +21,22 @@
 #include "wire/json_text.h"
 #include "wire/requests.h"
 
-#define RECENT_MS   3600000 // for so long is a job listed that has ended
-#define LISTED_MAX  10000U  // maximum number of jobs; the first are listed
+#define RECENT_MS   3600000 // an ended job is listed for this long
+#define LISTED_MAX  10000U  // maximum number of jobs; only the first are listed
 #define SERVICE     "mgpud"
 #define ALIAS_LOWER 0x20
 
 /* --- POST /acquire --- */
 
 struct acquire {
-    uint32_t pid;   // 0: the request is no good
+    uint32_t pid;   // 0: the request is invalid
     uint64_t job;   // 0: unknown
-    uint64_t after; // its job has a higher number
+    uint64_t after; // the job has a higher number than this
     bool is_given;
     uint32_t uid;
 };
 
-/* Its job may exist before the answer, which waits for the disk. */
+/* The job may exist before the answer, which waits for the disk. */
 static void find_job(void *arg, const struct job *job)
 {
     struct acquire *acquire = arg;
@@ -44,7 +44,7 @@ static void find_job(void *arg, const struct job *job)
         acquire->job = job->id;
 }
 
-/* A client that goes away while it waits takes its request with it. */
+/* If a client leaves while it waits, its request is withdrawn. */
 static void release_acquire(struct request *request)
 {
     struct acquire *acquire = request->work;
@@ -56,7 +56,7 @@ static void release_acquire(struct request *request)
     free(acquire);
 }
 
-/* The number as eight lower-case letters and digits, as these programs expect it. */
+/* The number as eight lower-case letters and digits, which these programs expect. */
 static json_t *write_id(uint64_t job)
 {
     char alias[ALIAS_SIZE];
@@ -255,7 +255,7 @@ static void count_gpus(void *arg, const struct core_node *node)
         counts->allocated += core_gpu_jobs(counts->core, node->name, gpus[i].index, NULL, 0) > 0;
 }
 
-/* Of "HOST:PORT"; null where there is none. */
+/* The port in "HOST:PORT"; null if there is none. */
 static json_t *write_port(const char *listen)
 {
     const char *colon = listen == NULL ? NULL : strrchr(listen, ':');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One after the other, because there are rarely any. A job that the store does not have is left out, and the
+/* Read one after the other, because there are rarely any. A job that is not in the store is omitted, and the
  * core reports it. */
 #include "controller/api/after.h"
 

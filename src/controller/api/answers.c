@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One row for each member of an object, those of one object together. tests/system/test_openapi.py compares
- * them with what mgpud answers.
+ * One row for each member of an object, grouped by object. tests/system/test_openapi.py compares them with
+ * the responses of mgpud.
  */
 #include "controller/api/answers.h"
 
@@ -13,7 +13,7 @@
 
 struct member {
     const char *schema, *name, *type, *help;
-    bool is_optional; // it is not always there
+    bool is_optional; // not always present
 };
 
 static const struct member members[] = {

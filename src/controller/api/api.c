@@ -71,7 +71,8 @@ char *api_describe(struct serve *serve, const struct job *job)
 
 /* --- several controllers --- */
 
-/* What mgpu can be told instead of this controller; NULL: unknown, or nobody leads. The caller frees it. */
+/* The URL that clients can use instead of this controller; NULL: unknown, or there is no leader. The caller
+ * frees it. */
 static char *leader_url(const struct controller *controller, const char *address)
 {
     if (address == NULL || address[0] == '\0')

@@ -16,7 +16,7 @@ static void on_done(struct request *request, const struct core_answer *answer)
         request_reply_json(request, 200, json_object());
 }
 
-/* False when it has answered. */
+/* False if it has sent a response. */
 static bool read_mark(struct request *request, struct mark_request *ret)
 {
     struct error err = { 0 };

@@ -24,7 +24,8 @@ static int check_live(const struct job *job, struct error *err)
     return error_hint(err, "mgpu retry %" PRIu64 " submits a copy of it", job->id);
 }
 
-/* `r`: what came of reading the request. False when that, or the job, is answered with a problem. */
+/* `r`: the result of reading the request. False if that failed, or the job has ended; a problem was then
+ * sent. */
 static bool begin(struct request *request, const struct job *job, int r, struct error *err)
 {
     if (r == 0)
@@ -101,7 +102,7 @@ static void go_on(struct request *request, const struct job *job)
     set_suspended(request, job, true);
 }
 
-/* As core_park() takes it. */
+/* The duration in the form that core_park() takes. */
 static int read_duration(struct request *request, int64_t *ret_ms, struct error *err)
 {
     _cleanup_json_ json_t *body = NULL;

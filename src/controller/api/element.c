@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The core has the elements of arrays that have not ended; for older ones, the array's events show which job
- * each became. */
+/* The core has the elements of arrays that have not ended. For older arrays, the array's events show which
+ * job each element became. */
 #include "controller/api/element.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ static void look_on(struct search *search)
         LIMIT_EVENT_REPLAY, on_events, search);
 }
 
-/* It still waits in its array. */
+/* The element is still waiting in its array. */
 static void take_out(struct request *request, void (*next)(struct request *request))
 {
     struct core *core = request->serve->controller->core;

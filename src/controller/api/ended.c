@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * GET /history: ended jobs from the store, newest first, also those that are no longer in memory. The store
- * is queried for one short page after the other:
+ * is queried one short page at a time:
  *
  *   fetch ── page ──> write ── a slice is full ──> send ── space ──> fetch
  *     ^                 │ not yet                    └─ no space ─> wait until the client has read some
  *     └─────────────────┘
  *
- * So neither memory nor the time of a turn grows with the size of the store. What the store returns is
- * durable.
+ * Neither memory nor the time of a turn therefore grows with the size of the store. The jobs that the store
+ * returns are durable.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,13 +29,13 @@ struct listing {
     struct ended_filter filter;
     struct ended_place place;
     bool has_place;
-    size_t left; // how many jobs may still be shown
+    size_t left; // number of jobs that may still be shown
     bool is_first, is_over, is_fetching;
-    bool is_counted; // in the user's share of long lists
+    bool is_counted; // counts in the user's share of long lists
     struct buffer slice;
 };
 
-/* RFC 3339, or how long ago. */
+/* Reads a time in RFC 3339, or a duration before now. */
 static int read_time(const char *text, const char *what, int64_t *ret_ms, struct error *err)
 {
     int64_t ago_ms = 0, at_ms = text != NULL ? json_text_parse_time(text) : -1;
@@ -82,7 +82,8 @@ static int read_filter(struct request *request, struct ended_filter *filter, str
     return r;
 }
 
-/* The filter of the query; `name` stays the query's. Answers 400 itself when it makes no sense. */
+/* Reads the filter of the query; `name` remains owned by the query. Sends 400 itself if the filter is
+ * invalid. */
 static bool ended_read_filter(struct request *request, struct ended_filter *ret)
 {
     struct error err = { 0 };
@@ -151,7 +152,7 @@ static void on_page(void *arg, const struct ended_row *rows, size_t count, const
     request_unref(request);
 }
 
-/* The list is a long one. */
+/* Starts a long list. */
 static bool start(struct request *request)
 {
     struct listing *listing = request->work;

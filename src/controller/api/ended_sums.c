@@ -45,7 +45,7 @@ static void write_node(struct serve *serve, const struct ended_sum *sum, json_t 
 static const struct {
     const char *word;
     void (*write)(struct serve *serve, const struct ended_sum *sum, json_t *object);
-    bool is_in_order; // else the most GPU time comes first
+    bool is_in_order; // else sorted by GPU time, largest first
 } kinds[ENDED_BYS] = {
     [ENDED_BY_USER] = { "user", write_user, false },
     [ENDED_BY_GROUP] = { "group", write_group, false },

@@ -66,7 +66,8 @@ static void send_text(struct event_client *client, const char *text)
 
 static void replay(struct request *request);
 
-/* The user's next reader that waits: those behind `after` in the list first, so that all have their turn. */
+/* Finds the user's next waiting reader, first among those behind `after` in the list, so that all get their
+ * turn. */
 static void replay_next(struct serve *serve, uint32_t uid, const struct event_client *after)
 {
     struct event_client *starts[] = { after != NULL ? after->next : NULL, serve->event_clients };
@@ -100,7 +101,7 @@ static void on_page(void *arg, const struct job_event *events, size_t count)
     request_unref(request);
 }
 
-/* Reads the next page when the client has room for it, and no other reader of this user reads one. */
+/* Reads the next page if the client has space for it, and no other reader of this user is reading one. */
 static void replay(struct request *request)
 {
     struct event_client *client = request->work;

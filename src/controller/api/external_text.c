@@ -13,13 +13,13 @@ static uint64_t memory_of(const struct gpu_process *process)
     return process->is_memory_known != 0 ? process->memory_bytes : 0;
 }
 
-/* Comes `a` before `b`? The order is strict, so that each is found once. */
+/* True if `a` comes before `b`. The order is strict, so that each process is found once. */
 static bool is_before(const struct gpu_process *a, const struct gpu_process *b)
 {
     return memory_of(a) != memory_of(b) ? memory_of(a) > memory_of(b) : a < b;
 }
 
-/* The largest that comes after `last`; NULL: there is none. */
+/* The largest process after `last`; NULL: there is none. */
 static const struct gpu_process *next_largest(const struct gpu_state *gpu, const struct gpu_process *last)
 {
     const struct gpu_process *processes = gpu->processes.items, *best = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel cannot identify the peer of such a connection: only a token can. It needs three descriptors, so
- * fewer of them are allowed than local ones.
+ * The kernel cannot identify the peer of such a connection; only a token can. A connection needs three
+ * descriptors, so fewer of them are allowed than local ones.
  */
 #include "controller/api/gate.h"
 

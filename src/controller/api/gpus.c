@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /gpus and GET /nodes: the last reports of the nodes, with the jobs that the core has there, in slices:
- * a node that is new meanwhile comes last, and none goes. The cursor of a page is the number of nodes before
- * it. A page ends after a whole node. With `top`, GPUs are counted of which there have been enough.
+ * GET /gpus and GET /nodes: the last reports of the nodes, with the jobs that the core has there, in slices.
+ * A node added meanwhile comes last, and none is removed. The cursor of a page is the number of nodes before
+ * it. A page ends after a complete node. With `top`, only the first GPUs of each state are listed, and the
+ * others are counted.
  *
- * In a large cluster a list takes many parts of turns. Requests for the same whole list that are equally far
- * share each slice: whichever has its turn in the fair queue goes on with it, and all of them get it.
+ * In a large cluster a list takes many parts of turns. Requests for the same complete list that have reached
+ * the same position share each slice: the one whose turn it is in the fair queue makes it, and all of them
+ * get it.
  */
 #include "controller/api/gpus.h"
 
@@ -29,15 +31,15 @@
 #include "wire/limits.h"
 
 #define STATES_MAX 16U
-#define NODES_FEW  64U // fewer are listed within one part
+#define NODES_FEW  64U // shorter lists are made in one part
 
-/* Of GPUs in one state. */
+/* Counts of GPUs in one state. */
 struct tally {
     const char *state;
     size_t shown, omitted;
 };
 
-/* Where a slice begins. */
+/* The position at which a slice begins. */
 struct place {
     size_t at, rows, bytes;
 };
@@ -47,14 +49,14 @@ struct listing {
     struct serve *serve;
     struct request *request;
     struct listing *next; // of serve->listings
-    struct place begin;   // of the slice that is being filled
-    bool is_partial;      // it is not complete
-    unsigned n_given;     // turns in the fair queue that are not needed any more: others made the slices
+    struct place begin;   // start of the slice that is being filled
+    bool is_partial;      // the slice is not complete
+    unsigned n_given;     // turns in the fair queue that became unnecessary: others made the slices
     struct gpu_twins *twins;
-    size_t at;        // the next node of the core
-    size_t rows, max; // written, and the limit
+    size_t at;        // index of the next node in the core
+    size_t rows, max; // rows written, and their limit
     const char *node; // only this one; NULL: all
-    size_t top;       // at most so many GPUs of each state; 0: all
+    size_t top;       // at most this many GPUs of each state; 0: all
     struct tally tallies[STATES_MAX];
     size_t n_tallies;
     bool is_sparse, is_gpus;
@@ -82,13 +84,13 @@ static bool has_failed_test(const struct json_gpu_view *view)
     return view->gpu->tests.count > 0 && gpu_twins_judge(view->twins, view->gpu, text, &part) > GPU_PASSED;
 }
 
-/* One that jobs leave unused, others use, or that is slow or wrong, is always shown. */
+/* GPUs that jobs leave unused, that external processes use, or that are slow or faulty are always shown. */
 static bool is_notable(const struct core_gpu *gpu, const struct json_gpu_view *view)
 {
     return view->is_wasted || core_gpu_is_used_externally(gpu) || has_failed_test(view);
 }
 
-/* False: there have been enough of this state. */
+/* False if enough GPUs of this state have been listed. */
 static bool take_of_state(struct listing *listing, const char *state)
 {
     size_t i = 0;
@@ -199,7 +201,7 @@ static void add_node(void *arg, const struct core_node *node)
     append(listing, object);
 }
 
-/* It joined, and has not come since mgpud started. */
+/* The node has joined, but has not connected since mgpud started. */
 static void add_absent(void *arg, const struct registered_node *node)
 {
     struct listing *listing = arg;
@@ -264,7 +266,7 @@ static bool is_whole(const struct listing *listing)
     return listing->node == NULL && listing->top == 0 && listing->max == INT64_MAX;
 }
 
-/* It is in the fair queue, for the slice that this one has made. */
+/* True if `other` is in the fair queue for the slice that `listing` has made. */
 static bool is_waiting_for(const struct listing *other, const struct listing *listing)
 {
     const struct request *request = other->request;
@@ -275,7 +277,7 @@ static bool is_waiting_for(const struct listing *other, const struct listing *li
            other->rows == listing->begin.rows && other->slices.bytes.length == listing->begin.bytes;
 }
 
-/* One that is making the slice that this one needs next; else itself. */
+/* The listing that is making the slice needed next, or `listing` itself. */
 static struct listing *find_maker(struct listing *listing)
 {
     struct listing *maker = is_whole(listing) && !listing->is_partial ? listing->serve->listings : NULL;
@@ -284,7 +286,7 @@ static struct listing *find_maker(struct listing *listing)
     return maker != NULL ? maker : listing;
 }
 
-/* `served` has had its turn in the fair queue; the turns of the others are still to come. */
+/* `served` has had its turn in the fair queue; the other listings have not. */
 static void share_slice(const struct listing *maker, const struct listing *served)
 {
     const struct buffer *bytes = &maker->slices.bytes;
@@ -413,7 +415,7 @@ static void reply_listing(struct request *request, const char *key,
     listing->twins = gpus_twins(request->serve->controller->core);
     listing->slices.fill = fill;
     if (core_node_at(request->serve->controller->core, NODES_FEW) != NULL)
-        fair_queue_add(request, fill); // where others may wait, too
+        fair_queue_add(request, fill); // where other requests may be waiting too
     else
         fill(request);
 }

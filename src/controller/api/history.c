@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * GET /gpus/history: past GPU values, as one array per kind of value. The number of points in an answer is
- * limited; without a step the finest allowed one is used. Steps are whole minutes, or seconds below one.
+ * limited; if the query has no step, the finest allowed one is used. Steps are whole minutes, or seconds
+ * below one.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -33,7 +34,7 @@ struct answering {
     const struct question *question;
     bool has_one_node;
     size_t n_gpus;
-    json_t *gpus; // NULL: they are only counted
+    json_t *gpus; // NULL: GPUs are only counted
 };
 
 static bool is_asked(const struct answering *answering, const char *node, const struct gpu_state *gpu)
@@ -48,7 +49,7 @@ static bool is_asked(const struct answering *answering, const char *node, const 
     return text_equal(asked, name) || (answering->has_one_node && text_equal(asked, index));
 }
 
-/* A value in the unit of `GET /gpus`: fractions, watts, degrees. */
+/* A value in the units of `GET /gpus`: fractions, watts, degrees. */
 static json_t *number(size_t which, uint16_t value)
 {
     static const double units[HISTORY_VALUES] = { 100, 1000, 1, 1 };
@@ -132,7 +133,7 @@ static size_t count_points(int64_t span_s, uint32_t step_s)
     return (size_t)((span_s + step_s - 1) / step_s);
 }
 
-/* The finest step that keeps within the limit. */
+/* The finest step within the limit. */
 static uint32_t choose_step(int64_t span_s, size_t n_gpus)
 {
     static const uint32_t steps[] = { 1, 5, 10, 60, 300, 900, 3600, 14400, 86400 };

@@ -25,7 +25,7 @@ struct search {
     jobs_found_fn on_found;
 };
 
-/* What is printed of a job, and what that borrows. */
+/* The data printed for a job, and what it borrows. */
 struct shown_job {
     struct json_job_view view;
     char reason[REASON_SIZE];
@@ -38,7 +38,7 @@ static void reply_none(struct request *request, uint64_t id)
     struct error err = { 0 };
     if (request->serve->controller->standby != NULL) {
         _cleanup_free_ char *what = xasprintf("this standby does not know job %" PRIu64, id);
-        refer_to_leader(request, what); // it may be new
+        refer_to_leader(request, what); // the job may be new
         return;
     }
     (void)error_set(&err, -ENOENT, "there is no job %" PRIu64, id);
@@ -93,7 +93,7 @@ static const char *describe_stop(const struct json_job_view *view, int64_t until
     return text;
 }
 
-/* The node may be up again by the time the job is shown. */
+/* The node may be reachable again by the time the job is shown. */
 static int64_t unreachable_ms(const struct core *core, const struct job *job, size_t rank)
 {
     bool is_active = job_state_is_active(job->state);
@@ -112,8 +112,8 @@ static int64_t known_or_0(int64_t ms)
     return ms == TIME_NEVER ? 0 : ms;
 }
 
-/* Why it waits, when it is expected to start, and when to end; whether it starts early; for whom it is
- * parked, or who is for it, and why it may not be. */
+/* Why the job waits, when it is expected to start and end, whether it starts early, for which job it is
+ * parked or which is parked for it, and why it may not be parked. */
 static void look_ahead(
     struct core *core, const struct core_entry *entry, int64_t wall_ms, struct shown_job *ret)
 {
@@ -136,7 +136,7 @@ static void look_ahead(
     view->park_bar = ret->park_bar = core_why_not_parked(core, entry);
 }
 
-/* What the core knows of it besides its record. */
+/* The core's data about the job that is not in its record. */
 static void look_at(
     struct core *core, const struct core_entry *entry, int64_t wall_ms, unsigned shown, struct shown_job *ret)
 {
@@ -159,14 +159,14 @@ static void look_at(
     view->ranks = ret->ranks;
 }
 
-/* As text into `out`, or if that is NULL as a tree. */
+/* As text into `out`; if `out` is NULL, as a tree. */
 static json_t *write_job(struct serve *serve, const struct job *job, unsigned shown, struct buffer *out)
 {
     struct core *core = serve->controller->core;
     int64_t wall_ms = clock_wall_ms();
     const struct core_entry *entry = (shown & SHOW_ACCEPTED) == 0 ? core_find(core, job->id) : NULL;
     if (serve->controller->standby != NULL)
-        shown &= ~(unsigned)(SHOW_WHY | SHOW_POSITION); // the scheduler runs at the leader
+        shown &= ~(unsigned)(SHOW_WHY | SHOW_POSITION); // the scheduler runs on the leader
     struct shown_job of = { .view = {
                                 .job = job,
                                 .names = serve->names,

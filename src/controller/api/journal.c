@@ -19,7 +19,7 @@
 #define JOURNAL_SCHEMA "mgpu-journal/v1"
 
 struct journal {
-    uint64_t after, last; // events written, and the last one that will be
+    uint64_t after, last; // the last event written, and the last one to write
     struct job_event *events;
     size_t count, at; // of the page
     bool is_fetching;
@@ -66,7 +66,7 @@ static void on_row(void *arg, uint64_t id, struct job *row)
     request_unref(request);
 }
 
-/* Writes the events of the page; false when it waits for a job of one. */
+/* Writes the events of the page; false while it waits for a job of one. */
 static bool write_page(struct request *request)
 {
     struct journal *journal = request->work;
@@ -122,7 +122,7 @@ static void go_on(struct request *request)
         request->serve->controller->store, journal->after, 0, LIMIT_JOURNAL_PAGE, on_events, request);
 }
 
-/* The text "key=value" a line, as an object. */
+/* Text with one "key=value" per line, as an object. */
 static json_t *write_settings(const struct core *core)
 {
     _cleanup_free_ char *text = core_settings_text(core);
@@ -131,7 +131,7 @@ static json_t *write_settings(const struct core *core)
     for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
         char *equals = strchr(line, '='), *end = NULL;
         if (equals == NULL || strncmp(line, "account=", strlen("account=")) == 0)
-            continue; // the events contain the limits of each user
+            continue; // the limits of each user are in the events
         *equals = '\0';
         double number = strtod(equals + 1, &end);
         if (end == equals + 1 || *end != '\0')

@@ -4,11 +4,11 @@
  *
  *   scan: matching ids ──> look: a forecast, if expected starts are shown ──> fill: the jobs of these ids
  *
- * With `all`, the ids come from the store first, and the scan adds the jobs that have not ended. A job that
- * only the store has is fetched in between.
+ * With `all`, the ids are read from the store first, and the scan adds the jobs that have not ended. A job
+ * that exists only in the store is fetched in between.
  *
  * With `fold`, arrays represent their ended elements: such an element is never listed, and an array matches
- * the filter if it has an element that would. The numbers are those of the array's record, so no limit cuts
+ * the filter if one of its elements would. The numbers come from the array's record, so no limit affects
  * them.
  */
 #include <errno.h>
@@ -31,8 +31,8 @@
 #include "wire/limits.h"
 
 #define RECENT_MS 3600000
-#define SCAN_JOBS 1024 // looked at between two looks at the clock
-#define STEPS     1U   // of a forecast, between two looks at the clock: one can start a thousand jobs
+#define SCAN_JOBS 1024 // jobs scanned between two checks of the clock
+#define STEPS     1U   // steps of a forecast between two checks of the clock: one can start a thousand jobs
 
 /* "42.3" */
 struct named_element {
@@ -45,23 +45,23 @@ struct list {
     uint32_t states, over; // bits; 0: any
     bool has_user, is_deep;
     bool is_folded; // ended elements are represented by their arrays
-    bool is_recent; // only jobs that are not over or ended lately
+    bool is_recent; // only jobs that have not ended or ended recently
     uint32_t uid;
-    const char *name; // pattern, in the query
+    const char *name; // pattern; points into the query
     unsigned shown;   // bits of enum jobs_shown
     size_t limit;
     bool has_limit;
-    uint64_t after; // only higher ids, the lowest of them; 0: the highest
+    uint64_t after; // only higher ids, from the lowest; 0: the highest ids
     bool has_after;
     uint64_t *ids; // in order
     size_t count, at;
-    uint64_t scanned; // the last id looked at
+    uint64_t scanned; // the last id scanned
     uint64_t next;    // `after` of the next page; 0: there is none
     struct list_top *top;
-    struct named_element *elements; // of `ids=`; those from `n_elements` on are found
+    struct named_element *elements; // from `ids=`; those from `n_elements` on have been found
     size_t n_elements;
-    size_t positions;    // jobs shown with their position so far
-    uint64_t n_outlooks; // made before this list came
+    size_t positions;    // jobs with a position listed so far
+    uint64_t n_outlooks; // number of forecasts made before this list
     bool is_first;
 };
 
@@ -83,7 +83,7 @@ static bool is_state_wanted(const struct list *list, const struct job *job)
            (job->state != JOB_DONE || (list->over & jobs_over_bit(job)) != 0);
 }
 
-/* An array whose elements are all jobs of their own is itself of interest for those that have ended. */
+/* An array whose elements are all jobs of their own is listed for those that have ended. */
 static bool is_array_wanted(const struct list *list, const struct job *job)
 {
     struct job_elements elements = job_elements(job);
@@ -126,7 +126,7 @@ static void add_id(struct list *list, uint64_t id)
 static void collect_job(void *arg, const struct job *job)
 {
     struct list *list = arg;
-    if (!is_wanted(list, job) || (list->is_deep && job->state == JOB_DONE)) // the store has those that ended
+    if (!is_wanted(list, job) || (list->is_deep && job->state == JOB_DONE)) // ended jobs come from the store
         return;
     if (list->top != NULL)
         list_top_note(list->top, job, list->is_folded && job_is_split_up(job) ? JOB_DONE : job->state);
@@ -140,7 +140,7 @@ static int compare_ids(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Keeps `limit` ids, in order, each once: the newest, or of those after another the oldest. */
+/* Keeps `limit` ids, sorted and unique: the newest, or the oldest after a given id. */
 static void order_ids(struct list *list)
 {
     if (list->count == 0)
@@ -233,22 +233,22 @@ static void on_ids(void *arg, const uint64_t *ids, size_t count, uint64_t next)
     struct request *request = arg;
     if (!request_is_over(request)) {
         struct list *list = request->work;
-        size_t wanted = list->limit + list->has_after; // one more shows that there is a next page
+        size_t wanted = list->limit + list->has_after; // one more shows whether there is a next page
         for (size_t i = 0; i < count && list->count < wanted; i++)
             add_id(list, ids[i]);
         if (next != 0 && list->count < wanted) {
             ask_store(request, next);
         } else {
             if (!list->has_limit && !list->has_after)
-                list->limit = SIZE_MAX; // those that have not ended are never left out
+                list->limit = SIZE_MAX; // jobs that have not ended are never omitted
             scan(request);
         }
     }
     request_unref(request);
 }
 
-/* With a limit so many jobs are looked at, and else so many that match: a short list is cheap however few
- * match, and one without a limit is complete however many do not. */
+/* With a limit, that many jobs are examined; without, all that match are returned. A short list is cheap
+ * however few jobs match, and a list without a limit is complete however many do not. */
 static void ask_store(struct request *request, uint64_t from)
 {
     struct list *list = request->work;
@@ -403,7 +403,7 @@ static void on_element(struct request *request)
     find_elements(request);
 }
 
-/* One after the other; then the list is known. */
+/* Finds elements one after the other; then the list is complete. */
 static void find_elements(struct request *request)
 {
     struct list *list = request->work;
@@ -416,7 +416,7 @@ static void find_elements(struct request *request)
     }
     order_ids(list);
     if ((list->shown & SHOW_WHY) != 0)
-        fair_queue_add(request, look); // a copy of the scheduler is a part of its own
+        fair_queue_add(request, look); // copying the scheduler is a part of its own
     else
         slices_begin(request, fill_slice);
 }

@@ -7,9 +7,9 @@
 
 struct list_top {
     size_t max;
-    uint64_t *ids[JOB_STATES]; // rings of the newest; of waiting jobs the oldest
+    uint64_t *ids[JOB_STATES]; // rings of the newest ids; of waiting jobs, the oldest
     size_t counts[JOB_STATES]; // jobs that match
-    size_t in_line;            // waiting jobs taken from the queue
+    size_t in_line;            // number of waiting jobs taken from the queue
 };
 
 struct list_top *list_top_new(size_t max)
@@ -81,7 +81,7 @@ void list_top_take(struct list_top *top, const struct core *core, const uint32_t
         for (size_t i = 0; state != JOB_QUEUED && i < shown(top, state); i++)
             add(arg, top->ids[state][i]);
     core_each_in_line(core, uid, take_next, &taking);
-    size_t left = shown(top, JOB_QUEUED) - top->in_line; // for those that a rule keeps out of the queue
+    size_t left = shown(top, JOB_QUEUED) - top->in_line; // for jobs that a rule keeps out of the queue
     for (size_t i = 0; left > 0 && i < shown(top, JOB_QUEUED); i++) {
         uint64_t id = top->ids[JOB_QUEUED][i];
         if (is_taken(&taking, id))

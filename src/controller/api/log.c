@@ -32,25 +32,25 @@
 #include "wire/limits.h"
 
 #define STREAM_INPUT_MAX (64U << 10)
-#define PIECE_MAX        (64U << 10) // read at a time
+#define PIECE_MAX        (64U << 10) // bytes per read
 
 struct log_reader {
     bool is_follow, is_wait;
     bool is_error;    // the log of standard error
     uint32_t rank;    // rank of the log, for a job on several nodes
-    uint32_t attempt; // of this attempt or a later one, until it ends; 0: of any, until the job ends
+    uint32_t attempt; // that attempt or a later one, until it ends; 0: any, until the job ends
     struct range range;
-    bool is_counted;     // in the user's share
+    bool is_counted;     // counts in the user's share
     bool is_probe;       // opened only to determine the size
-    bool is_growing;     // the job was not over when the log was opened
-    bool is_job_over;    // the agent has been told to stop at the end
-    bool is_stream_over; // it sends no more
-    uint64_t expected;   // id of the stream that has not come yet, or 0
+    bool is_growing;     // the job had not ended when the log was opened
+    bool is_job_over;    // the agent was told to stop at the end
+    bool is_stream_over; // the stream has ended
+    uint64_t expected;   // id of the stream that has not arrived yet, or 0
     struct bufferevent *stream;
-    struct evbuffer *piece; // what was read and is to be sent
-    uint64_t left;          // bytes still to be sent; UINT64_MAX: all there are
-    uint64_t position;      // in the file, of what is sent next
-    uint64_t size;          // that the log had at the end of the job; 0: not known
+    struct evbuffer *piece; // bytes that were read and not yet sent
+    uint64_t left;          // bytes still to be sent; UINT64_MAX: until the end
+    uint64_t position;      // position in the file of the next byte to send
+    uint64_t size;          // size of the log at the end of the job; 0: unknown
 };
 
 static void release_log(struct request *request)
@@ -79,10 +79,10 @@ static void finish_log(struct request *request)
     if (is_whole)
         request_end_stream(request);
     else
-        request_break_stream(request); // the file shrank, or its node went away
+        request_break_stream(request); // the file shrank, or its node became unreachable
 }
 
-/* libevent reads 4 KiB at a time: the rest is fetched here. False when there is nothing more now. */
+/* libevent reads 4 KiB at a time, so the rest is read here. False if nothing more is available now. */
 static bool fetch(struct log_reader *log, size_t wanted)
 {
     struct evbuffer_iovec space;
@@ -96,7 +96,7 @@ static bool fetch(struct log_reader *log, size_t wanted)
     return n == (ssize_t)wanted;
 }
 
-/* Takes what has come, at most `room`. */
+/* Takes at most `room` of the received bytes. */
 static void take_piece(struct log_reader *log, size_t room)
 {
     struct evbuffer *input = bufferevent_get_input(log->stream);
@@ -110,7 +110,7 @@ static void take_piece(struct log_reader *log, size_t room)
         log->left -= evbuffer_get_length(log->piece);
 }
 
-/* Passes on what has come, as far as the client has room. */
+/* Passes on received bytes while the client has space. */
 static void pump(struct request *request)
 {
     struct log_reader *log = request->work;
@@ -144,7 +144,7 @@ static void on_stream_condition(struct bufferevent *stream, short what, void *ar
     pump(request);
 }
 
-/* A link that breaks now looks like the end of the log. Of several nodes only the sum is known. */
+/* A link that breaks now looks like the end of the log. For several nodes only the total size is known. */
 static void note_size(struct request *request)
 {
     struct log_reader *log = request->work;
@@ -202,7 +202,7 @@ static void begin_stream(struct request *request, struct bufferevent *stream, ui
     bufferevent_setcb(stream, on_bytes, NULL, on_stream_condition, request);
     (void)bufferevent_enable(stream, EV_READ);
     bufferevent_setwatermark(stream, EV_READ, 0, STREAM_INPUT_MAX);
-    pump(request); // what came with the first frame
+    pump(request); // bytes received with the first frame
     if (log->stream == NULL || !log->is_growing)
         return;
     request->on_answer = on_job_over;
@@ -228,7 +228,7 @@ static int error_of_open(const struct message_stream *first, uint64_t job, struc
         first->text != NULL ? first->text : strerror(first->error));
 }
 
-/* Fits the range to the file. With `follow` there may be more to come, so that nothing is beyond its end. */
+/* Fits the range to the file. With `follow` the file may still grow, so no position is beyond its end. */
 static int resolve(struct request *request, uint64_t size, struct error *err)
 {
     struct log_reader *log = request->work;
@@ -285,7 +285,7 @@ static bool is_over(const struct log_reader *log, const struct job *job)
     return job->state == JOB_DONE || (log->attempt > 0 && job->state == JOB_QUEUED);
 }
 
-/* While the attempt that is wanted has not started, what is known is the log of the one before it. */
+/* Until the requested attempt has started, the known log is that of the previous one. */
 static bool is_there(const struct request *request, const struct job *job)
 {
     const struct log_reader *log = request->work;

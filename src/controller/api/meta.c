@@ -11,7 +11,7 @@
 #include "wire/json_text.h"
 #include "wire/limits.h"
 
-/* null until the first one after the start has ended. */
+/* null until the first check after the start has ended. */
 static json_t *write_check(const struct store_verification *verification)
 {
     if (verification->checked_ms == 0)
@@ -47,7 +47,7 @@ void handle_version(struct request *request)
     request_reply_json(request, 200, body);
 }
 
-/* A controller that is the only one has no cluster to tell of. */
+/* A controller that is the only one is not part of a cluster. */
 void handle_cluster(struct request *request)
 {
     struct cluster *cluster = request->serve->controller->cluster;

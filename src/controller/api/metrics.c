@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /metrics. A new metric is a row here and in docs/metrics.md, which the tests compare. The nodes are
- * read some in each turn, then the text is written in slices. Unlike all others, this answer does not wait
- * for the disk: a hanging store must be visible, and a crash that undoes these numbers misleads nobody. The
- * number of samples is bounded by the GPUs and nodes, and by LIMIT_METRICS_USERS; no label is the number or
- * the name of a job.
+ * GET /metrics. A new metric is a row here and in docs/metrics.md, which the tests compare. Some nodes are
+ * read in each turn, then the text is written in slices. Unlike all others, this answer does not wait for the
+ * disk: a hanging store must be visible, and it does no harm if a crash undoes these numbers. The number of
+ * samples is bounded by the GPUs and nodes, and by LIMIT_METRICS_USERS; no label is the number or the name of
+ * a job.
  */
 #include "controller/api/metrics.h"
 
@@ -28,7 +28,7 @@
 
 #define GPU_LABELS "node, gpu, uuid, model"
 
-/* A value of a GPU that is there while its bit is set. */
+/* Reads a value of a GPU that is present if its bit is set. */
 #define GPU_READER(function, bit, value)                                                                     \
     static bool function(const struct gpu_state *gpu, double *ret)                                           \
     {                                                                                                        \
@@ -310,7 +310,7 @@ char *metrics_row(const struct metric *metric)
 struct scrape {
     struct slices slices;
     struct metrics_reader reader;
-    size_t metric, gpu; // the next row, and GPU in it
+    size_t metric, gpu; // the next row, and the GPU within it
 };
 
 static void release_scrape(struct request *request)
@@ -321,7 +321,7 @@ static void release_scrape(struct request *request)
     free(scrape);
 }
 
-/* True when the row is written; else the slice is full. */
+/* True when the row is written; false when the slice is full. */
 static bool write_row(struct scrape *scrape, const struct metric *metric)
 {
     struct metrics_reader *reader = &scrape->reader;

@@ -17,11 +17,11 @@
 #include "sched/queue/fairshare.h"
 #include "wire/limits.h"
 
-#define OTHER_USERS "(other)" // no name of a user
+#define OTHER_USERS "(other)" // not a valid user name
 
 /* --- what there is --- */
 
-/* Of a shared GPU the larger of its booked time and memory. */
+/* For a shared GPU, the larger of its allocated time and memory. */
 static double allocated(const struct cluster_gpu *gpu)
 {
     if (gpu == NULL || gpu->is_exclusive)
@@ -31,7 +31,7 @@ static double allocated(const struct cluster_gpu *gpu)
     return memory > share ? memory : share;
 }
 
-/* The node's report is replaced in later turns. */
+/* Copied, because the node's report is replaced in later turns. */
 static void copy_numbers(const struct gpu_state *gpu, struct gpu_state *ret)
 {
     *ret = *gpu;
@@ -101,7 +101,7 @@ static void add_node(struct metrics_reader *reader, const struct core_node *node
             add_gpu(reader, row.labels, known, &gpus[i]);
 }
 
-/* It has not connected since mgpud started: it is down, and nothing more is known of it. */
+/* The node has not connected since mgpud started: it is down, and nothing else is known about it. */
 static void add_absent(void *arg, const struct registered_node *node)
 {
     struct metrics_reader *reader = arg;
@@ -197,7 +197,7 @@ void metrics_write_nodes(struct metrics_reader *reader, const struct metric *met
             &reader->out, metric, reader->nodes[i].labels, metric->read_node(&reader->nodes[i]));
 }
 
-/* The first users since mgpud started have samples of their own, so that no counter ever falls. */
+/* The first users since mgpud started have samples of their own, so no counter ever decreases. */
 void metrics_write_users(struct metrics_reader *reader, const struct metric *metric)
 {
     size_t count = 0;

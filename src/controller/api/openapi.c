@@ -125,7 +125,7 @@ static json_t *write_schemas(void)
     return schemas;
 }
 
-/* Without the "schema" that all our answers begin with: OpenAPI has no such key. */
+/* Omits the "schema" that all our answers begin with: OpenAPI has no such key. */
 static char *write_all(void)
 {
     _cleanup_json_ json_t *body = json_object();

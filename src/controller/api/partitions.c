@@ -12,7 +12,7 @@ static json_t *write_seconds(int64_t ms)
     return ms > 0 ? json_integer((ms + 999) / 1000) : json_null();
 }
 
-/* Names of nodes that are known and belong to it. */
+/* Names of the known nodes in the partition. */
 static json_t *write_nodes(const struct core *core, const char *name)
 {
     const struct cluster *known = sched_known(core_sched(core));

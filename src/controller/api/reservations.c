@@ -58,7 +58,7 @@ static void on_reserved(struct request *request, const struct core_answer *answe
     request_reply_json(request, 201, json_pack("{s:I}", "id", (json_int_t)answer->job)); // over already
 }
 
-/* Names become numbers: "1000,1001". */
+/* Converts names to numbers: "1000,1001". */
 static int read_users(struct request *request, const struct strings *users, char **ret, struct error *err)
 {
     struct buffer text = { 0 };

@@ -43,7 +43,7 @@ static void on_submitted(struct request *request, const struct core_answer *answ
         jobs_find(request, answer->job, reply_created);
 }
 
-/* The start times and dependencies of the old job are over. */
+/* The start times and dependencies of the old job no longer apply. */
 static void renew(struct job_spec *spec, const struct retry *retry)
 {
     job_ask_clear(&spec->ask);
@@ -119,7 +119,7 @@ static void begin_retry(struct request *request, const struct job *job)
     job_ask_copy(&retry->ask, job->ask);
     retry->name = xstrdup(job->name);
     request_ref(request);
-    /* An element runs what its array was asked to run. */
+    /* An element runs the command of its array. */
     store_fetch_spec(
         request->serve->controller->store, job->array_job != 0 ? job->array_job : job->id, on_spec, request);
 }

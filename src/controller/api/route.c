@@ -403,8 +403,8 @@ static void hand_over(struct request *request)
         request->route->handle(request);
 }
 
-/* Whoever reaches a forwarder (ssh -L, a proxy) that an administrator runs is that administrator to the
- * kernel. */
+/* If an administrator runs a forwarder (ssh -L, a proxy), the kernel identifies its users as that
+ * administrator. */
 static enum role role_here(const struct request *request)
 {
     enum role role = rights_role(request->serve, request->who.uid);
@@ -421,8 +421,7 @@ static int check_scope(const struct request *request, struct error *err)
     return core_refuse_scope(&request->who, needed, err);
 }
 
-/* Nothing of a guest runs as the user of this mgpud, and nothing of its jobs is shown to guests but numbers.
- */
+/* No process of a guest runs as the user of this mgpud, and guests see nothing but numbers of its jobs. */
 static int check_guest(const struct request *request, struct error *err)
 {
     const struct controller *controller = request->serve->controller;
@@ -435,7 +434,7 @@ static int check_guest(const struct request *request, struct error *err)
                            "), or where this machine has none, start your own: mgpud --detach");
 }
 
-/* Costly requests wait for their turn, and so do all of a user who has had much of the loop's time. */
+/* Costly requests wait for their turn, as do all requests of a user who has used much of the loop's time. */
 static void serve_in_turn(struct request *request)
 {
     bool is_admin = request->who.role == ROLE_ADMIN;
@@ -450,7 +449,7 @@ static void serve_in_turn(struct request *request)
         fair_queue_add_change(request, hand_over);
 }
 
-/* The identity is settled. */
+/* Called when the caller has been identified. */
 static void run_route(struct request *request)
 {
     struct error err = { 0 };
@@ -469,7 +468,7 @@ static void run_route(struct request *request)
     }
     if (r == 0 && request->who.is_guest)
         r = check_guest(request, &err);
-    /* What is about a job is asked again when the job is found. */
+    /* Permission for a particular job is checked again when the job is found. */
     if (r == 0 && !role_permits(request->who.role, request->route->action, true)) {
         r = error_set(&err, -EPERM, "this requires the role %s, and yours is %s",
             role_name(role_needed(request->route->action)), role_name(request->who.role));
@@ -489,7 +488,7 @@ static void run_route(struct request *request)
     serve_in_turn(request);
 }
 
-/* Of a request over TCP of this machine. */
+/* Checks the connection of a request over TCP from this machine. */
 static int check_way(struct request *request, struct error *err)
 {
     const struct controller *controller = request->serve->controller;
@@ -516,10 +515,11 @@ void route_dispatch(struct request *request)
     const char *authorization = http_message_header(&request->message, "authorization");
     int r = 0;
     if (is_unix && authorization != NULL && munge_is_scheme(authorization))
-        authorization = NULL; // the kernel identifies the caller as well
+        authorization = NULL; // the kernel identifies the caller too
     if (!is_unix && !is_remote && !is_job)
         r = check_way(request, &err);
-    /* A page of another site has no token; over TLS, a token or the cookie of a session tells who asks. */
+    /* A page of another site has no token; over TLS, a token or the cookie of a session identifies the
+     * caller. */
     if (r == 0 && !is_unix && !is_job && !(is_remote && authorization != NULL))
         r = guard_check_site(&request->message, is_remote, &err);
     const struct controller *controller = request->serve->controller;

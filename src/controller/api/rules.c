@@ -68,7 +68,7 @@ static void edit_free(void *arg)
     free(edit);
 }
 
-/* The name is no part of the ask: it is taken out of the body first. */
+/* The name is not part of the request, so it is taken out of the body first. */
 static int read_name(json_t *body, char **ret, struct error *err)
 {
     const json_t *name = json_object_get(body, "name");

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `mgpu web` asks on the unix socket for a one-time secret (POST /logins) and prints it as the fragment of an
- * address, which no browser sends anywhere. The page hands it in (POST /sessions), once and within a minute,
- * and gets a cookie. Both secrets are tokens of the store with a hash of their own kind, so that neither
- * passes as the other nor as a token of the API, and `mgpu token` lists and revokes them.
+ * `mgpu web` requests a one-time secret on the unix socket (POST /logins) and prints it as the fragment of an
+ * address, which browsers do not send. The page submits it (POST /sessions), once and within a minute, and
+ * gets a cookie. Both secrets are tokens of the store with a hash of their own kind, so neither is accepted
+ * in place of the other or as a token of the API, and `mgpu token` lists and revokes them.
  *
- * Browsers send a cookie of localhost to every port of it, also to that of another user's program, and give
- * the fragment of an address to whatever answers there. So the hashes of both secrets include the user whom
- * the kernel names as the owner of the browser's socket (or that it names none): what another user got hold
- * of is good for nothing on this machine.
+ * Browsers send a cookie of localhost to every port, including ports of other users' programs, and give the
+ * fragment of an address to any program that answers there. Therefore the hashes of both secrets include the
+ * user whom the kernel reports as the owner of the browser's socket (or that it reports none). A secret that
+ * another user has obtained is useless on this machine.
  */
 #include "controller/api/sessions.h"
 
@@ -39,7 +39,7 @@
 
 /* --- secrets --- */
 
-/* The hash under which the store knows a secret of this kind; false when it has not the form of one. */
+/* The hash under which the store has a secret of this kind; false if it does not have the right form. */
 static bool hash_as(const char *kind, const char *secret, uint8_t hash[TOKEN_HASH_SIZE])
 {
     uint8_t plain[TOKEN_HASH_SIZE];
@@ -52,7 +52,8 @@ static bool hash_as(const char *kind, const char *secret, uint8_t hash[TOKEN_HAS
     return is_hashed;
 }
 
-/* A secret is good on connections of one user, whom the kernel names, or on those of which it names none. */
+/* A secret is valid on connections of one user whom the kernel reports, or on those for which it reports
+ * none. */
 static bool hash_for(
     const char *kind, const struct identity *peer, const char *secret, uint8_t hash[TOKEN_HASH_SIZE])
 {
@@ -66,8 +67,8 @@ static bool hash_session(const struct request *request, const char *secret, uint
     return hash_for("session", connection_peer(request->connection), secret, hash);
 }
 
-/* A cookie with this prefix is set over TLS only, for this host only (RFC 6265bis). The instance tells
- * several mgpud behind one name apart, whose ports cookies ignore. */
+/* A cookie with this prefix is set only over TLS and only for this host (RFC 6265bis). The instance
+ * distinguishes several mgpud behind one name, because cookies ignore ports. */
 static char *cookie_name(const struct request *request)
 {
     bool is_remote = connection_is_remote(request->connection);
@@ -105,7 +106,7 @@ static void release_login(struct request *request)
     free(login);
 }
 
-/* "http://127.0.0.1:9123", or NULL: no browser can use this mgpud. A name such as localhost could lead to
+/* "http://127.0.0.1:9123", or NULL if browsers cannot use this mgpud. A name such as localhost could lead to
  * another program. */
 static char *page_address(const struct controller *controller, const char *host)
 {
@@ -171,7 +172,7 @@ static int read_login(const struct request *request, struct login *login, struct
     return r < 0 ? r : json_record_read(&login_request_record, body, &login->body, err);
 }
 
-/* Over TLS, the kernel does not know whose browser it is. */
+/* Over TLS, the kernel cannot identify the browser's user. */
 static int find_browser(
     const struct request *request, const struct login_request *body, struct identity *ret, struct error *err)
 {
@@ -265,7 +266,7 @@ static void on_session_added(void *arg, uint64_t id, int result)
     request_unref(request);
 }
 
-/* The one-time secret is gone from the store: nobody else can have got this far with it. */
+/* The one-time secret has been removed from the store, so only one caller can reach this point with it. */
 static void on_login_used(void *arg, uint64_t id, int result)
 {
     struct request *request = arg;
@@ -395,8 +396,8 @@ void handle_whoami(struct request *request)
 
 /* --- who asks --- */
 
-/* A page of another site cannot send the cookie, nor this header; a program on the same host could send both
- * with a form, if it were not for the header. */
+/* A page of another site can send neither the cookie nor this header. A program on the same host could make a
+ * form send the cookie, but not the header. */
 static bool is_forged(const struct request *request)
 {
     bool is_change =

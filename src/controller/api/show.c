@@ -75,7 +75,8 @@ static void add_notifications(json_t *object, const struct core *core, const str
     (void)json_object_set_new(object, "notices", notifications);
 }
 
-/* What follows from its end. The cause is a line of the output, which not everybody may read. */
+/* Adds advice and the cause if the job has ended. The cause is a line of the output, which not every user may
+ * read. */
 static void add_end(json_t *object, const struct request *request, const struct job *job)
 {
     const struct job_usage *usage = jobs_usage(request->serve, job);
@@ -104,8 +105,8 @@ static void reply_show(struct request *request, const struct job *job)
     request_hold_json(request, 200, object);
 }
 
-/* The state after each is that of then: an attempt that is being stopped now was running after its start,
- * unless it had been stopped before. */
+/* The state after each event is the one at that time: an attempt that is being stopped now was running after
+ * its start, unless it had been stopped before. */
 static void add_events(struct request *request, const struct job_event *events, size_t count)
 {
     struct show *show = request->work;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * /jobs/ID/steps. The response to a POST is one line of JSON, sent when the step begins; then it remains open
- * for as long as the step runs. The core sees the end of the request, and with it that the client is gone.
+ * for as long as the step runs. When the request ends, the core knows that the client has left.
  */
 #include "controller/api/steps.h"
 
@@ -26,7 +26,7 @@
 
 struct step_client {
     struct request *request;
-    struct step_client *next, **where; // among those of the API
+    struct step_client *next, **where; // in the list of the API
     struct step_request wish;
     uint32_t id;
     bool is_running;
@@ -34,7 +34,7 @@ struct step_client {
 
 /* --- a step as JSON --- */
 
-/* The GPUs of the step on a node, as the job's grants show them. */
+/* The GPUs of the step on a node, in the form of the job's grants. */
 static json_t *write_gpus(const struct job *job, const struct job_step_node *node)
 {
     json_t *gpus = json_array();
@@ -71,7 +71,7 @@ static const char *state_of(const struct job_step *step)
     return json_job_end_state((enum job_end)step->end, step->exit_code);
 }
 
-/* null until its client has reported something. */
+/* null until its client has reported usage. */
 static void write_usage(json_t *object, const struct job_step *step)
 {
     bool is_known = step->max_rss > 0;
@@ -120,7 +120,7 @@ static json_t *write_step(const struct job *job, const struct job_step *step, ui
     return object;
 }
 
-/* --- GET: the steps that a job has had --- */
+/* --- GET: the steps of a job --- */
 
 struct step_list {
     struct job_step_history history;
@@ -174,7 +174,7 @@ void handle_steps(struct request *request)
     jobs_find(request, request->job, fetch);
 }
 
-/* --- POST: a step, for as long as it runs --- */
+/* --- POST: a step, while it runs --- */
 
 static void release_client(struct request *request)
 {
@@ -391,7 +391,7 @@ static int read_signal(
     return error_hint(err, "a name such as USR1, or a number");
 }
 
-/* The client passes it to the tasks: a line of its response asks for that. */
+/* The client passes the signal to the tasks, as requested by a line of its response. */
 static void tell_client(struct request *request, const struct step_signal_request *wish, int signal)
 {
     struct error err = { 0 };

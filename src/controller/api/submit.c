@@ -23,7 +23,7 @@ int submit_check_owner(const struct request *request, bool is_adopted, struct er
 {
     const struct controller *controller = request->serve->controller;
     uint32_t uid = request->who.uid;
-    bool is_granted = is_adopted && controller->options.adopts_any_user; // nothing runs as its owner
+    bool is_granted = is_adopted && controller->options.adopts_any_user; // no process is started as its owner
     if (!controller->is_root && uid != controller->admin_uid && !is_granted) {
         (void)error_set(err, -EPERM, "this mgpud runs as %s and only starts jobs of that user",
             usernames_name(request->serve->names, controller->admin_uid));
@@ -65,7 +65,7 @@ int submit_check_store(const struct controller *controller, struct error *err)
     return 0;
 }
 
-/* Of a job that names no directory. */
+/* For a job without a directory. */
 static int start_at_home(const struct request *request, struct job_spec *spec, struct error *err)
 {
     uint32_t uid = request->who.uid;
@@ -86,7 +86,7 @@ static int read_spec(struct request *request, struct job_spec *spec, struct erro
     int r = request_parse_body(request, &body, err);
     if (r == 0)
         r = json_spec_read(body, spec, err);
-    /* For an adoption, other fields are known only when its node has identified the process. */
+    /* For an adoption, the other fields are known only after its node has identified the process. */
     if (r == 0 && spec->ask.adopted_pid == 0 && spec->cwd == NULL)
         r = start_at_home(request, spec, err);
     return r;
@@ -100,8 +100,8 @@ static bool wants_minimum(const struct request *request)
 }
 
 /*
- * The job as it was accepted. It may have been started since, which may not be durable yet; waiting for that
- * would make every submit wait for a second commit.
+ * The job as it was accepted. It may have been started since, which may not be durable yet; if the reply
+ * waited for that, every submit would wait for a second commit.
  */
 static void reply_created(struct request *request, const struct job *job)
 {
@@ -140,7 +140,7 @@ static void drop_spec(void *spec)
     job_spec_free(spec);
 }
 
-/* `?dry_run=1`: the expected outcome. */
+/* `?dry_run=1`: the expected result. */
 struct dry_run {
     struct job_spec *spec;
     struct core_facts facts;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GET /jobs/ID/terminal and its like: the node gets OPEN_TERMINAL, OPEN_STEP or
- * OPEN_PORT, connects back, and the client's connection is connected to that stream (http/relay.c). The
- * frames in it are not interpreted here.
+ * GET /jobs/ID/terminal and similar requests: the node gets OPEN_TERMINAL, OPEN_STEP or OPEN_PORT and
+ * connects back, and the client's connection is joined to that stream (http/relay.c). Its frames are not
+ * interpreted here.
  *
  * A terminal belongs to its owner. An administrator may view it, without typing, if the site allows it; the
- * job shows its viewers to the owner. Processes and ports are for the owner alone.
+ * job shows its viewers to the owner. Processes and ports are only for the owner.
  */
 #include "controller/api/terminal.h"
 
@@ -48,26 +48,26 @@ static const struct {
 
 struct terminal_client {
     struct request *request;
-    struct terminal_client *next, **where; // among those of the API
+    struct terminal_client *next, **where; // in the list of the API
     bool is_counted;
     enum visit_kind kind;
     bool is_local; // connected through the unix socket
     bool is_read_only;
     struct terminal_size size;
     uint64_t position;
-    uint64_t rank;  // of a job on several nodes: on which
+    uint64_t rank;  // for a job on several nodes: the rank
     bool is_return; // of an exec: the client has lost its connection; `position` counts frames
-    uint32_t link;  // of the node, for what follows the first message
+    uint32_t link;  // link of the node, for messages after the first
     struct message_rejoin_step farewell; // of an exec
     struct exec_request wish;            // of an exec
-    uint64_t port;                       // of a port; 0: the unix socket `path`
+    uint64_t port;                       // for a port; 0: the unix socket `path`
     const char *path;                    // borrowed from the query
-    uint64_t expected;                   // id of the stream that has not come yet, or 0
+    uint64_t expected;                   // id of the stream that has not arrived yet, or 0
     int64_t since_wall_ms;               // 0: not joined yet
 };
 
-/* The kernel reports on a unix socket that the process has gone. On other connections it may return, and when
- * mgpud itself leaves, it will. */
+/* On a unix socket, the kernel reports that the process has ended. On other connections the client may
+ * return, and if mgpud itself exits, it will. */
 static void say_farewell(const struct request *request)
 {
     const struct terminal_client *client = request->work;
@@ -282,7 +282,7 @@ static int check_rights(struct request *request, const struct job *job, struct e
     return 0;
 }
 
-/* The node on which it runs; NULL with a sentence when that is away. */
+/* The node on which it runs; NULL with a sentence if the node is unreachable. */
 static const struct core_node *find_node(
     const struct request *request, const struct job *job, struct error *err)
 {
@@ -306,7 +306,7 @@ static void open_for(struct request *request, const struct job *job)
     struct terminal_client *client = request->work;
     struct error err = { 0 };
     int r = check_rights(request, job, &err);
-    if (r == 0 && !client->is_return) // the end of its process may not have arrived yet
+    if (r == 0 && !client->is_return) // the message about the end of its process may not have arrived yet
         r = check_state(job, &err);
     const struct core_node *node = r == 0 ? find_node(request, job, &err) : NULL;
     if (node == NULL ||

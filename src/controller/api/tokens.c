@@ -56,7 +56,7 @@ static void release_making(struct request *request)
     free(making);
 }
 
-/* "https://HOST:PORT#PIN", NULL: other machines cannot ask here. */
+/* "https://HOST:PORT#PIN"; NULL: this API is not reachable from other machines. */
 static char *remote_api(const struct controller *controller, const char *host)
 {
     const struct tls_authority *authority = NULL;
@@ -129,7 +129,7 @@ static int read_scopes(const struct strings *names, unsigned *ret, struct error 
     return 0;
 }
 
-/* Restrictions that are given, but empty, would be none: a record reads 0 and [] as absent. */
+/* A record reads 0 and [] as absent, so empty restrictions would be none. */
 static int check_restrictions(const json_t *body, struct error *err)
 {
     const json_t *hours = json_object_get(body, "max_gpu_hours"), *scopes = json_object_get(body, "scopes");
@@ -275,7 +275,7 @@ void tokens_identify(struct request *request, const char *header, void (*next)(s
     tokens_find(request, hash, on_bearer, next);
 }
 
-/* The connection that asked may be one of them: it gets its answer, and is asked anew who it is. */
+/* The caller's connection may be one of them: it gets its answer, and must then identify itself again. */
 void tokens_end_connections(const struct request *request, uint64_t token)
 {
     struct connection *next = NULL;

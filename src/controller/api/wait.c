@@ -15,7 +15,7 @@
 
 struct wait {
     uint32_t states;     // bits of enum job_state
-    uint32_t idle_level; // another one than this will do, too; IDLE_LEVELS: it will not
+    uint32_t idle_level; // a change from this level ends the wait too; IDLE_LEVELS: it does not
     int64_t timeout_ms;  // negative: none
     struct event *timer;
 };
@@ -55,7 +55,7 @@ static void reply_job(struct request *request, const struct job *job)
     struct wait *wait = request->work;
     if (wait->timer != NULL)
         (void)event_del(wait->timer);
-    /* It was there when the wait ended, and may have moved on since: to another level, or to its next
+    /* It had reached the state when the wait ended, and may have left it since, for another level or its next
      * attempt. */
     bool may_be_back = wait->idle_level != IDLE_LEVELS || job->state != JOB_DONE;
     if (may_be_back || has_reached(wait, job)) {
@@ -70,7 +70,7 @@ static void reply_job(struct request *request, const struct job *job)
 static void on_state(struct request *request, const struct core_answer *answer)
 {
     if (answer->job != 0)
-        request->job = answer->job; // what an element has become
+        request->job = answer->job; // the job that an element has become
     if (answer->code < 0)
         request_reply_problem(request, &answer->err);
     else

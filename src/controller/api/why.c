@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * GET /jobs/ID/why. In a large cluster the answer takes copies of the scheduler and thousands of its steps,
- * so it is made in parts: every request that waits for one is in the fair queue, and whichever is served
- * advances the question in progress, its own or not. Then it waits again until its own is answered. At most
- * one question is in progress, because each has a copy of the scheduler. Requests about the same job share a
- * question, and its answer is kept for those that come soon after.
+ * so it is made in parts. Every request that waits for an answer is in the fair queue. When served, it
+ * advances the question in progress, whether its own or not, and waits again until its own is answered. At
+ * most one question is in progress, because each has a copy of the scheduler. Requests about the same job
+ * share a question, and its answer is kept for later requests for a short time.
  *
- * GET /forecasts: how good such start times were.
+ * GET /forecasts: the accuracy of such start times.
  */
 #include "controller/api/why.h"
 
@@ -27,8 +27,8 @@
 #include "wire/json_text.h"
 
 #define KEPT_MS    1000
-#define QUEUE_LONG 1000U // jobs; from here on an answer is good for that time whatever happens
-#define STEPS      1U    // of a forecast, between two looks at the clock: one can start a thousand jobs
+#define QUEUE_LONG 1000U // jobs; with a longer queue, an answer is valid for that time whatever happens
+#define STEPS      1U    // steps of a forecast between two checks of the clock: one can start a thousand jobs
 
 static json_t *write_time(int64_t at_ms)
 {
@@ -145,7 +145,7 @@ static void add_number(json_t *object, const char *key, uint64_t now, uint64_t t
         (void)json_object_set_new(object, key, then != 0 ? json_integer((json_int_t)then) : json_null());
 }
 
-/* The body of the edit that would make the request so. */
+/* The body of the edit that would change the request accordingly. */
 static json_t *write_edit(const struct job_ask *ask, const struct class_key *changed)
 {
     const struct sched_request *to = &changed->request;
@@ -186,7 +186,7 @@ static json_t *write_change(const struct job_ask *ask, const struct why *why)
     return object;
 }
 
-/* GPUs that others use and that are given to jobs all the same. */
+/* GPUs that external processes use and that are allocated to jobs nevertheless. */
 static void add_external(struct serve *serve, const struct core_node *node, json_t *array)
 {
     const struct core *core = serve->controller->core;
@@ -270,14 +270,14 @@ json_t *why_write(
 
 struct asker {
     struct request *request;
-    struct why_question *question; // NULL: it is answered
+    struct why_question *question; // NULL: it has been answered
     struct asker *next;
 };
 
 struct why_question {
     uint64_t job;
-    int64_t version;     // of the core when it began
-    struct why_run *run; // NULL: it has not begun
+    int64_t version;     // version of the core when it began
+    struct why_run *run; // NULL: not begun
     struct asker *askers;
     struct why_question *next;
 };
@@ -324,7 +324,7 @@ static void keep(struct serve *serve, uint64_t id, int64_t version, const struct
     kept->text = request_format_json(why_write(serve, job, job->ask, why));
 }
 
-/* It does not wait, or not any more. */
+/* The job is not waiting, or no longer. */
 static void reply_no_reason(struct request *request, const struct job *job)
 {
     request_hold_json(request, 200, why_write(request->serve, job, job->ask, NULL));
@@ -387,7 +387,7 @@ static void advance(struct request *request)
         fair_queue_add(request, advance);
 }
 
-/* What has happened since it began matters, unless the queue is long. */
+/* Events since it began make it outdated, unless the queue is long. */
 static bool is_outdated(const struct core *core, const struct why_question *question)
 {
     bool is_same = core_version(core) != 0 && question->version == core_version(core);
@@ -439,7 +439,7 @@ void handle_why(struct request *request)
 
 /* --- GET /forecasts --- */
 
-/* Compared with the interval that was told. */
+/* Compared with the interval that was predicted. */
 enum outcome { WITHIN, EARLIER, LATER, STILL_WAITS, OUTCOMES };
 
 static const char *const outcome_names[OUTCOMES] = { "within", "earlier", "later", "waiting" };
@@ -466,7 +466,7 @@ static json_t *write_told(const struct told_start *told)
     return object;
 }
 
-/* `range` CALIBRATION_RANGES: the sum over all. */
+/* `range` CALIBRATION_RANGES: the sum of all ranges. */
 static json_t *write_range(
     const struct calibration *calibration, unsigned range, const unsigned counts[OUTCOMES])
 {
