@@ -11,8 +11,7 @@
  *
  * An order to return that was refused is not retried when it arrives again: the refusal may be on its way to
  * the controller, which then gives the GPUs to other jobs and sends a new order with another number. Only
- * ranks of a job on several nodes get the order again with the same number, and keep their GPUs until all are
- * back.
+ * ranks of a job on several nodes get the same number again, and keep their GPUs until all are back.
  *
  * An order to return with the number of a save in progress ends that save: its helper is told to undo it. The
  * spool records that the attempt has begun to return before the helper is started, because the helper may
@@ -154,8 +153,7 @@ static void leave_gpus(const struct parking *parking)
     gpu_chores_drop(parts->chores, &parking->order.id);
 }
 
-/* Assigns the GPUs again once they are clean and cleared; in any case if the attempt never left them
- * (`is_kept`). */
+/* Assigns the GPUs once they are clean and cleared; in any case if it never left them (`is_kept`). */
 static int enter_gpus(const struct parking *parking, bool is_kept, struct error *err)
 {
     const struct parker_parts *parts = &parking->parker->parts;
@@ -463,7 +461,7 @@ static enum step resume_return(struct parking *parking, const struct launch_park
     return HELPING;
 }
 
-/* The first remaining step of the order, after those of an earlier agent. */
+/* The next step of the order, after those that an earlier agent has done. */
 static enum step first_step(struct parking *parking)
 {
     struct launch_park entry = { 0 };
