@@ -21,7 +21,7 @@
 #include "agent/launch/adopted.h"
 #include "agent/launch/adopted_kill.h"
 #include "agent/spool_load.h"
-#include "agent/spool_sight.h"
+#include "agent/spool_observe.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -55,12 +55,12 @@ static void effect_send(void *arg, const struct record_type *type, const void *m
 }
 
 static void effect_observe(
-    void *arg, const struct spool_id *id, bool is_reported, struct attempt_sight *sight)
+    void *arg, const struct spool_id *id, bool is_reported, struct attempt_observation *observed)
 {
     const struct effects *effects = arg;
-    sight->is_watched = watches_has(effects->watches, id);
-    sight->is_alive = sight->is_watched;
-    spool_sight(&effects->parts, id, is_reported, sight);
+    observed->is_watched = watches_has(effects->watches, id);
+    observed->is_alive = observed->is_watched;
+    spool_observe(&effects->parts, id, is_reported, observed);
 }
 
 static void effect_recall(void *arg, const struct spool_id *id, struct known_attempt *known)
@@ -154,12 +154,12 @@ static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct
 
 /* `started` names only the first shepherd. One that adopted the attempt is found by the core's own second
  * observation. An adoption started by this agent is watched through its own process. */
-static bool effect_watch(void *arg, const struct spool_id *id, const struct attempt_sight *sight)
+static bool effect_watch(void *arg, const struct spool_id *id, const struct attempt_observation *observed)
 {
     struct effects *effects = arg;
-    if (sight->started.id.job == 0)
+    if (observed->started.id.job == 0)
         return false;
-    int pidfd = process_open((pid_t)sight->started.shepherd_pid, sight->started.shepherd_start);
+    int pidfd = process_open((pid_t)observed->started.shepherd_pid, observed->started.shepherd_start);
     if (pidfd < 0)
         return false;
     watches_add(effects->watches, id, 0, pidfd);

@@ -30,7 +30,7 @@
 #include "base/descriptors.h"
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/node/favours.h"
+#include "base/node/daemon_priority.h"
 #include "base/node/private_tmp.h"
 #include "base/process.h"
 #include "base/record.h"
@@ -182,7 +182,7 @@ static int prepare(const struct init *init, struct place *place)
     (void)prctl(PR_SET_NAME, "mgpu-init");
     if (setsid() < 0)
         report_failure(init, STEP_SESSION, errno);
-    int r = favours_give_up();
+    int r = daemon_priority_drop();
     if (r < 0)
         report_failure(init, STEP_OOM, -r);
     r = enter_groups(&init->spec->v1_cgroups);

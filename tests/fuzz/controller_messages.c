@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 struct entry {
     struct spool_id id;
-    struct attempt_sight sight;
+    struct attempt_observation observed;
 };
 
 struct node {
@@ -70,10 +70,11 @@ static void do_send(void *arg, const struct record_type *type, const void *messa
         abort();
 }
 
-static void do_observe(void *arg, const struct spool_id *id, bool is_reported, struct attempt_sight *sight)
+static void do_observe(
+    void *arg, const struct spool_id *id, bool is_reported, struct attempt_observation *observed)
 {
     struct entry *entry = find(arg, id);
-    *sight = entry != NULL ? entry->sight : (struct attempt_sight){ 0 };
+    *observed = entry != NULL ? entry->observed : (struct attempt_observation){ 0 };
     (void)is_reported;
 }
 
@@ -85,7 +86,7 @@ static int stage(struct node *node, const struct spool_id *id, struct error *err
     struct entry *entry = make(node, id);
     if (entry == NULL)
         return error_set(err, -ENOSPC, "the spool is full");
-    entry->sight.has_spec = true;
+    entry->observed.has_spec = true;
     return 0;
 }
 
@@ -112,17 +113,17 @@ static int do_start(void *arg, const struct spool_id *id, bool adopt, struct err
     int r = outcome(arg, err);
     if (r < 0)
         return r;
-    if (entry == NULL || !entry->sight.has_spec)
+    if (entry == NULL || !entry->observed.has_spec)
         abort(); // what was never staged cannot be started
-    if (entry->sight.is_alive && !adopt)
+    if (entry->observed.is_alive && !adopt)
         abort(); // a second shepherd
-    entry->sight.is_alive = entry->sight.is_watched = true;
+    entry->observed.is_alive = entry->observed.is_watched = true;
     return 0;
 }
 
-static bool do_watch(void *arg, const struct spool_id *id, const struct attempt_sight *sight)
+static bool do_watch(void *arg, const struct spool_id *id, const struct attempt_observation *observed)
 {
-    (void)sight;
+    (void)observed;
     return find(arg, id) != NULL;
 }
 
@@ -132,9 +133,9 @@ static int do_settle(void *arg, const struct spool_id *id, uint64_t token, struc
     (void)token;
     if (entry == NULL)
         return error_set(err, -ENOSPC, "the spool is full");
-    if (entry->sight.verdict == VERDICT_NONE)
-        entry->sight.verdict = VERDICT_NOGO;
-    return (int)entry->sight.verdict;
+    if (entry->observed.verdict == VERDICT_NONE)
+        entry->observed.verdict = VERDICT_NOGO;
+    return (int)entry->observed.verdict;
 }
 
 static int do_command(void *arg, const struct spool_id *id, uint32_t signal, int64_t grace_ms)
@@ -148,14 +149,14 @@ static void do_kill(void *arg, const struct spool_id *id)
 {
     struct entry *entry = find(arg, id);
     if (entry != NULL)
-        entry->sight.is_alive = false;
+        entry->observed.is_alive = false;
 }
 
 static int do_remove(void *arg, const struct spool_id *id)
 {
     struct node *node = arg;
     struct entry *entry = find(node, id);
-    if (entry != NULL && entry->sight.is_alive)
+    if (entry != NULL && entry->observed.is_alive)
         return -EBUSY;
     if (entry != NULL)
         *entry = node->entries[--node->count];
@@ -313,16 +314,16 @@ static void advance(struct node *node, uint8_t choice)
     if (node->count == 0)
         return;
     struct entry *entry = &node->entries[choice % node->count];
-    struct attempt_sight *sight = &entry->sight;
-    if (sight->is_alive && sight->verdict == VERDICT_NONE) {
-        sight->verdict = choice & 64 ? VERDICT_NOGO : VERDICT_GO;
-        sight->started.id = entry->id;
-    } else if (sight->is_alive && choice & 128 && !sight->has_exit) {
-        sight->has_exit = true;
-        sight->exit.id = entry->id;
-        sight->exit.end = END_EXIT;
+    struct attempt_observation *observed = &entry->observed;
+    if (observed->is_alive && observed->verdict == VERDICT_NONE) {
+        observed->verdict = choice & 64 ? VERDICT_NOGO : VERDICT_GO;
+        observed->started.id = entry->id;
+    } else if (observed->is_alive && choice & 128 && !observed->has_exit) {
+        observed->has_exit = true;
+        observed->exit.id = entry->id;
+        observed->exit.end = END_EXIT;
     } else {
-        sight->is_alive = sight->is_watched = false;
+        observed->is_alive = observed->is_watched = false;
     }
     const struct spool_id id = entry->id;
     agent_core_look(node->core, node->now_ms, &id);

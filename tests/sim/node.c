@@ -418,23 +418,24 @@ static void send_message(void *arg, const struct record_type *type, const void *
     node->send(node->arg, type, message);
 }
 
-static void observe(void *arg, const struct spool_id *id, bool is_reported, struct attempt_sight *sight)
+static void observe(
+    void *arg, const struct spool_id *id, bool is_reported, struct attempt_observation *observed)
 {
     const struct spooled *entry = node_find(arg, id);
-    *sight = (struct attempt_sight){ 0 };
+    *observed = (struct attempt_observation){ 0 };
     if (entry == NULL)
         return;
-    sight->has_spec = entry->has_spec;
-    sight->verdict = entry->verdict;
-    sight->is_alive = sight->is_watched = entry->shepherd != 0;
-    sight->is_ready = entry->is_ready;
-    sight->has_exit = entry->has_exit;
+    observed->has_spec = entry->has_spec;
+    observed->verdict = entry->verdict;
+    observed->is_alive = observed->is_watched = entry->shepherd != 0;
+    observed->is_ready = entry->is_ready;
+    observed->has_exit = entry->has_exit;
     if (entry->has_started)
-        sight->started = (struct launch_started){
+        observed->started = (struct launch_started){
             .id.job = id->job, .id.attempt = id->attempt, .id.rank = id->rank, .token = entry->token
         };
     if (entry->has_exit && !is_reported)
-        take_exit(entry, &sight->exit);
+        take_exit(entry, &observed->exit);
 }
 
 static void recall(void *arg, const struct spool_id *id, struct known_attempt *known)
@@ -602,7 +603,7 @@ static int start(void *arg, const struct spool_id *id, bool adopt, struct error 
     return 0;
 }
 
-static bool watch(void *arg, const struct spool_id *id, const struct attempt_sight *sight)
+static bool watch(void *arg, const struct spool_id *id, const struct attempt_observation *observed)
 {
     return true;
 }

@@ -33,7 +33,7 @@ struct look {
     struct agent_core *core;
     struct attempt *attempt;
     int64_t boot_ms;
-    struct attempt_sight sight;
+    struct attempt_observation observed;
     const struct message_launch *launch; // or NULL
 };
 
@@ -61,7 +61,7 @@ static enum next give_back(struct look *look, uint32_t cause, const char *why)
     attempt->why_returned = xstrdup(why);
     attempt->cause_returned = cause;
     if (effects->settle_nogo(effects->arg, &attempt->id, attempt->token, &err) >= 0) {
-        if (look->sight.is_alive) // it finds the verdict against it, and exits
+        if (look->observed.is_alive) // it finds the verdict against it, and exits
             (void)effects->release(effects->arg, &attempt->id, 0);
         return LOOK_AGAIN;
     }
@@ -71,7 +71,7 @@ static enum next give_back(struct look *look, uint32_t cause, const char *why)
 
 static enum next act_wait(struct look *look)
 {
-    if (look->sight.is_checking)
+    if (look->observed.is_checking)
         agent_core_look_by(look->core, look->attempt, look->boot_ms + CHECKING_MS);
     return DONE;
 }
@@ -203,8 +203,8 @@ static void tell(
 
 static enum next act_report_started(struct look *look)
 {
-    if (look->sight.started.id.job != 0)
-        tell(look, TOLD_STARTED, &message_started_record, &look->sight.started);
+    if (look->observed.started.id.job != 0)
+        tell(look, TOLD_STARTED, &message_started_record, &look->observed.started);
     return DONE;
 }
 
@@ -214,7 +214,7 @@ static enum next act_report_ready(struct look *look)
     struct message_ready ready = {
         .id = attempt->id,
         .token = attempt->token,
-        .port = look->sight.started.port,
+        .port = look->observed.started.port,
     };
     tell(look, TOLD_READY, &message_ready_record, &ready);
     return DONE;
@@ -226,7 +226,7 @@ static enum next act_release(struct look *look)
 {
     struct error err = { 0 };
     struct agent_effects *effects = &look->core->effects;
-    bool is_gate = look->attempt->is_prepared && look->sight.verdict == VERDICT_NONE;
+    bool is_gate = look->attempt->is_prepared && look->observed.verdict == VERDICT_NONE;
     int r = is_gate ? effects->admit(effects->arg, &look->attempt->id, &err) : 0;
     if (r == -EINPROGRESS) {
         agent_core_look_by(look->core, look->attempt, look->boot_ms + CHECKING_MS);
@@ -244,9 +244,9 @@ static enum next act_release(struct look *look)
 /* An end includes the start, but not the remark about it. */
 static enum next act_report_exited(struct look *look)
 {
-    if (look->sight.started.text != NULL)
+    if (look->observed.started.text != NULL)
         (void)act_report_started(look);
-    struct launch_exit *record = &look->sight.exit;
+    struct launch_exit *record = &look->observed.exit;
     record->ended_ago_ms = launch_exit_ago_ms(record, look->boot_ms);
     tell(look, TOLD_END, &message_exited_record, record);
     return DONE;
@@ -356,9 +356,9 @@ static enum next (*const acts[ATTEMPT_ACTIONS])(struct look *look) = {
 static void watch_shepherd(struct look *look)
 {
     struct agent_effects *effects = &look->core->effects;
-    if (!look->sight.is_alive || look->sight.is_watched)
+    if (!look->observed.is_alive || look->observed.is_watched)
         return;
-    if (!effects->watch(effects->arg, &look->attempt->id, &look->sight))
+    if (!effects->watch(effects->arg, &look->attempt->id, &look->observed))
         agent_core_look_by(look->core, look->attempt, look->boot_ms + UNWATCHED_MS);
 }
 
@@ -366,18 +366,19 @@ static void watch_shepherd(struct look *look)
  * that start meanwhile are lost. No further check is needed once the step is observed as started. */
 static void await_report(struct look *look)
 {
-    const struct attempt_sight *sight = &look->sight;
-    bool is_starting = sight->is_alive && !sight->has_exit && !sight->is_ready &&
-                       sight->verdict != VERDICT_NOGO && look->attempt->want != WANT_PREPARED;
-    if (is_starting && sight->started.id.job == 0)
+    const struct attempt_observation *observed = &look->observed;
+    bool is_starting = observed->is_alive && !observed->has_exit && !observed->is_ready &&
+                       observed->verdict != VERDICT_NOGO && look->attempt->want != WANT_PREPARED;
+    if (is_starting && observed->started.id.job == 0)
         agent_core_look_by(look->core, look->attempt, look->boot_ms + UNHEARD_MS);
 }
 
-void agent_actions_inspect(struct agent_core *core, struct attempt *attempt, struct attempt_sight *sight)
+void agent_actions_inspect(
+    struct agent_core *core, struct attempt *attempt, struct attempt_observation *observed)
 {
-    core->effects.observe(core->effects.arg, &attempt->id, attempt->told == TOLD_END, sight);
-    sight->is_emptied = attempt->has_run && sight->verdict == VERDICT_NONE;
-    attempt->has_run |= sight->verdict == VERDICT_GO;
+    core->effects.observe(core->effects.arg, &attempt->id, attempt->told == TOLD_END, observed);
+    observed->is_emptied = attempt->has_run && observed->verdict == VERDICT_NONE;
+    attempt->has_run |= observed->verdict == VERDICT_GO;
 }
 
 void agent_core_forget_launch(struct attempt *attempt)
@@ -411,15 +412,16 @@ static bool settle_speculative(struct look *look)
     struct agent_effects *effects = &look->core->effects;
     const struct message_launch *launch = look->launch != NULL ? look->launch : attempt->launch;
     if (!attempt->is_launched) {
-        attempt->want = look->sight.verdict == VERDICT_GO ? WANT_NOTHING : attempt->want;
+        attempt->want = look->observed.verdict == VERDICT_GO ? WANT_NOTHING : attempt->want;
         return true;
     }
-    if (look->sight.verdict == VERDICT_GO || (attempt->want == WANT_PREPARED && !look->sight.has_spec)) {
+    if (look->observed.verdict == VERDICT_GO ||
+        (attempt->want == WANT_PREPARED && !look->observed.has_spec)) {
         agent_core_forget_launch(attempt);
         attempt->want = WANT_RUN;
         return true;
     }
-    int r = attempt->want == WANT_PREPARED && look->sight.verdict == VERDICT_NONE
+    int r = attempt->want == WANT_PREPARED && look->observed.verdict == VERDICT_NONE
                 ? effects->take(effects->arg, launch, &err)
                 : -ESTALE;
     if (r != 0)
@@ -440,12 +442,12 @@ void agent_actions_run(
     struct look look = { .core = core, .attempt = attempt, .boot_ms = boot_ms, .launch = launch };
     enum next next = LOOK_AGAIN;
     for (int i = 0; next == LOOK_AGAIN && i < LOOKS_MAX; i++) {
-        agent_actions_inspect(core, attempt, &look.sight);
+        agent_actions_inspect(core, attempt, &look.observed);
         if (attempt_is_speculative(attempt->want) && !settle_speculative(&look)) {
-            attempt_sight_clear(&look.sight);
+            attempt_observation_clear(&look.observed);
             return;
         }
-        enum attempt_action action = attempt_decide(&look.sight, attempt->want);
+        enum attempt_action action = attempt_decide(&look.observed, attempt->want);
         log_debug(
             "job %" PRIu64 ".%u: %s", attempt->id.job, attempt->id.attempt, attempt_action_name(action));
         next = acts[action](&look);
@@ -453,7 +455,7 @@ void agent_actions_run(
             watch_shepherd(&look);
             await_report(&look);
         }
-        attempt_sight_clear(&look.sight);
+        attempt_observation_clear(&look.observed);
     }
     if (next == LOOK_AGAIN)
         (void)retry_later(&look);
@@ -464,11 +466,12 @@ void agent_actions_take_back(struct agent_core *core, struct attempt *attempt, i
     if (attempt == NULL || (attempt->want != WANT_RUN && attempt->want != WANT_GO))
         return;
     struct look look = { .core = core, .attempt = attempt, .boot_ms = boot_ms };
-    agent_actions_inspect(core, attempt, &look.sight);
-    bool is_unstarted = look.sight.verdict == VERDICT_NONE && !look.sight.has_exit && !look.sight.is_emptied;
+    agent_actions_inspect(core, attempt, &look.observed);
+    bool is_unstarted =
+        look.observed.verdict == VERDICT_NONE && !look.observed.has_exit && !look.observed.is_emptied;
     if (is_unstarted)
         (void)give_back(&look, START_UNNAMED, "taken back before it started");
-    attempt_sight_clear(&look.sight);
+    attempt_observation_clear(&look.observed);
     if (is_unstarted)
         agent_actions_run(core, attempt, boot_ms, NULL);
 }

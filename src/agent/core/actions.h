@@ -64,7 +64,8 @@ void agent_actions_follow(struct agent_core *core, struct attempt *attempt, int6
 void agent_actions_take_back(struct agent_core *core, struct attempt *attempt, int64_t boot_ms);
 
 /* Observes it, including the state kept in memory, like agent_effects.observe. */
-void agent_actions_inspect(struct agent_core *core, struct attempt *attempt, struct attempt_sight *sight);
+void agent_actions_inspect(
+    struct agent_core *core, struct attempt *attempt, struct attempt_observation *observed);
 
 /* Removes the attempt from the core and frees it. */
 void agent_core_drop(struct agent_core *core, struct attempt *attempt);

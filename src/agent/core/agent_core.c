@@ -502,19 +502,19 @@ void agent_core_note_prepared(struct agent_core *core, int64_t boot_ms, const st
     agent_actions_run(core, attempt, boot_ms, NULL);
 }
 
-static enum attempt_phase phase_of(const struct attempt_sight *sight)
+static enum attempt_phase phase_of(const struct attempt_observation *observed)
 {
-    if (sight->has_exit)
+    if (observed->has_exit)
         return PHASE_EXITED;
-    if (sight->verdict == VERDICT_NOGO)
+    if (observed->verdict == VERDICT_NOGO)
         return PHASE_RETURNED;
-    return sight->verdict == VERDICT_GO || sight->is_emptied ? PHASE_RUNNING : PHASE_STAGED;
+    return observed->verdict == VERDICT_GO || observed->is_emptied ? PHASE_RUNNING : PHASE_STAGED;
 }
 
 static struct known_attempt describe(
-    const struct agent_core *core, const struct attempt *attempt, const struct attempt_sight *sight)
+    const struct agent_core *core, const struct attempt *attempt, const struct attempt_observation *observed)
 {
-    struct known_attempt known = { .id = attempt->id, .token = attempt->token, .phase = phase_of(sight) };
+    struct known_attempt known = { .id = attempt->id, .token = attempt->token, .phase = phase_of(observed) };
     if (known.phase == PHASE_RUNNING && core->effects.recall != NULL)
         core->effects.recall(core->effects.arg, &attempt->id, &known);
     known.terms = attempt->terms > known.terms ? attempt->terms : known.terms;
@@ -528,14 +528,14 @@ void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct m
     size_t count = 0;
     for (size_t i = 0; i < core->count; i++) {
         struct attempt *attempt = core->attempts[i];
-        struct attempt_sight sight = { 0 };
-        agent_actions_inspect(core, attempt, &sight);
+        struct attempt_observation observed = { 0 };
+        agent_actions_inspect(core, attempt, &observed);
         if (attempt->want == WANT_PREPARED)
             attempt->want = WANT_DROPPED; // it was for the previous link
         /* An attempt whose LAUNCH has arrived may still run, even if the prepared one is dropped first. */
-        if (!attempt_is_speculative(attempt->want) || attempt->is_launched || sight.verdict == VERDICT_GO)
-            known[count++] = describe(core, attempt, &sight);
-        attempt_sight_clear(&sight);
+        if (!attempt_is_speculative(attempt->want) || attempt->is_launched || observed.verdict == VERDICT_GO)
+            known[count++] = describe(core, attempt, &observed);
+        attempt_observation_clear(&observed);
         attempt->told = TOLD_NOTHING;
     }
     hello.attempts = (struct record_list){ known, count };

@@ -31,9 +31,10 @@ struct agent_effects {
     void *arg;
     /* Queues one message to the controller; only called while the link is up. */
     void (*send)(void *arg, const struct record_type *type, const void *message);
-    /* Observes an attempt. Fills in a zeroed sight; the caller owns its records. `is_reported`: its end was
-     * reported, so its records are not needed any more. */
-    void (*observe)(void *arg, const struct spool_id *id, bool is_reported, struct attempt_sight *sight);
+    /* Observes an attempt. Fills in a zeroed observation; the caller owns its records. `is_reported`: its end
+     * was reported, so its records are not needed any more. */
+    void (*observe)(
+        void *arg, const struct spool_id *id, bool is_reported, struct attempt_observation *observed);
     /* Writes the spool entry; an attempt that can never run here gets an exit record with the reason. On
      * failure this node cannot do it now. -EINPROGRESS: its user is being looked up; the core will be called
      * to check again. */
@@ -43,7 +44,7 @@ struct agent_effects {
      * core will be told to check again. */
     int (*start)(void *arg, const struct spool_id *id, bool adopt, struct error *err);
     /* Arranges that the end of a running shepherd is noticed; false if that is impossible. */
-    bool (*watch)(void *arg, const struct spool_id *id, const struct attempt_sight *sight);
+    bool (*watch)(void *arg, const struct spool_id *id, const struct attempt_observation *observed);
     /* Decides "nogo", creating the entry if there is none. Returns the enum spool_verdict in effect. */
     int (*settle_nogo)(void *arg, const struct spool_id *id, uint64_t token, struct error *err);
     /* Sends a command to the running shepherd; -EAGAIN etc. if it is not listening yet. 1: as for `start`. */

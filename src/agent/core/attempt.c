@@ -105,35 +105,35 @@ static bool fits(enum answer wanted, bool is)
 
 /* The awaited state may already be reached, and the data to report may not be available yet. */
 static enum attempt_action refine(
-    enum attempt_action action, const struct attempt_sight *sight, enum attempt_want want)
+    enum attempt_action action, const struct attempt_observation *observed, enum attempt_want want)
 {
-    if (action == ATTEMPT_REPORT_EXITED && sight->is_checking)
+    if (action == ATTEMPT_REPORT_EXITED && observed->is_checking)
         return ATTEMPT_WAIT;
-    if (action == ATTEMPT_WAIT && sight->is_ready && want != WANT_PREPARED)
+    if (action == ATTEMPT_WAIT && observed->is_ready && want != WANT_PREPARED)
         return want == WANT_GO ? ATTEMPT_RELEASE : ATTEMPT_REPORT_READY;
     return action;
 }
 
-static enum attempt_action decide_emptied(const struct attempt_sight *sight, enum attempt_want want)
+static enum attempt_action decide_emptied(const struct attempt_observation *observed, enum attempt_want want)
 {
-    if (sight->is_alive)
+    if (observed->is_alive)
         return (BIT(want) & END_OF_IT) != 0 ? ATTEMPT_KILL : ATTEMPT_WAIT;
-    if (sight->is_populated)
+    if (observed->is_populated)
         return ATTEMPT_KILL;
     return want == WANT_RELEASED ? ATTEMPT_REMOVE : ATTEMPT_RECOVER;
 }
 
-enum attempt_action attempt_decide(const struct attempt_sight *sight, enum attempt_want want)
+enum attempt_action attempt_decide(const struct attempt_observation *observed, enum attempt_want want)
 {
-    if (sight->is_emptied)
-        return decide_emptied(sight, want);
+    if (observed->is_emptied)
+        return decide_emptied(observed, want);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *row = &rows[i];
-        if (fits(row->spec, sight->has_spec) && fits(row->alive, sight->is_alive) &&
-            fits(row->exit, sight->has_exit) && fits(row->populated, sight->is_populated) &&
-            (row->verdict == ANY_VERDICT || row->verdict == (int)sight->verdict) &&
+        if (fits(row->spec, observed->has_spec) && fits(row->alive, observed->is_alive) &&
+            fits(row->exit, observed->has_exit) && fits(row->populated, observed->is_populated) &&
+            (row->verdict == ANY_VERDICT || row->verdict == (int)observed->verdict) &&
             (row->wants & BIT(want)) != 0)
-            return refine(row->action, sight, want);
+            return refine(row->action, observed, want);
     }
     assert(!"an attempt matches no row of the table");
     return ATTEMPT_WAIT;
@@ -144,9 +144,9 @@ const char *attempt_action_name(enum attempt_action action)
     return action_names[action];
 }
 
-void attempt_sight_clear(struct attempt_sight *sight)
+void attempt_observation_clear(struct attempt_observation *observed)
 {
-    record_clear(&launch_started_record, &sight->started);
-    record_clear(&launch_exit_record, &sight->exit);
-    *sight = (struct attempt_sight){ 0 };
+    record_clear(&launch_started_record, &observed->started);
+    record_clear(&launch_exit_record, &observed->exit);
+    *observed = (struct attempt_observation){ 0 };
 }

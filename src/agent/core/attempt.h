@@ -10,7 +10,7 @@
 #include "job/launch.h"
 
 /* An observation of spool, lock and cgroup. */
-struct attempt_sight {
+struct attempt_observation {
     bool has_spec;              // the spool holds everything a shepherd needs
     enum spool_verdict verdict; // settled by link(2); final
     bool is_alive;              // a shepherd holds the lock, or one was started and has not ended
@@ -58,10 +58,10 @@ enum attempt_action {
 /* True if the controller has not launched it: it is not reported, and may be removed at any time. */
 bool attempt_is_speculative(enum attempt_want want);
 
-/* Pure: the same sight and want always result in the same action, so repeated calls are harmless. */
-enum attempt_action attempt_decide(const struct attempt_sight *sight, enum attempt_want want);
+/* Pure: the same observation and want always result in the same action, so repeated calls are harmless. */
+enum attempt_action attempt_decide(const struct attempt_observation *observed, enum attempt_want want);
 
 const char *attempt_action_name(enum attempt_action action);
 
-/* Frees the records of a sight. */
-void attempt_sight_clear(struct attempt_sight *sight);
+/* Frees the records of an observation. */
+void attempt_observation_clear(struct attempt_observation *observed);

@@ -4,8 +4,8 @@
  * socket carries its reports, and a byte that wakes it for each requested check; a shared page lists the GPUs
  * to check. On that page the helper also counts the operations it begins, which shows that it makes progress.
  * A timer checks this count. It counts its own ticks, so that a suspended machine is not mistaken for a hang,
- * and only time that the helper could have used (gpu/patience.h). The page has the sum for the helper's own
- * threads.
+ * and only time that the helper could have used (gpu/active_time.h). The page has the sum for the helper's
+ * own threads.
  *
  *      WATCHED ──silent, end of stream, invalid data──> DISMISSED ──process ended──> GONE
  *
@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/gpu/patience.h"
+#include "agent/gpu/active_time.h"
 #include "agent/gpu/probe.h"
 #include "agent/host/child.h"
 #include "agent/host/helper_rights.h"
@@ -45,7 +45,7 @@ struct gpu_child {
     struct buffer input;
     uint64_t steps;   // number last seen on the page
     int64_t still_ms; // time for which it has not changed
-    struct gpu_patience patience;
+    struct gpu_active_time active_time;
     int64_t tick_ms, open_ms;
     struct strings uuids; // of its GPUs, in the order of its first report
     uint64_t asked;       // looks
@@ -127,7 +127,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     uint64_t steps = atomic_load(&child->page->steps);
     bool is_prompt = gpu_child_is_open(child) || atomic_load(&child->page->is_prompt) != 0;
     int64_t most_ms = is_prompt ? child->timing->silent_ms : child->open_ms;
-    int64_t passed_ms = gpu_patience_pass(&child->patience, child->tick_ms);
+    int64_t passed_ms = gpu_active_time_count(&child->active_time, child->tick_ms);
     gpu_progress_pass(child->page, passed_ms);
     child->still_ms = steps == child->steps ? child->still_ms + passed_ms : 0;
     child->steps = steps;
@@ -239,7 +239,7 @@ struct gpu_child *gpu_child_start(struct event_base *base, const struct gpu_spec
     child->open_ms = open_ms;
     child->page = page;
     child->fd = pair[0];
-    child->patience.pid = pid;
+    child->active_time.pid = pid;
     watch(child, base, pidfd);
     return child;
 }

@@ -25,8 +25,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/gpu/ailments.h"
 #include "agent/gpu/children.h"
+#include "agent/gpu/failing_gpus.h"
 #include "agent/gpu/gpu.h"
 #include "agent/gpu/last_report.h"
 #include "base/clock.h"
@@ -57,7 +57,7 @@ struct gpu_helper {
     struct gpu_children children;
     char trial_key[GPU_KEY_SIZE];
     char suspect[GPU_KEY_SIZE]; // where the last helper ended
-    struct gpu_ailments ailments;
+    struct failing_gpus failing_gpus;
     struct event *timer;
     int64_t pause_ms, due_ms; // time of the next current helper
     unsigned failures;        // consecutive failures without a report
@@ -72,11 +72,11 @@ struct gpu_helper {
 static void schedule(struct gpu_helper *helper);
 static void renew(struct gpu_helper *helper);
 
-/* --- ailments --- */
+/* --- failing GPUs --- */
 
 /* GPUs that the roster calls lost are listed as ailing, and those it calls healthy are removed. A GPU that
  * hangs and was never seen has only its key. */
-static void review_ailments(struct gpu_helper *helper)
+static void review_failing_gpus(struct gpu_helper *helper)
 {
     const struct record_list *gpus = gpu_roster_gpus(helper->roster);
     const struct gpu_state *states = gpus->items;
@@ -86,12 +86,12 @@ static void review_ailments(struct gpu_helper *helper)
             continue; // without an address from the driver, or while a process hangs at it, it cannot be
                       // probed alone
         if (states[i].is_lost == 0 || gpu_roster_is_released(helper->roster, i)) {
-            gpu_ailments_end(&helper->ailments, key);
+            failing_gpus_remove(&helper->failing_gpus, key);
             continue;
         }
-        if (gpu_ailments_find(&helper->ailments, key) == NULL)
+        if (failing_gpus_find(&helper->failing_gpus, key) == NULL)
             log_warning("GPU %u at %s is lost: %s", states[i].index, key, states[i].trouble);
-        (void)gpu_ailments_note(&helper->ailments, key, gpu_roster_is_hung(helper->roster, i));
+        (void)failing_gpus_add(&helper->failing_gpus, key, gpu_roster_is_hung(helper->roster, i));
     }
 }
 
@@ -102,7 +102,7 @@ static void review_ailments(struct gpu_helper *helper)
 static int64_t opening_ms(const struct gpu_helper *helper, bool is_trial)
 {
     const struct gpu_helper_timing *timing = &helper->timing;
-    bool is_short = !is_trial && helper->ailments.count > 0 && timing->told_ms < timing->first_ms;
+    bool is_short = !is_trial && helper->failing_gpus.count > 0 && timing->told_ms < timing->first_ms;
     return is_short ? timing->told_ms : timing->first_ms;
 }
 
@@ -112,11 +112,11 @@ static struct gpu_child *start_child(
     struct gpu_helper *helper, const char *with, const struct gpu_child_events *events)
 {
     struct gpu_progress *page = gpu_progress_new();
-    const struct gpu_ailment *ailments = helper->ailments.items;
+    const struct failing_gpu *failing_gpus = helper->failing_gpus.items;
     bool is_fine = page != NULL && gpu_roster_set_progress(helper->roster, page);
-    for (size_t i = 0; is_fine && i < helper->ailments.count; i++)
-        if (with == NULL ? ailments[i].is_hung : strcmp(ailments[i].key, with) != 0)
-            is_fine = gpu_progress_leave_out(page, ailments[i].key);
+    for (size_t i = 0; is_fine && i < helper->failing_gpus.count; i++)
+        if (with == NULL ? failing_gpus[i].is_hung : strcmp(failing_gpus[i].key, with) != 0)
+            is_fine = gpu_progress_leave_out(page, failing_gpus[i].key);
     if (is_fine)
         return gpu_child_start(
             helper->base, &helper->spec, &helper->timing, opening_ms(helper, with != NULL), page, events);
@@ -151,7 +151,7 @@ static void take_report(struct gpu_helper *helper, struct gpu_report *fresh)
     helper->failures = 0;
     helper->pause_ms = helper->timing.retry_first_ms;
     helper->suspect[0] = '\0';
-    review_ailments(helper);
+    review_failing_gpus(helper);
     gpu_last_report_pass(&helper->last);
     schedule(helper);
 }
@@ -164,7 +164,7 @@ static void on_current_report(void *arg, struct gpu_child *child, struct gpu_rep
     int64_t pause_ms = helper->pause_ms;
     helper->is_settled = is_final && helper->spec.kind != GPU_SPEC_AUTO;
     bool is_partial =
-        gpu_ailments_have_hung(&helper->ailments) || gpu_roster_count_released(helper->roster) > 0;
+        failing_gpus_have_hung(&helper->failing_gpus) || gpu_roster_count_released(helper->roster) > 0;
     take_report(helper, fresh);
     renew(helper); // requested while it was opening its GPUs
     if (helper->children.current != child || (!is_final && !is_outdated && !(is_empty && !is_partial)))
@@ -173,7 +173,7 @@ static void on_current_report(void *arg, struct gpu_child *child, struct gpu_rep
     helper->children.current = NULL;
     gpu_children_dismiss(&helper->children, child);
     helper->due_ms = clock_boot_ms() + pause_ms;
-    helper->pause_ms = gpu_ailments_lengthen(&helper->ailments, pause_ms);
+    helper->pause_ms = failing_gpus_lengthen(&helper->failing_gpus, pause_ms);
     schedule(helper);
 }
 
@@ -190,11 +190,11 @@ static const char *find_culprit(struct gpu_helper *helper, const struct gpu_chil
 /* Helpers for the other GPUs continue at once. Before the first report there is nothing to pass on. */
 static void leave_out(struct gpu_helper *helper, struct gpu_child *child, const char *key, bool is_silent)
 {
-    struct gpu_ailment *ailment = gpu_ailments_note(&helper->ailments, key, true);
+    struct failing_gpu *failing_gpu = failing_gpus_add(&helper->failing_gpus, key, true);
     const char *why = is_silent ? "the driver does not respond to queries about it"
                                 : "the driver's library crashes on queries about it";
-    ailment->stuck = child;
-    ailment->due_ms = clock_boot_ms() + ailment->pause_ms;
+    failing_gpu->stuck = child;
+    failing_gpu->due_ms = clock_boot_ms() + failing_gpu->pause_ms;
     bool is_known = gpu_roster_hang(helper->roster, key, why);
     log_warning("GPU %s: %s; ignored, will be probed again", key, why);
     helper->due_ms = clock_boot_ms();
@@ -216,7 +216,7 @@ static void fail_whole(struct gpu_helper *helper, struct gpu_child *child, const
     if (is_start)
         helper->children.starting = child;
     helper->due_ms = clock_boot_ms() + helper->pause_ms;
-    helper->pause_ms = gpu_ailments_lengthen(&helper->ailments, helper->pause_ms);
+    helper->pause_ms = failing_gpus_lengthen(&helper->failing_gpus, helper->pause_ms);
     if (++helper->failures > 1 || !helper->last.is_heard || helper->has_said_why || is_start)
         gpu_last_report_pass_lost(&helper->last, text);
 }
@@ -239,16 +239,16 @@ static void on_current_failure(void *arg, struct gpu_child *child, const char *w
 static void end_trial(struct gpu_helper *helper, bool is_silent)
 {
     struct gpu_child *child = helper->children.trial;
-    struct gpu_ailment *ailment = gpu_ailments_find(&helper->ailments, helper->trial_key);
+    struct failing_gpu *failing_gpu = failing_gpus_find(&helper->failing_gpus, helper->trial_key);
     helper->children.trial = NULL;
     gpu_children_dismiss(&helper->children, child);
     if (is_silent && !gpu_child_is_open(child) && *gpu_child_key(child) == '\0')
         helper->children.starting = child;
-    if (ailment == NULL)
+    if (failing_gpu == NULL)
         return;
-    gpu_ailments_put_off(&helper->ailments, ailment);
-    if (strcmp(gpu_child_key(child), ailment->key) == 0)
-        ailment->stuck = child;
+    failing_gpus_back_off(&helper->failing_gpus, failing_gpu);
+    if (strcmp(gpu_child_key(child), failing_gpu->key) == 0)
+        failing_gpu->stuck = child;
 }
 
 /* A GPU without an address in the reports is healthy if another one reports at all. */
@@ -273,12 +273,12 @@ static void ask_again(struct gpu_helper *helper)
 /* The probe that becomes current has excluded all other failing GPUs. */
 static void leave_out_others(struct gpu_helper *helper)
 {
-    for (size_t i = 0; i < helper->ailments.count; i++) {
-        struct gpu_ailment *ailment = &helper->ailments.items[i];
-        if (ailment->is_hung)
+    for (size_t i = 0; i < helper->failing_gpus.count; i++) {
+        struct failing_gpu *failing_gpu = &helper->failing_gpus.items[i];
+        if (failing_gpu->is_hung)
             continue;
-        ailment->is_hung = true;
-        (void)gpu_roster_hang(helper->roster, ailment->key, NULL);
+        failing_gpu->is_hung = true;
+        (void)gpu_roster_hang(helper->roster, failing_gpu->key, NULL);
     }
 }
 
@@ -295,7 +295,7 @@ static void on_trial_report(void *arg, struct gpu_child *child, struct gpu_repor
         return;
     }
     log_info("GPU %s: it has recovered", helper->trial_key);
-    gpu_ailments_end(&helper->ailments, helper->trial_key);
+    failing_gpus_remove(&helper->failing_gpus, helper->trial_key);
     gpu_roster_forget_key(helper->roster, helper->trial_key);
     leave_out_others(helper);
     struct gpu_child *before = helper->children.current;
@@ -351,7 +351,7 @@ void gpu_helper_release(struct gpu_helper *helper, const struct strings *uuids)
 static void on_gone(void *arg, struct gpu_child *child)
 {
     struct gpu_helper *helper = arg;
-    gpu_ailments_free_stuck(&helper->ailments, child);
+    failing_gpus_free_stuck(&helper->failing_gpus, child);
     gpu_children_end(&helper->children, child);
     if (gpu_children_note_released(&helper->children, helper->roster))
         gpu_last_report_pass_released(&helper->last);
@@ -365,11 +365,11 @@ static bool needs_current(const struct gpu_helper *helper)
 }
 
 /* Only one at a time, and only while there is a current helper. */
-static struct gpu_ailment *next_trial(const struct gpu_helper *helper)
+static struct failing_gpu *next_trial(const struct gpu_helper *helper)
 {
     bool may_try = helper->children.current != NULL && helper->children.trial == NULL &&
                    helper->children.starting == NULL;
-    return may_try && helper->failures == 0 ? gpu_ailments_next(&helper->ailments) : NULL;
+    return may_try && helper->failures == 0 ? failing_gpus_next(&helper->failing_gpus) : NULL;
 }
 
 static void start_current(struct gpu_helper *helper)
@@ -383,14 +383,14 @@ static void start_current(struct gpu_helper *helper)
         fail_whole(helper, NULL, "cannot start the GPU helper process", false);
 }
 
-static void start_trial(struct gpu_helper *helper, struct gpu_ailment *ailment)
+static void start_trial(struct gpu_helper *helper, struct failing_gpu *failing_gpu)
 {
     const struct gpu_child_events events = { on_trial_report, on_trial_failure, on_gone, helper };
-    (void)snprintf(helper->trial_key, sizeof(helper->trial_key), "%s", ailment->key);
+    (void)snprintf(helper->trial_key, sizeof(helper->trial_key), "%s", failing_gpu->key);
     helper->asked_trial = helper->asked;
-    helper->children.trial = start_child(helper, ailment->key, &events);
+    helper->children.trial = start_child(helper, failing_gpu->key, &events);
     if (helper->children.trial == NULL)
-        gpu_ailments_put_off(&helper->ailments, ailment);
+        failing_gpus_back_off(&helper->failing_gpus, failing_gpu);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
@@ -399,23 +399,23 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
     int64_t now_ms = clock_boot_ms();
     if (needs_current(helper) && helper->due_ms <= now_ms && gpu_children_have_room(&helper->children))
         start_current(helper);
-    struct gpu_ailment *ailment = next_trial(helper);
-    if (ailment != NULL && ailment->due_ms <= now_ms && gpu_children_have_room(&helper->children))
-        start_trial(helper, ailment);
+    struct failing_gpu *failing_gpu = next_trial(helper);
+    if (failing_gpu != NULL && failing_gpu->due_ms <= now_ms && gpu_children_have_room(&helper->children))
+        start_trial(helper, failing_gpu);
     schedule(helper);
 }
 
 static void schedule(struct gpu_helper *helper)
 {
     int64_t next_ms = NEVER_MS, now_ms = clock_boot_ms();
-    const struct gpu_ailment *ailment = next_trial(helper);
+    const struct failing_gpu *failing_gpu = next_trial(helper);
     (void)evtimer_del(helper->timer);
     if (helper->is_settled || !gpu_children_have_room(&helper->children))
         return; // checked again when a process ends
     if (needs_current(helper))
         next_ms = helper->due_ms;
-    if (ailment != NULL && ailment->due_ms < next_ms)
-        next_ms = ailment->due_ms;
+    if (failing_gpu != NULL && failing_gpu->due_ms < next_ms)
+        next_ms = failing_gpu->due_ms;
     if (next_ms == NEVER_MS)
         return;
     int64_t left_ms = next_ms > now_ms ? next_ms - now_ms : 0;
@@ -431,7 +431,7 @@ struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec
     helper->base = base;
     helper->spec = *spec;
     helper->timing = *timing;
-    helper->ailments.timing = &helper->timing;
+    helper->failing_gpus.timing = &helper->timing;
     helper->roster = roster;
     helper->pause_ms = timing->retry_first_ms;
     helper->timer = evtimer_new(base, on_timer, helper);
@@ -440,10 +440,11 @@ struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec
     for (size_t i = 0; i < gpus->count; i++)
         if (gpu_roster_is_hung(roster, i) && ((const struct gpu_state *)gpus->items)[i].pci != NULL &&
             ((const struct gpu_state *)gpus->items)[i].parent == NULL)
-            (void)gpu_ailments_note(&helper->ailments, ((const struct gpu_state *)gpus->items)[i].pci, true);
+            (void)failing_gpus_add(
+                &helper->failing_gpus, ((const struct gpu_state *)gpus->items)[i].pci, true);
     const struct strings *keys = gpu_roster_keys(roster);
     for (size_t i = 0; i < keys->count; i++)
-        (void)gpu_ailments_note(&helper->ailments, keys->items[i], true);
+        (void)failing_gpus_add(&helper->failing_gpus, keys->items[i], true);
     (void)gpu_children_note_released(&helper->children, helper->roster);
     if (gpu_roster_is_all_released(helper->roster))
         gpu_last_report_pass_released(&helper->last);
@@ -479,6 +480,6 @@ void gpu_helper_free(struct gpu_helper *helper)
     gpu_children_clear(&helper->children);
     event_free(helper->timer);
     gpu_last_report_clear(&helper->last);
-    free(helper->ailments.items);
+    free(helper->failing_gpus.items);
     free(helper);
 }

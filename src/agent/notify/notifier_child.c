@@ -26,7 +26,7 @@
 #include "base/buffer.h"
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/node/favours.h"
+#include "base/node/daemon_priority.h"
 #include "job/notify.h"
 
 #define EXIT_NOT_BEGUN 125
@@ -171,7 +171,7 @@ int notifier_child_run(const struct notifiers_options *options, const struct mes
     (void)setsid();
     (void)dup2(CHILD_FD, STDERR_FILENO);
     int r = enter_cgroups(spec, &err);
-    if (r == 0 && (r = favours_give_up()) < 0)
+    if (r == 0 && (r = daemon_priority_drop()) < 0)
         r = error_set_errno(&err, r, "cannot reset its OOM score");
     if (r == 0)
         r = job_user_find(&options->users, request->uid, request->user, &user, &err);

@@ -40,7 +40,7 @@
 #include "agent/host/helper_rights.h"
 #include "agent/park/grant.h"
 #include "agent/park/helper.h"
-#include "agent/park/told.h"
+#include "agent/park/park_notice.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -123,7 +123,7 @@ static void conclude(struct parking *parking, enum park_outcome outcome, uint64_
 {
     if (!parking->is_given_up)
         report(parking, outcome, bytes, text);
-    told_outcome(parking->parker->parts.launcher, &parking->order, outcome);
+    park_notice_write(parking->parker->parts.launcher, &parking->order, outcome);
     parking->step = OVER;
 }
 

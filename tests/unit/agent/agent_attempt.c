@@ -10,7 +10,7 @@
 #include "agent/core/attempt.h"
 
 struct expectation {
-    struct attempt_sight sight;
+    struct attempt_observation observed;
     enum attempt_want want;
     enum attempt_action action;
 };
@@ -18,7 +18,7 @@ struct expectation {
 static void check(const struct expectation *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        enum attempt_action action = attempt_decide(&rows[i].sight, rows[i].want);
+        enum attempt_action action = attempt_decide(&rows[i].observed, rows[i].want);
         if (action != rows[i].action)
             fail_msg("row %zu: %s instead of %s", i, attempt_action_name(action),
                 attempt_action_name(rows[i].action));
@@ -137,29 +137,30 @@ static void what_outlived_the_exit_record_is_killed_first(void **state)
     }
 }
 
-static void check_safety(const struct attempt_sight *sight, enum attempt_want want)
+static void check_safety(const struct attempt_observation *observed, enum attempt_want want)
 {
-    enum attempt_action action = attempt_decide(sight, want);
+    enum attempt_action action = attempt_decide(observed, want);
     bool is_start = action == ATTEMPT_STAGE || action == ATTEMPT_START;
     if (is_start) {
-        assert_int_equal(sight->verdict, VERDICT_NONE);
-        assert_false(sight->is_alive);
-        assert_false(sight->has_exit);
+        assert_int_equal(observed->verdict, VERDICT_NONE);
+        assert_false(observed->is_alive);
+        assert_false(observed->has_exit);
         assert_true(want == WANT_RUN || want == WANT_GO || want == WANT_PREPARED);
     }
     if (action == ATTEMPT_REPORT_RETURNED)
-        assert_int_equal(sight->verdict, VERDICT_NOGO);
+        assert_int_equal(observed->verdict, VERDICT_NOGO);
     if (action == ATTEMPT_REPORT_EXITED)
-        assert_true(sight->has_exit && !sight->is_populated);
+        assert_true(observed->has_exit && !observed->is_populated);
     if (action == ATTEMPT_REMOVE)
-        assert_true(want == WANT_RELEASED || (attempt_is_speculative(want) && sight->verdict != VERDICT_GO));
+        assert_true(
+            want == WANT_RELEASED || (attempt_is_speculative(want) && observed->verdict != VERDICT_GO));
     if (action == ATTEMPT_REMOVE)
-        assert_false(sight->has_exit && sight->is_populated);
+        assert_false(observed->has_exit && observed->is_populated);
     if (action == ATTEMPT_SETTLE)
-        assert_int_equal(sight->verdict, VERDICT_NONE);
+        assert_int_equal(observed->verdict, VERDICT_NONE);
     if (action == ATTEMPT_COMMAND)
-        assert_true(sight->is_alive && want == WANT_STOP && sight->verdict == VERDICT_GO);
-    if (want != WANT_RELEASED && sight->has_exit && !sight->is_populated)
+        assert_true(observed->is_alive && want == WANT_STOP && observed->verdict == VERDICT_GO);
+    if (want != WANT_RELEASED && observed->has_exit && !observed->is_populated)
         assert_int_equal(action, ATTEMPT_REPORT_EXITED);
 }
 
@@ -168,14 +169,14 @@ static void no_look_leads_to_a_second_start_or_a_lost_end(void **state)
     for (unsigned int bits = 0; bits < 16; bits++) {
         for (enum spool_verdict verdict = VERDICT_NONE; verdict <= VERDICT_NOGO; verdict++) {
             for (enum attempt_want want = WANT_NOTHING; want < ATTEMPT_WANTS; want++) {
-                struct attempt_sight sight = {
+                struct attempt_observation observed = {
                     .has_spec = bits & 1,
                     .is_alive = bits & 2,
                     .has_exit = bits & 4,
                     .is_populated = bits & 8,
                     .verdict = verdict,
                 };
-                check_safety(&sight, want);
+                check_safety(&observed, want);
             }
         }
     }

@@ -22,7 +22,7 @@
 struct node {
     struct persist_seen seen;
     struct agent_core *core;
-    struct attempt_sight spool; // of attempt 5.1.0.0
+    struct attempt_observation spool; // of attempt 5.1.0.0
     bool is_there;
     int stages, starts, adopts, commands, kills, removes, logs, terminals, exec_steps, rejoins, ports;
     uint32_t signal;
@@ -75,13 +75,13 @@ static void node_send(void *arg, const struct record_type *type, const void *mes
 }
 
 static void node_observe(
-    void *arg, const struct spool_id *which, bool is_reported, struct attempt_sight *sight)
+    void *arg, const struct spool_id *which, bool is_reported, struct attempt_observation *observed)
 {
     struct node *node = arg;
     node->looks++;
-    *sight = which->job == id.job ? node->spool : (struct attempt_sight){ 0 };
-    sight->started.log_path = NULL;
-    sight->started.text = node->spool.started.text != NULL ? xstrdup(node->spool.started.text) : NULL;
+    *observed = which->job == id.job ? node->spool : (struct attempt_observation){ 0 };
+    observed->started.log_path = NULL;
+    observed->started.text = node->spool.started.text != NULL ? xstrdup(node->spool.started.text) : NULL;
 }
 
 static int node_stage(void *arg, const struct message_launch *launch, struct error *err)
@@ -110,7 +110,7 @@ static int node_start(void *arg, const struct spool_id *which, bool adopt, struc
     return 0;
 }
 
-static bool node_watch(void *arg, const struct spool_id *which, const struct attempt_sight *sight)
+static bool node_watch(void *arg, const struct spool_id *which, const struct attempt_observation *observed)
 {
     struct node *node = arg;
     return node->spool.is_watched;
@@ -166,7 +166,7 @@ static int node_remove(void *arg, const struct spool_id *which)
     struct node *node = arg;
     node->removes++;
     if (node->remove_fails == 0)
-        node->spool = (struct attempt_sight){ 0 };
+        node->spool = (struct attempt_observation){ 0 };
     return node->remove_fails;
 }
 
@@ -788,7 +788,7 @@ static void a_guess_of_an_earlier_agent_is_dropped_but_not_what_it_took(void **s
 {
     for (int is_taken = 0; is_taken < 2; is_taken++) {
         struct node *node = node_new(0);
-        node->spool = (struct attempt_sight){ .has_spec = true, .is_alive = true, .is_watched = true };
+        node->spool = (struct attempt_observation){ .has_spec = true, .is_alive = true, .is_watched = true };
         agent_core_load(node->core, 0, &id, TOKEN);
         node->loses_race = is_taken; // it was told that its turn had come
         agent_core_note_prepared(node->core, 0, &id);
@@ -884,7 +884,7 @@ static void a_stop_is_told_again_to_the_shepherd_that_adopts(void **state)
 /* Somebody has removed it; the shepherd is a process that was seen before. */
 static void lose_entry(struct node *node)
 {
-    node->spool = (struct attempt_sight){ .is_alive = true, .is_watched = true };
+    node->spool = (struct attempt_observation){ .is_alive = true, .is_watched = true };
     agent_core_look(node->core, 0, &id);
 }
 
@@ -1053,7 +1053,7 @@ static void an_attempt_that_can_never_run_here_ends_with_an_exit_record(void **s
 static void a_dead_shepherd_is_replaced_without_a_controller_and_ever_more_slowly(void **state)
 {
     struct node *node = node_new(0);
-    node->spool = (struct attempt_sight){ .has_spec = true, .verdict = VERDICT_GO };
+    node->spool = (struct attempt_observation){ .has_spec = true, .verdict = VERDICT_GO };
     agent_core_load(node->core, 0, &id, TOKEN);
     assert_int_equal(node->adopts, 1);
     shepherd_dies(node, 10);
@@ -1071,7 +1071,7 @@ static void a_dead_shepherd_is_replaced_without_a_controller_and_ever_more_slowl
 static void a_shepherd_nobody_announces_is_looked_at_each_second(void **state)
 {
     struct node *node = node_new(0);
-    node->spool = (struct attempt_sight){ .has_spec = true, .verdict = VERDICT_GO, .is_alive = true };
+    node->spool = (struct attempt_observation){ .has_spec = true, .verdict = VERDICT_GO, .is_alive = true };
     agent_core_load(node->core, 0, &id, TOKEN);
     assert_int_equal(node->armed_at, 1000);
     node->spool.is_alive = false;
@@ -1201,7 +1201,7 @@ static void an_order_with_another_token_leaves_the_attempt_alone_and_the_link_up
 static void a_full_node_returns_launches_and_prepares_nothing(void **state)
 {
     struct node *node = node_new(0);
-    node->spool = (struct attempt_sight){ .has_spec = true };
+    node->spool = (struct attempt_observation){ .has_spec = true };
     for (uint64_t job = 1000; job < 1000 + NODE_ATTEMPTS_MAX; job++)
         agent_core_load(node->core, 0, &(struct spool_id){ job, 1, 0, 0 }, TOKEN);
     hello(node);
@@ -1257,7 +1257,7 @@ static void what_only_an_agent_may_say_is_refused(void **state)
 static void a_found_attempt_waits_for_the_controllers_word(void **state)
 {
     struct node *node = node_new(0);
-    node->spool = (struct attempt_sight){ .has_spec = true };
+    node->spool = (struct attempt_observation){ .has_spec = true };
     agent_core_load(node->core, 0, &id, TOKEN);
     hello(node);
     assert_int_equal(node->phase, PHASE_STAGED);

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/gpu/ailments.h"
+#include "agent/gpu/failing_gpus.h"
 #include "agent/gpu/helper.h"
 
 struct watcher {
@@ -127,18 +127,18 @@ static void a_helper_that_ends_or_stops_is_replaced_and_no_gpu_is_lost(void **st
 static void a_gpu_that_stays_ill_is_tried_less_and_less(void **state)
 {
     static const struct gpu_helper_timing timing = { .retry_first_ms = 100, .retry_max_ms = 350 };
-    struct gpu_ailments ailments = { .timing = &timing };
-    struct gpu_ailment *ailment = gpu_ailments_note(&ailments, "GPU-1", true);
-    assert_int_equal(ailment->pause_ms, 100);
-    gpu_ailments_put_off(&ailments, ailment);
-    assert_int_equal(ailment->pause_ms, 200);
-    gpu_ailments_put_off(&ailments, ailment);
-    gpu_ailments_put_off(&ailments, ailment);
-    assert_int_equal(ailment->pause_ms, 350);
-    assert_true(gpu_ailments_have_hung(&ailments));
-    gpu_ailments_end(&ailments, "GPU-1");
-    assert_null(gpu_ailments_next(&ailments));
-    free(ailments.items);
+    struct failing_gpus failing_gpus = { .timing = &timing };
+    struct failing_gpu *failing_gpu = failing_gpus_add(&failing_gpus, "GPU-1", true);
+    assert_int_equal(failing_gpu->pause_ms, 100);
+    failing_gpus_back_off(&failing_gpus, failing_gpu);
+    assert_int_equal(failing_gpu->pause_ms, 200);
+    failing_gpus_back_off(&failing_gpus, failing_gpu);
+    failing_gpus_back_off(&failing_gpus, failing_gpu);
+    assert_int_equal(failing_gpu->pause_ms, 350);
+    assert_true(failing_gpus_have_hung(&failing_gpus));
+    failing_gpus_remove(&failing_gpus, "GPU-1");
+    assert_null(failing_gpus_next(&failing_gpus));
+    free(failing_gpus.items);
 }
 
 static void no_gpus_are_reported_once_and_need_no_process(void **state)

@@ -47,10 +47,11 @@ static void node_hang_up(void *arg)
     agent_core_link_down(node->core);
 }
 
-static void node_observe(void *arg, const struct spool_id *id, bool is_reported, struct attempt_sight *sight)
+static void node_observe(
+    void *arg, const struct spool_id *id, bool is_reported, struct attempt_observation *observed)
 {
     const struct node *node = arg;
-    sight->has_spec = sight->is_alive = sight->is_watched = node->staged_until_ms != 0;
+    observed->has_spec = observed->is_alive = observed->is_watched = node->staged_until_ms != 0;
 }
 
 static int node_stage(void *arg, const struct message_launch *launch, struct error *err)

@@ -20,7 +20,7 @@ struct node {
     struct message_hello hello; // the last, its numbers
     uint32_t phase;             // there, of the attempt
     struct agent_core *core;
-    struct attempt_sight spool; // of attempt 5.1.0.0
+    struct attempt_observation spool; // of attempt 5.1.0.0
     int64_t now_ms, said_ms;
     int stages, removes, settles, returns;
     int64_t lease_until_ms; // of the last stage
@@ -44,9 +44,9 @@ static void node_send(void *arg, const struct record_type *type, const void *mes
 }
 
 static void node_observe(
-    void *arg, const struct spool_id *which, bool is_reported, struct attempt_sight *sight)
+    void *arg, const struct spool_id *which, bool is_reported, struct attempt_observation *observed)
 {
-    *sight = ((const struct node *)arg)->spool;
+    *observed = ((const struct node *)arg)->spool;
 }
 
 static int node_stage(void *arg, const struct message_launch *launch, struct error *err)
@@ -56,7 +56,7 @@ static int node_stage(void *arg, const struct message_launch *launch, struct err
     node->lease_until_ms = launch->lease_until_ms;
     if (node->is_user_unknown)
         return error_set(err, -EINPROGRESS, "uid 7 is being looked up");
-    node->spool = (struct attempt_sight){ .has_spec = true, .is_alive = true, .is_watched = true };
+    node->spool = (struct attempt_observation){ .has_spec = true, .is_alive = true, .is_watched = true };
     return 0;
 }
 
@@ -64,7 +64,7 @@ static int node_remove(void *arg, const struct spool_id *which)
 {
     struct node *node = arg;
     node->removes++;
-    node->spool = (struct attempt_sight){ 0 };
+    node->spool = (struct attempt_observation){ 0 };
     return 0;
 }
 

@@ -9,5 +9,5 @@ struct launcher;
 
 /* Writes a notice after an order to the attempt with this outcome. Failure to write it has no other
  * effect. */
-void told_outcome(
+void park_notice_write(
     const struct launcher *launcher, const struct message_park *order, enum park_outcome outcome);

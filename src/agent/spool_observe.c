@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the files of an entry in the order in which the shepherd writes them. */
-#include "agent/spool_sight.h"
+#include "agent/spool_observe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,71 +57,71 @@ static void note_usage(
     job_usage_free(usage);
 }
 
-static void read_exit(
-    const struct effects_parts *parts, const struct spool_id *id, int dirfd, struct attempt_sight *sight)
+static void read_exit(const struct effects_parts *parts, const struct spool_id *id, int dirfd,
+    struct attempt_observation *observed)
 {
     struct error err = { 0 };
-    int r = file_read_record(dirfd, SPOOL_EXIT, &launch_exit_record, &sight->exit, &err);
+    int r = file_read_record(dirfd, SPOOL_EXIT, &launch_exit_record, &observed->exit, &err);
     if (r == -EBADMSG)
         log_job(LOG_ERROR, id->job, "its exit record is damaged: %s", err.message);
-    sight->has_exit = r == 0;
-    if (!sight->has_exit)
+    observed->has_exit = r == 0;
+    if (!observed->has_exit)
         return;
-    if (sight->exit.cause == START_HOME)
+    if (observed->exit.cause == START_HOME)
         launcher_forget_users(parts->launcher);
-    sight->is_populated = parts->confine->is_populated(parts->cells, id) == 1;
-    if (!sight->is_populated) {
+    observed->is_populated = parts->confine->is_populated(parts->cells, id) == 1;
+    if (!observed->is_populated) {
         gpu_check_end(parts->check, id, clock_boot_ms());
         gpu_access_drop(parts->access, id);
         gpu_chores_drop(parts->chores, id);
     }
-    sight->is_checking =
-        has_failed(&sight->exit) && gpu_check_awaits_errors(parts->check, id, clock_boot_ms());
-    if (!sight->is_checking)
-        note_usage(parts, id, dirfd, &sight->exit);
+    observed->is_checking =
+        has_failed(&observed->exit) && gpu_check_awaits_errors(parts->check, id, clock_boot_ms());
+    if (!observed->is_checking)
+        note_usage(parts, id, dirfd, &observed->exit);
 }
 
-static void look_for_exit(
-    const struct effects_parts *parts, const struct spool_id *id, int dirfd, struct attempt_sight *sight)
+static void look_for_exit(const struct effects_parts *parts, const struct spool_id *id, int dirfd,
+    struct attempt_observation *observed)
 {
-    sight->has_exit = faccessat(dirfd, SPOOL_EXIT, F_OK, AT_EACCESS) == 0;
-    if (sight->has_exit)
-        sight->is_populated = parts->confine->is_populated(parts->cells, id) == 1;
+    observed->has_exit = faccessat(dirfd, SPOOL_EXIT, F_OK, AT_EACCESS) == 0;
+    if (observed->has_exit)
+        observed->is_populated = parts->confine->is_populated(parts->cells, id) == 1;
 }
 
 /* The report of a dead shepherd does not apply to its successor. */
-static void read_ready(int dirfd, struct attempt_sight *sight)
+static void read_ready(int dirfd, struct attempt_observation *observed)
 {
-    struct launch_started *ready = &sight->started;
-    if (!sight->is_alive || file_read_record(dirfd, SPOOL_READY, &launch_started_record, ready, NULL) < 0)
+    struct launch_started *ready = &observed->started;
+    if (!observed->is_alive || file_read_record(dirfd, SPOOL_READY, &launch_started_record, ready, NULL) < 0)
         return;
-    sight->is_ready = process_is_alive((pid_t)ready->shepherd_pid, ready->shepherd_start);
+    observed->is_ready = process_is_alive((pid_t)ready->shepherd_pid, ready->shepherd_start);
 }
 
-void spool_sight(const struct effects_parts *parts, const struct spool_id *id, bool is_reported,
-    struct attempt_sight *sight)
+void spool_observe(const struct effects_parts *parts, const struct spool_id *id, bool is_reported,
+    struct attempt_observation *observed)
 {
     _cleanup_close_ int dirfd = launcher_open_entry(parts->launcher, id);
     if (dirfd < 0) {
-        sight->is_populated = parts->confine->is_populated(parts->cells, id) == 1;
+        observed->is_populated = parts->confine->is_populated(parts->cells, id) == 1;
         return;
     }
     int verdict = spool_verdict(dirfd);
-    sight->verdict = verdict < 0 ? VERDICT_NONE : (enum spool_verdict)verdict;
-    sight->has_spec = faccessat(dirfd, SPOOL_SPEC, F_OK, AT_EACCESS) == 0;
-    sight->is_alive = sight->is_alive || spool_is_alive(dirfd);
-    if (sight->verdict == VERDICT_NONE) {
-        read_ready(dirfd, sight);
+    observed->verdict = verdict < 0 ? VERDICT_NONE : (enum spool_verdict)verdict;
+    observed->has_spec = faccessat(dirfd, SPOOL_SPEC, F_OK, AT_EACCESS) == 0;
+    observed->is_alive = observed->is_alive || spool_is_alive(dirfd);
+    if (observed->verdict == VERDICT_NONE) {
+        read_ready(dirfd, observed);
         return;
     }
     if (is_reported)
-        look_for_exit(parts, id, dirfd, sight);
+        look_for_exit(parts, id, dirfd, observed);
     else
-        read_exit(parts, id, dirfd, sight);
-    if (sight->verdict == VERDICT_GO && adopted_is(dirfd))
-        sight->is_alive = adopted_is_alive(dirfd);
-    if (sight->verdict == VERDICT_GO && !(sight->has_exit && is_reported))
-        (void)file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &sight->started, NULL);
+        read_exit(parts, id, dirfd, observed);
+    if (observed->verdict == VERDICT_GO && adopted_is(dirfd))
+        observed->is_alive = adopted_is_alive(dirfd);
+    if (observed->verdict == VERDICT_GO && !(observed->has_exit && is_reported))
+        (void)file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &observed->started, NULL);
 }
 
 void spool_recall(const struct effects_parts *parts, const struct spool_id *id, struct known_attempt *known)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/node/favours.h"
+#include "base/node/daemon_priority.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 
-int favours_reset_score(int fd)
+int daemon_priority_reset_oom_score(int fd)
 {
     char score[8] = "";
     if (pread(fd, score, sizeof(score) - 1, 0) < 0)
@@ -19,7 +19,7 @@ int favours_reset_score(int fd)
     return pwrite(fd, "0", 1, 0) == 1 ? 0 : -errno;
 }
 
-int favours_give_up(void)
+int daemon_priority_drop(void)
 {
     const struct sched_param normal = { 0 };
     if (geteuid() != 0)
@@ -27,5 +27,5 @@ int favours_give_up(void)
     (void)sched_setscheduler(0, SCHED_OTHER, &normal);
     (void)setpriority(PRIO_PROCESS, 0, 0);
     _cleanup_close_ int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
-    return fd < 0 ? -errno : favours_reset_score(fd);
+    return fd < 0 ? -errno : daemon_priority_reset_oom_score(fd);
 }

@@ -11,19 +11,19 @@
 
 #include "base/process.h"
 
-#define PATIENCE_THREADS 72U // threads observed: one for each GPU of a node, and some of the driver's
-#define PATIENCE_FACTOR                                                                                      \
+#define ACTIVE_TIME_THREADS 72U // threads observed: one for each GPU of a node, and some of the driver's
+#define ACTIVE_TIME_FACTOR                                                                                   \
     8 // maximum factor by which waiting extends the time: a driver that spins competes for processors, too
 
-struct gpu_patience {
+struct gpu_active_time {
     pid_t pid;
     size_t count;
     struct {
         pid_t tid;
         struct process_times times;
-    } threads[PATIENCE_THREADS]; // at the last call
+    } threads[ACTIVE_TIME_THREADS]; // at the last call
 };
 
 /* `ms` have passed since the last call. Returns how many of them count: those in which no thread of the
  * process waited for a processor. If the kernel does not account the time of threads, all of them. */
-int64_t gpu_patience_pass(struct gpu_patience *patience, int64_t ms);
+int64_t gpu_active_time_count(struct gpu_active_time *active_time, int64_t ms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/park/told.h"
+#include "agent/park/park_notice.h"
 
 #include "agent/launch/launcher.h"
 #include "agent/launch/notice.h"
@@ -20,7 +20,7 @@ static bool is_grant(const struct launcher *launcher, const struct spool_id *id)
     return is_grant;
 }
 
-void told_outcome(
+void park_notice_write(
     const struct launcher *launcher, const struct message_park *order, enum park_outcome outcome)
 {
     if (outcome != PARK_DONE || order->action == PARK_CHECK)

@@ -4,10 +4,10 @@
 
 #include "agent/effects.h"
 
-/* Completes `sight`, in which the caller has set is_watched and is_alive. The exit record is not read again
- * when it `is_reported`. */
-void spool_sight(const struct effects_parts *parts, const struct spool_id *id, bool is_reported,
-    struct attempt_sight *sight);
+/* Completes `observed`, in which the caller has set is_watched and is_alive. The exit record is not read
+ * again when it `is_reported`. */
+void spool_observe(const struct effects_parts *parts, const struct spool_id *id, bool is_reported,
+    struct attempt_observation *observed);
 
 /* Fills in the numbers of the latest orders to a running attempt, and whether it is parked. */
 void spool_recall(const struct effects_parts *parts, const struct spool_id *id, struct known_attempt *known);

@@ -4,7 +4,7 @@
  * The kernel adds a wait to its sum only when the wait ends. A wait that has not ended is recognised by a
  * runnable thread whose sums have not changed; a driver that spins makes its thread run.
  */
-#include "agent/gpu/patience.h"
+#include "agent/gpu/active_time.h"
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #define NS_PER_MS 1000000U
 
 static int64_t waited_ms(
-    const struct gpu_patience *before, pid_t tid, const struct process_times *now, int64_t ms)
+    const struct gpu_active_time *before, pid_t tid, const struct process_times *now, int64_t ms)
 {
     for (size_t i = 0; i < before->count; i++) {
         const struct process_times *last = &before->threads[i].times;
@@ -27,26 +27,26 @@ static int64_t waited_ms(
     return (int64_t)(now->waited_ns / NS_PER_MS); // a new thread
 }
 
-int64_t gpu_patience_pass(struct gpu_patience *patience, int64_t ms)
+int64_t gpu_active_time_count(struct gpu_active_time *active_time, int64_t ms)
 {
     char path[32];
-    int64_t longest_ms = 0, least_ms = ms / PATIENCE_FACTOR;
-    struct gpu_patience now = { .pid = patience->pid };
-    (void)snprintf(path, sizeof(path), "/proc/%d/task", (int)patience->pid);
+    int64_t longest_ms = 0, least_ms = ms / ACTIVE_TIME_FACTOR;
+    struct gpu_active_time now = { .pid = active_time->pid };
+    (void)snprintf(path, sizeof(path), "/proc/%d/task", (int)active_time->pid);
     DIR *dir = opendir(path);
     const struct dirent *entry;
-    while (dir != NULL && now.count < PATIENCE_THREADS && (entry = readdir(dir)) != NULL) {
+    while (dir != NULL && now.count < ACTIVE_TIME_THREADS && (entry = readdir(dir)) != NULL) {
         pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
         struct process_times times;
-        if (tid <= 0 || process_read_times(patience->pid, tid, &times) < 0)
+        if (tid <= 0 || process_read_times(active_time->pid, tid, &times) < 0)
             continue;
-        int64_t thread_ms = waited_ms(patience, tid, &times, ms);
+        int64_t thread_ms = waited_ms(active_time, tid, &times, ms);
         longest_ms = thread_ms > longest_ms ? thread_ms : longest_ms;
         now.threads[now.count].tid = tid;
         now.threads[now.count++].times = times;
     }
     if (dir != NULL)
         (void)closedir(dir);
-    *patience = now;
+    *active_time = now;
     return ms - longest_ms > least_ms ? ms - longest_ms : least_ms;
 }

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/node/favours.h"
+#include "base/node/daemon_priority.h"
 
 /* What the score is afterwards. */
 static void assert_score(const char *before, const char *expected)
@@ -23,7 +23,7 @@ static void assert_score(const char *before, const char *expected)
     char after[8] = "";
     int fd = memfd_create("score", MFD_CLOEXEC);
     assert_int_equal(write(fd, before, strlen(before)), strlen(before));
-    assert_int_equal(favours_reset_score(fd), 0);
+    assert_int_equal(daemon_priority_reset_oom_score(fd), 0);
     assert_true(pread(fd, after, sizeof(after) - 1, 0) > 0);
     after[strlen(expected)] = '\0'; // the kernel replaces the whole number, a file does not
     assert_string_equal(after, expected);
@@ -45,7 +45,7 @@ static void a_score_that_is_higher_stays(void **state)
 static void a_score_that_cannot_be_written_is_an_error(void **state)
 {
     int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    assert_int_equal(favours_reset_score(fd), -EBADF);
+    assert_int_equal(daemon_priority_reset_oom_score(fd), -EBADF);
     (void)close(fd);
 }
 
@@ -55,7 +55,7 @@ static void priorities_become_usual(void **state)
     pid_t pid = fork();
     if (pid == 0) {
         (void)setpriority(PRIO_PROCESS, 0, 5);
-        int r = favours_give_up();
+        int r = daemon_priority_drop();
         int expected = geteuid() == 0 ? 0 : 5; // without root nothing changes
         _exit(r == 0 && getpriority(PRIO_PROCESS, 0) == expected && sched_getscheduler(0) == SCHED_OTHER ? 0
                                                                                                          : 1);
