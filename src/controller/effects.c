@@ -26,7 +26,8 @@ static void commit(void *arg, struct store_batch *batch)
     store_commit(effects->controller->store, batch);
 }
 
-/* With what the core does not know: where the other controllers are. False: another message. */
+/* Adds the addresses of the other controllers, which the core does not know. False if the message is of
+ * another kind. */
 static bool send_with_controllers(
     const struct effects *effects, uint32_t link, const struct record_type *type, const void *message)
 {
@@ -51,7 +52,7 @@ static void send_message(void *arg, uint32_t link, const struct record_type *typ
 {
     struct effects *effects = arg;
     if (!cluster_is_certain(effects->controller->cluster))
-        return; // another controller may lead; this one is about to exit (main.c)
+        return; // another controller may have become leader; this one is about to exit (main.c)
     if (!send_with_controllers(effects, link, type, message))
         links_send(effects->controller->links, link, type, message);
 }
@@ -86,7 +87,7 @@ static void log_change(const struct cluster_change *change)
             change->node);
 }
 
-/* Where lines can be selected by job, each start and end has one; elsewhere they would bury the others. */
+/* If the log can be filtered by job, each start and end has a line; otherwise they would hide other lines. */
 static void log_course(const struct job_event *event, const struct job *job)
 {
     if (job == NULL || !log_has_fields())

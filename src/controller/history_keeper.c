@@ -14,7 +14,7 @@
 #include "controller/turns.h"
 
 #define SAVE_SAMPLES  60
-#define WHOLE_SAVES   60 // one of these saves the whole history
+#define WHOLE_SAVES   60 // one in this many saves includes the whole history
 #define PART_PAUSE_US 10000
 
 struct history_keeper {
@@ -22,10 +22,10 @@ struct history_keeper {
     struct event *timer, *part;
     int dir_fd; // where it is kept
     unsigned samples;
-    bool is_lost; // it could not be written the last time
+    bool is_lost; // the last save failed
 };
 
-/* A failure is logged once, and its end once. */
+/* Logs the beginning of a failure once, and its end once. */
 static void note(struct history_keeper *keeper, int r)
 {
     if (r < 0 && !keeper->is_lost)
@@ -35,7 +35,7 @@ static void note(struct history_keeper *keeper, int r)
     keeper->is_lost = r < 0;
 }
 
-/* A part in each turn: with many GPUs a file has tens of megabytes. */
+/* Saves one part per turn: with many GPUs, a file has tens of megabytes. */
 static void on_part(evutil_socket_t fd, short events, void *arg)
 {
     struct history_keeper *keeper = arg;
@@ -49,7 +49,7 @@ static void on_part(evutil_socket_t fd, short events, void *arg)
 static void begin_save(struct history_keeper *keeper, bool is_whole)
 {
     if (keeper->dir_fd < 0 || evtimer_pending(keeper->part, NULL) != 0)
-        return; // or the last one is not over: a very slow disk
+        return; // or the last save has not ended yet: a very slow disk
     int r = gpu_history_save_begin(keeper->controller->history, keeper->dir_fd, is_whole);
     if (r == 0)
         (void)evtimer_add(keeper->part, &(struct timeval){ 0 });
@@ -63,7 +63,7 @@ static void sample_node(void *arg, const struct core_node *node)
         gpu_history_add(arg, clock_wall_ms(), &node->hello.gpus);
 }
 
-/* An agent sends only changes; until then its last report is valid. */
+/* An agent sends only changes, so its last report is valid until the next one. */
 static void on_second(evutil_socket_t fd, short events, void *arg)
 {
     struct history_keeper *keeper = arg;

@@ -6,8 +6,7 @@
  * then core_turn() (turns.c).
  *
  * With --cluster, mgpud is a standby between dropping root and opening the store (standby.c), and starts no
- * agent: all nodes join. A leader that may not be the only one any more exits; what starts it again makes it
- * a standby.
+ * agent: all nodes join. A leader that may no longer be the only one exits; after a restart it is a standby.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -58,7 +57,7 @@
 #include "wire/directory.h"
 
 #define READY_WAIT_SECONDS 5
-#define SNAPSHOT_FIRST     5 // seconds after the start: its check is that of the whole store
+#define SNAPSHOT_FIRST     5 // seconds after the start; its check covers the whole store
 #define SNAPSHOT_SECONDS   600
 #define JOINS_MS           2000 // for machines that are joining when mgpud is stopped
 #define LAST_TURNS         3    // turns of the loop, without waiting, to send pending data
@@ -88,7 +87,7 @@ static void on_durable(void *arg, uint64_t batch)
         &controller->commits, &histogram_of_work, (double)(clock_boot_us() - controller->commit_us) / 1e6);
     controller->commit_us = 0;
     core_on_durable(controller->core, batch);
-    turns_end_soon(controller->turns); // what has come meanwhile is the next one
+    turns_end_soon(controller->turns); // results that arrived meanwhile are handled next
     serve_resume(controller->serve);
 }
 
@@ -109,7 +108,7 @@ static void on_warning(void *arg, const struct error *err)
     log_warning("store: %s", err->message);
 }
 
-/* The same finding comes with each snapshot. */
+/* Each snapshot reports the same finding. */
 static void on_verified(void *arg, const struct store_verification *verification)
 {
     struct controller *controller = &((struct program *)arg)->controller;
@@ -123,7 +122,8 @@ static void on_verified(void *arg, const struct store_verification *verification
         log_info("the store is sound again");
 }
 
-/* At the start, and of snapshots on a thread of theirs: there is none before the start has ended. */
+/* Called during the start, and by snapshots on a thread of their own, which do not exist before the start has
+ * ended. */
 static void on_progress(void *arg, const char *what, uint64_t done, uint64_t total)
 {
     struct slow_work *work = &((struct program *)arg)->slow_work;
@@ -247,7 +247,7 @@ static void become_ready(struct program *program)
     detach_ready(&program->prepared.detached);
 }
 
-/* The first time this opens the API. */
+/* The first time, this opens the API. */
 static void on_local_node_up(struct controller *controller)
 {
     become_ready((struct program *)controller); // the controller is the program's first member
@@ -280,7 +280,7 @@ static void on_reload(evutil_socket_t fd, short events, void *arg)
     (void)reload(&program->controller, program->argc, program->argv);
 }
 
-/* Nothing is sent or answered any more: cluster_is_certain() says no. */
+/* From now on nothing is sent or answered: cluster_is_certain() returns false. */
 static void on_leadership_end(evutil_socket_t fd, short events, void *arg)
 {
     struct program *program = arg;
@@ -311,7 +311,7 @@ static int watch(struct program *program, struct error *err)
     static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
     bool is_detaching = program->prepared.detached.ready_fd >= 0;
     for (size_t i = 0; i < 3; i++) {
-        /* Started by hand in a terminal, it goes with the terminal. */
+        /* If it was started by hand in a terminal, it ends with the terminal. */
         bool is_reload = signals[i] == SIGHUP && (is_detaching || isatty(STDIN_FILENO) == 0);
         program->signals[i] =
             evsignal_new(controller->loop, signals[i], is_reload ? on_reload : on_signal, program);
@@ -349,7 +349,7 @@ static void on_joins_over(evutil_socket_t fd, short events, void *arg)
     *is_over = true;
 }
 
-/* A machine whose token is being used gets its answer. */
+/* Machines whose tokens are being used get their answers. */
 static void finish_joins(struct program *program)
 {
     struct controller *controller = &program->controller;
@@ -443,7 +443,7 @@ static int open_cluster(struct program *program, const struct settings_wish *wis
     return r == 0 && wish->migrate ? cluster_found(controller->cluster, err) : r;
 }
 
-/* All controllers have the same keys: those in etcd, or now the ones that are made here. */
+/* All controllers have the same keys: those in etcd, or the ones created here. */
 static int share_identity(struct program *program, struct error *err)
 {
     struct controller *controller = &program->controller;
@@ -456,7 +456,7 @@ static int share_identity(struct program *program, struct error *err)
     return r == 0 ? cluster_identity_put(controller->cluster, dir, err) : r;
 }
 
-/* 1: mgpud is to go on as a controller that decides, alone or as the leader. 0: it was told to exit. */
+/* 1: mgpud continues as the controller that decides, alone or as the leader. 0: it was told to exit. */
 static int begin(struct program *program, const struct settings_wish *wish, struct error *err)
 {
     struct controller *controller = &program->controller;
@@ -537,7 +537,7 @@ static void print_config(const struct controller_options *options)
         (void)printf("warning: %s\n", options->warnings.items[i]);
 }
 
-/* What leaves at once. The exit status, or -1: mgpud is to be started. */
+/* Carries out commands that exit at once. Returns the exit status, or -1: mgpud is to be started. */
 static int do_wish(
     const struct wording *wording, const struct settings_wish *wish, const struct controller_options *options)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs, GPUs and marks belong to nodes by name. If this machine took another one, such as the host name that
- * a DHCP server has just assigned, its running jobs would be those of a node that never comes back, and its
+ * Jobs, GPUs and marks belong to nodes by name. If this machine changed its name, for example to a host name
+ * that a DHCP server has just assigned, its running jobs would belong to a node that never returns, and its
  * agent would end them as attempts that no job needs.
  */
 #include "controller/own_name.h"
@@ -23,7 +23,7 @@
 
 #define FILE_NAME "name"
 
-/* NULL: there is none yet, or it cannot be used. The caller frees it. */
+/* NULL: none is stored, or it is unusable. The caller frees it. */
 static char *read_name(int dirfd)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -48,7 +48,7 @@ static int write_name(int dirfd, const char *name, struct error *err)
     return r < 0 ? error_set_errno(err, r, "cannot store the name of this node") : 0;
 }
 
-/* Does a job run on this machine? */
+/* True if a job is running on this machine. */
 static bool has_jobs(const char *run_dir)
 {
     _cleanup_free_ char *path = xasprintf("%s/spool", run_dir);

@@ -27,7 +27,7 @@
 
 #define OPEN_FILES_WANTED 16384U
 
-/* Allows one mgpud, and so one agent, per directory; taken before anything in it is changed. */
+/* Allows one mgpud, and therefore one agent, per directory; locked before anything in it is changed. */
 static int lock_directory(const char *directory, int *ret_fd, struct error *err)
 {
     _cleanup_free_ char *path = xasprintf("%s/" RUN_LOCK, directory);
@@ -50,7 +50,7 @@ static int lock_directory(const char *directory, int *ret_fd, struct error *err)
     return 0;
 }
 
-/* Lock files can be removed; this directory is in use as long as there is a state. */
+/* Lock files can be removed; this directory is in use as long as there is state. */
 static int lock_node(const struct controller_options *options, int *ret_fd, struct error *err)
 {
     _cleanup_free_ char *path = xasprintf("%s/node", options->state_dir);
@@ -62,8 +62,8 @@ static int lock_node(const struct controller_options *options, int *ret_fd, stru
     return r < 0 ? error_set_errno(err, r, "cannot lock %s", path) : 0;
 }
 
-/* Asked of the part of the path that exists. A file system that failed is often made read-only by the kernel.
- */
+/* Checks the part of the path that exists. After a failure, the kernel often makes a file system
+ * read-only. */
 static int check_writable(const char *dir, struct error *err)
 {
     _cleanup_free_ char *path = xstrdup(dir);
@@ -113,8 +113,8 @@ static int open_sockets(struct controller *controller, struct prepared *prepared
     return tcp_bind(controller->tcp, err);
 }
 
-/* The GPUs of a machine are allocated by one mgpud, also while that one is stopped, because its jobs
- * continue. A user who specifies GPUs for a second one is assumed to know of the first. */
+/* The GPUs of a machine are allocated by one mgpud, even while it is stopped, because its jobs continue. A
+ * user who specifies GPUs for a second mgpud is assumed to know about the first. */
 static int refuse_second(const struct controller *controller, struct error *err)
 {
     if (controller->is_root || strcmp(controller->options.gpus, "auto") != 0)
@@ -169,9 +169,10 @@ int prepare(struct controller *controller, struct prepared *prepared, struct err
         r = own_name_settle(&controller->options, err);
     if (r == 0)
         r = open_sockets(controller, prepared, err);
-    if (r == 0 && !options->has_no_agent && options->cluster.etcd == NULL) // machines of a cluster join it
+    if (r == 0 && !options->has_no_agent && options->cluster.etcd == NULL) // machines join a cluster over it
         r = agent_process_start(controller, prepared->detached.log_fd, &controller->agent, err);
-    /* Connections are counted against this limit (wire/limits.h); the agent and its jobs keep ours. */
+    /* Connections are counted against this limit (wire/limits.h); the agent and its jobs keep the previous
+     * one. */
     (void)descriptors_allow(OPEN_FILES_WANTED);
     if (r == 0)
         r = privileges_drop(prepared->user, controller->is_root, err);

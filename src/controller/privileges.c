@@ -24,7 +24,7 @@
 #include "base/sandbox_files.h"
 #include "base/strings.h"
 
-/* As an administrator would; the group of the same name is useradd's doing. */
+/* As an administrator would; useradd creates the group of the same name. */
 static void create_user(const char *name)
 {
     static const char *const words[] = { "useradd", "--system", "--no-create-home", "--home-dir",
@@ -103,8 +103,8 @@ int privileges_make_directory(const char *path, mode_t mode, struct user_ids own
     return 0;
 }
 
-/* A change of uid clears the signal that the parent requested for its death (`scheduler start` and others,
- * compat/feed/daemon.c). If the parent has died in between, the signal is sent now. */
+/* A change of uid clears the death signal that the parent requested (`scheduler start` and others,
+ * compat/feed/daemon.c). It is set again; if the parent has died in between, the signal is sent now. */
 static void keep_death_signal(int number, pid_t parent)
 {
     if (number == 0)
@@ -121,7 +121,7 @@ int privileges_drop(struct user_ids user, bool is_root, struct error *err)
     if (!is_root)
         return 0;
     (void)prctl(PR_GET_PDEATHSIG, &death_signal);
-    capabilities_bound(0); // jobs inherit nothing of it: the agent is another process
+    capabilities_bound(0); // jobs do not inherit this: the agent is another process
     if (setgroups(0, NULL) < 0 || setresgid(user.gid, user.gid, user.gid) < 0 ||
         setresuid(user.uid, user.uid, user.uid) < 0)
         return error_set_errno(err, -errno, "cannot switch to uid %u", user.uid);

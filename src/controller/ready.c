@@ -14,7 +14,7 @@
 #include "controller/tcp.h"
 #include "wire/address.h"
 
-/* What others than this machine can reach has TLS. */
+/* TLS is used on addresses that other machines can reach. */
 static int open_tcp(void *arg, int fd, struct error *err)
 {
     struct controller *controller = arg;
@@ -29,7 +29,7 @@ static int open_tcp(void *arg, int fd, struct error *err)
     return api_gate_new(controller, authority, fd, &controller->api_gate, err);
 }
 
-/* A restart makes the directory again. */
+/* A restart creates the directory again. */
 static void on_run_gone(void *arg, const char *sentence)
 {
     struct controller *controller = arg;
@@ -38,7 +38,7 @@ static void on_run_gone(void *arg, const char *sentence)
     (void)event_base_loopbreak(controller->loop);
 }
 
-/* A mgpud of one user has no other users. */
+/* A mgpud of a single user has no other users. */
 static void tell_priorities(const struct controller *controller)
 {
     if (!controller->is_root)

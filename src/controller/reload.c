@@ -42,7 +42,7 @@ struct core_options reload_core_options(const struct controller *controller)
         .partitions = options->partitions,
         .n_partitions = options->n_partitions,
     };
-    core.sched.preempt_grace_ms = options->grace_ms; // how long a preemption takes
+    core.sched.preempt_grace_ms = options->grace_ms; // duration of a preemption
     return core;
 }
 
@@ -63,7 +63,7 @@ static const char *shown(const char *value)
     return value != NULL ? value : "unset";
 }
 
-/* What stays as it is keeps its value in the notes too, with what is to come. */
+/* A setting that is not changed keeps its value in the notes too, with the value that will follow. */
 static void keep(struct reloading *reloading, const char *key, const char *before, const char *after)
 {
     const struct setting_note *note = settings_find_note(reloading->options, key);
@@ -97,7 +97,7 @@ int reload(struct controller *controller, int argc, char **argv)
         settings_clear(&fresh);
         return r;
     }
-    if (settings_find_note(&fresh, "node") == NULL) { // as at the next start (own_name.c)
+    if (settings_find_note(&fresh, "node") == NULL) { // as after the next start (own_name.c)
         free(fresh.node);
         fresh.node = xstrdup(controller->options.node);
     }

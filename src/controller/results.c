@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of a commit, for which everybody waits, comes before whatever else is due (turns.h). Pages for
- * readers are long work, and come with the rest.
+ * The end of a commit, which all requests wait for, takes precedence over other due events (turns.h). Reading
+ * pages is long work, and is handled with the rest.
  */
 #include "controller/results.h"
 

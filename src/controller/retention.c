@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The next sweep is scheduled when the last one has ended, so there is never more than one. Removed jobs
- * among the latest ended ones remain visible in memory until mgpud restarts.
+ * The next sweep is scheduled when the last one has ended, so there is never more than one. Removed jobs that
+ * are among the latest ended ones remain visible in memory until mgpud restarts.
  */
 #include "controller/retention.h"
 
@@ -18,17 +18,16 @@
 
 #define SWEEP_LEAST_MS 1000
 #define SWEEP_MOST_MS  3600000
-#define SWEEP_COUNT_MS 10000 // when jobs are counted too
-#define JUMP_MS                                                                                              \
-    (24 * 3600 * 1000LL)  // a wall clock that is this much later than expected is not trusted at once
-#define SWEEPS_PER_AGE 10 // a job is at most this part older than it may become
+#define SWEEP_COUNT_MS 10000                // interval if the number of jobs is limited too
+#define JUMP_MS        (24 * 3600 * 1000LL) // a wall clock that jumps ahead by this much is not trusted at once
+#define SWEEPS_PER_AGE 10                   // a job exceeds its maximum age by at most 1/10
 
 struct retention {
     struct controller *controller;
     struct event *timer;
-    int64_t looked_wall_ms, looked_boot_ms; // at the clocks, last
-    int64_t paused_until_ms;                // boot clock: the wall clock jumped
-    bool is_sweeping;                       // the next one is scheduled when this one has ended
+    int64_t looked_wall_ms, looked_boot_ms; // the clocks at the last check
+    int64_t paused_until_ms;                // boot clock; set after a jump of the wall clock
+    bool is_sweeping;                       // the next sweep is scheduled when this one has ended
 };
 
 static bool is_wanted(const struct controller_options *options)
@@ -60,8 +59,8 @@ static void on_retired(void *arg, uint64_t jobs)
         plan(retention, sweep_ms(options));
 }
 
-/* A clock that is years ahead by mistake would remove every job in one sweep. So after a jump nothing is
- * removed for a while, to give an administrator time to notice. */
+/* A clock that is wrong by years would remove all jobs in one sweep. After a jump, nothing is therefore
+ * removed for a while, which gives an administrator time to notice. */
 static bool is_paused(struct retention *retention)
 {
     int64_t wall_ms = clock_wall_ms(), boot_ms = clock_boot_ms();

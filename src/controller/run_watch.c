@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A socket that has lost its name still listens, and says nothing. New commands would find no mgpud, and the
- * agent would have no spool for new jobs. A mgpud that is restarted makes both again, so that is what is to
- * happen.
+ * A socket whose name was removed still listens, without any error. New commands would find no mgpud, and the
+ * agent would have no spool for new jobs. Restarting mgpud creates both again, so mgpud ends itself for a
+ * restart.
  */
 #include "controller/run_watch.h"
 
@@ -30,7 +30,7 @@ static bool is_there(const struct run_watch *watch)
 {
     struct stat st;
     if (stat(watch->path, &st) < 0)
-        return errno != ENOENT && errno != ENOTDIR; // an error of another kind proves nothing
+        return errno != ENOENT && errno != ENOTDIR; // any other error proves nothing
     return st.st_dev == watch->device && st.st_ino == watch->inode;
 }
 

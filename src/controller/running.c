@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lock of the run directory proves that an mgpud is running, and contains its pid. The pid is opened as a
- * pidfd first and the lock is checked again afterwards, so that no other process can get the signal.
+ * The lock of the run directory proves that an mgpud is running, and contains its pid. The pid is first
+ * opened as a pidfd, and the lock is checked again afterwards, so that no other process can receive the
+ * signal.
  */
 #include "controller/running.h"
 
@@ -18,7 +19,7 @@
 
 #define STOP_MS 60000 // time to finish requests of clients and write the store
 
-/* The pid in the lock, 0 if it is not held. */
+/* The pid in the lock; 0 if the lock is not held. */
 static pid_t holder_of(int lock_fd)
 {
     char text[16] = "";
@@ -33,7 +34,7 @@ static int refuse_none(const char *run_dir, struct error *err)
     return error_hint(err, "if it was started with --run-dir, use the same --run-dir");
 }
 
-/* The pidfd of the mgpud with this run directory. */
+/* The pidfd of the mgpud that uses this run directory. */
 static int open_running(const char *run_dir, pid_t *ret_pid, struct error *err)
 {
     _cleanup_free_ char *path = xasprintf("%s/mgpud.lock", run_dir);

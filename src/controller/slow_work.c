@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All of it hangs on how often the work calls: a step that itself takes long shows nothing meanwhile. */
+/* Progress is shown only when the work calls: a single step that takes long shows nothing meanwhile. */
 #include "controller/slow_work.h"
 
 #include <stdio.h>
@@ -12,13 +12,13 @@
 
 #define TERMINAL_MS 200
 #define LINES_MS    10000
-#define EXTEND_S    60 // that a start may take from each line on
+#define EXTEND_S    60 // extension of the start timeout with each line
 
 void slow_work_begin(struct slow_work *work, enum slow_work_reader reader, const char *status_after)
 {
     *work = (struct slow_work){ .reader = reader, .status_after = status_after, .since_ms = clock_boot_ms() };
     work->is_terminal = reader == SLOW_WORK_PERSON && isatty(STDERR_FILENO) == 1;
-    /* Mail of cron is a reader, too: it gets a line only of what takes long indeed. */
+    /* A mail of cron counts as a reader too: it gets a line only about work that takes very long. */
     bool is_patient = reader == SLOW_WORK_PERSON && !work->is_terminal;
     work->next_ms = work->since_ms + (is_patient ? LINES_MS : SLOW_WORK_PATIENT_MS);
 }

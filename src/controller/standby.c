@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The follower's thread has the store (cluster/follow.c). What it contains is answered from a view of it
- * (standby_view.c); for everything else, clients get the leader's address, and nothing has been done.
+ * The follower's thread owns the store (cluster/follow.c). Requests are answered from a view of it if
+ * possible (standby_view.c). For all others, clients get the leader's address, and nothing is done.
  */
 #include "controller/standby.h"
 
@@ -32,8 +32,8 @@
 #include "wire/address.h"
 #include "wire/listening.h"
 
-#define LAST_TURNS  3      // of the loop, without waiting, to send pending data
-#define IDENTITY_US 200000 // between two looks whether the keys of the cluster are there
+#define LAST_TURNS  3      // turns of the loop, without waiting, to send pending data
+#define IDENTITY_US 200000 // between two checks whether the keys of the cluster exist
 
 struct standby {
     struct controller *controller;
@@ -92,7 +92,7 @@ static void on_signal(evutil_socket_t fd, short events, void *arg)
 {
     struct standby *standby = arg;
     log_info("signal %d: mgpud, a standby, exits", (int)fd);
-    standby->is_leaving = true; // also when it was to lead from now on
+    standby->is_leaving = true; // even if it was about to become leader
     (void)event_base_loopbreak(standby->controller->loop);
 }
 
@@ -117,13 +117,13 @@ static void watch(struct standby *standby)
 
 /* --- clients on other machines --- */
 
-/* A connection that is closed at once is tried elsewhere at once. */
+/* Clients retry a connection that is closed at once at another controller, without a delay. */
 static void on_remote(void *arg, int fd)
 {
     (void)close(fd);
 }
 
-/* The keys come from etcd, so that all controllers have the same. */
+/* The keys are read from etcd, so all controllers have the same. */
 static void on_identity(evutil_socket_t fd, short events, void *arg)
 {
     struct standby *standby = arg;
@@ -152,7 +152,7 @@ static int await_identity(struct standby *standby, int fd, struct error *err)
 
 /* --- sockets --- */
 
-/* The sockets are used by the leader as well. */
+/* The leader uses the same sockets. */
 static int listen_on(struct serve *serve, int fd, bool is_unix, struct error *err)
 {
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);

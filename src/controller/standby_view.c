@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Handlers use the controller's core and store between callbacks, so these cannot be replaced while a request
- * is under way. Requests that come when a replacement is due wait until the others have been answered, or for
- * BUSY_MS: a client may read slowly, and an older answer says that it is older.
+ * is in progress. Requests that arrive when a replacement is due wait until the others have been answered, or
+ * for BUSY_MS: a client may read slowly, and an older answer states its age.
  *
- * To load all jobs takes long in a large cluster, so that is done at most a twentieth of the time.
+ * Loading all jobs takes long in a large cluster, so it is done for at most a twentieth of the time.
  */
 #include "controller/standby_view.h"
 
@@ -25,9 +25,9 @@
 #include "controller/http/server.h"
 #include "controller/reload.h"
 
-#define FRESH_MS  500   // so old is new enough
-#define COST      20    // times as long as loading takes, a view is used
-#define UNUSED_MS 10000 // then it is closed: SQLite's log grows while it is open
+#define FRESH_MS  500   // a view of this age is recent enough
+#define COST      20    // a view is used for this many times its loading time
+#define UNUSED_MS 10000 // then it is closed, because SQLite's log grows while it is open
 #define BUSY_MS   1000
 #define LOOK_US   5000
 
@@ -36,7 +36,7 @@ struct standby_view {
     char *store_dir;
     struct event *answers, *timer;
     struct store_position position;
-    int64_t true_ms;            // boot clock: the store had all of the log then; 0: there is no view
+    int64_t true_ms;            // boot clock: when the store had the whole log; 0: there is no view
     int64_t loaded_ms, cost_ms; // when it was loaded, and how long that took
     int64_t used_ms;
     struct request **waiting; // referenced
@@ -124,7 +124,7 @@ static void on_failed(void *arg, uint64_t batch, const struct error *err)
 {
     struct standby_view *view = arg;
     log_warning("cannot read the store of this standby: %s", err->message);
-    view->true_ms = 0; // the next request loads it again
+    view->true_ms = 0; // the next request loads the view again
 }
 
 static void on_answers(evutil_socket_t fd, short events, void *arg)
@@ -191,7 +191,7 @@ static int load(struct standby_view *view, struct error *err)
 
 /* --- which view --- */
 
-/* What the view says was true then; it is also true while the log has not grown. */
+/* The time at which the view was current; that is extended while the log has not grown. */
 static int64_t true_ms(const struct standby_view *view, const struct cluster_status *status)
 {
     bool is_same = view->true_ms != 0 && view->position.number == status->position.number &&
@@ -205,7 +205,7 @@ static bool is_due(const struct standby_view *view, const struct cluster_status 
     if (view->true_ms == 0)
         return true;
     if (true_ms(view, status) >= status->checked_ms)
-        return false; // a new one would say the same
+        return false; // a new view would be the same
     return now_ms - view->loaded_ms >= (least_ms > FRESH_MS ? least_ms : FRESH_MS);
 }
 
@@ -217,7 +217,7 @@ static bool is_waiting(const struct standby_view *view, const struct request *re
     return false;
 }
 
-/* Is a request under way, apart from this one and those that wait? */
+/* True if a request is in progress, apart from this one and those that wait. */
 static bool is_busy(const struct standby_view *view, const struct request *asking)
 {
     struct connection *connection = view->controller->serve->connections;
@@ -237,7 +237,7 @@ static void renew(struct standby_view *view, const struct cluster_status *status
     struct error err = { 0 };
     close_view(view);
     if (status->checked_ms == 0)
-        return; // the copy has not been complete yet
+        return; // the copy has not been completed yet
     int r = load(view, &err);
     view->loaded_ms = clock_boot_ms();
     view->cost_ms = view->loaded_ms - began_ms;

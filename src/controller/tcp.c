@@ -3,13 +3,13 @@
  *   bound ─────────────────────────────────────────> served
  *     └── in use, or no such address ──> every RETRY_SECONDS ──┘
  *
- * Every user can take a free port. That must not keep mgpud from starting, and the port is taken when it is
- * free again, as that for nodes (nodes/listener.c).
+ * Every user can occupy a free port. This must not keep mgpud from starting. The port is bound when it is
+ * free again, like that for nodes (nodes/listener.c).
  *
- * Browsers are another matter. They know a page by scheme, host and port, and a script that a stranger has
- * sent under these may wait, or be installed as a service worker, until mgpud answers there: its requests are
- * then those of the page. So once a stranger has been seen at the port, browsers are refused for as long as
- * this mgpud runs (api/route.c); other programs run no scripts of strangers and are served.
+ * Browsers identify a page by scheme, host and port. A script that another user's program has sent from this
+ * port may wait, or be installed as a service worker, until mgpud answers there; its requests then count as
+ * those of the page. Therefore, once another user's program was seen at the port, browsers are refused as
+ * long as this mgpud runs (api/route.c). Other programs do not run such scripts and are served.
  */
 #include "controller/tcp.h"
 
@@ -35,7 +35,7 @@ struct tcp {
     uid_t trusted_uid;
     struct sockets sockets;
     struct event *timer;
-    int (*open)(void *arg, int fd, struct error *err); // NULL: nothing is served
+    int (*open)(void *arg, int fd, struct error *err); // NULL: the port is not served
     void *arg;
 };
 
@@ -55,7 +55,7 @@ void tcp_free(struct tcp *tcp)
     free(tcp);
 }
 
-/* Logs each reason once, not at each try. */
+/* Logs each reason once, not at each attempt. */
 static void note_trouble(struct tcp *tcp, bool is_stranger, const struct error *err)
 {
     struct tcp_state *state = &tcp->controller->tcp_state;
@@ -68,7 +68,7 @@ static void note_trouble(struct tcp *tcp, bool is_stranger, const struct error *
                     "taken for mgpud's");
 }
 
-/* Where this machine has no IPv6, nobody has ::1. */
+/* If this machine has no IPv6, no program can have ::1. */
 static void note_state(struct tcp *tcp, bool is_stranger)
 {
     struct tcp_state *state = &tcp->controller->tcp_state;
@@ -116,7 +116,7 @@ static int pass_all(struct tcp *tcp, struct error *err)
     return r;
 }
 
-/* A user's own mgpud leaves the usual port to that of the machine, which may just be restarting. */
+/* A user's own mgpud leaves the default port to that of the machine, which may just be restarting. */
 static bool may_take_later(const struct tcp *tcp)
 {
     const struct controller *controller = tcp->controller;
@@ -144,7 +144,7 @@ static void take_port(struct tcp *tcp)
                                                     : "");
 }
 
-/* IPv6 may be switched on later. */
+/* IPv6 may be enabled later. */
 static void take_six(struct tcp *tcp)
 {
     struct error err = { 0 };

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libevent ends a run of its loop (EVLOOP_ONCE) when no callback is due any more. Callbacks that trigger each
- * other can prevent that indefinitely, and everything decided and committed at the end of a turn would wait
- * for them. A timer therefore ends long turns; the loop checks its timers after ROUND_US at most.
- * Waiting for events is part of a turn, and the timer cannot distinguish it from work: after a turn that it
- * ended while idle it is set to a longer time, so that an idle daemon is not woken five times a second.
+ * libevent ends a run of its loop (EVLOOP_ONCE) when no more callbacks are due. Callbacks that trigger each
+ * other can prevent that indefinitely, and all decisions and commits at the end of a turn would wait for
+ * them. A timer therefore ends long turns; the loop checks its timers after ROUND_US at most. Waiting for
+ * events is part of a turn, and the timer cannot distinguish it from work: after a turn that it ended while
+ * idle it is set to a longer time, so that an idle daemon is not woken five times a second.
  *
- * Under load a callback waits for all that became due before it, at each of its steps: accept, read, commit,
- * answer. What users who ask little wait for therefore comes before the rest, for at most half of the time.
+ * Under load, a callback waits at each of its steps (accept, read, commit, answer) for all events that became
+ * due before it. Events of users with few requests therefore come before the rest, for at most half of the
+ * time.
  *
- * The duration of turns is measured, because one long callback delays everybody. libevent does not report
+ * The duration of turns is measured, because one long callback delays all users. libevent does not report
  * when it stops waiting, so there are two measures: the CPU time of a turn, which excludes waiting, and the
  * lateness of the timer, which includes blocking calls.
  */
@@ -24,14 +25,14 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-#define ROUND_MAX     1024             // callbacks between two looks at the timers and sockets
+#define ROUND_MAX     1024             // callbacks between two checks of the timers and sockets
 #define ROUND_US      1000             // or this time
-#define IDLE_US       2000             // processor time of a turn in which hardly anything happened
-#define PLACES        (2 * TURNS_REST) // an event has the middle one unless it gets another
-#define WINDOW_MS     600000           // the worst of this one and of the one before is remembered
+#define IDLE_US       2000             // processor time of an almost idle turn
+#define PLACES        (2 * TURNS_REST) // an event has the middle priority unless it is given another
+#define WINDOW_MS     600000           // the worst value of this window and of the previous one is kept
 #define STALL_WARN_MS 1000
 
-/* On the clock of the thread: half of the time that it gets, and not of the time that passes. */
+/* On the clock of the thread: half of the processor time it gets, not of the elapsed time. */
 static const struct allowance_rate before_the_rest = { .percent = 50, .most_us = 20000, .debt_us = 20000 };
 
 struct turns {
@@ -40,13 +41,13 @@ struct turns {
     struct allowance before_rest;
     void (*on_end)(void *arg);
     void *arg;
-    bool was_idle;                          // the timer ended a turn in which hardly anything happened
-    bool is_idle;                           // the present turn has the longer time
+    bool was_idle;                          // the timer ended an almost idle turn
+    bool is_idle;                           // the present turn has the longer limit
     int64_t due_ms;                         // when the timer ends the present turn
-    int64_t busy_us;                        // the thread's processor time when the present turn began
-    struct turns_step step;                 // the longest one of the present turn
-    int64_t window_ms;                      // when the present window began
-    struct turns_worst worst, worst_before; // of this window and of the one before
+    int64_t busy_us;                        // the thread's processor time at the start of the present turn
+    struct turns_step step;                 // the longest step of the present turn
+    int64_t window_ms;                      // start of the present window
+    struct turns_worst worst, worst_before; // of this window and the previous one
     struct histogram all;
 };
 
@@ -81,7 +82,7 @@ static void warn(struct turns *turns, int64_t stall_ms)
             "everybody waited %" PRId64 " ms for one turn; reported at most every ten minutes", stall_ms);
 }
 
-/* At the end of a turn; the next one begins. */
+/* Called at the end of a turn; the next one begins. */
 static void measure(struct turns *turns)
 {
     int64_t now_ms = clock_boot_ms(), used_us = turns_thread_us();

@@ -69,7 +69,7 @@ static int try_to_found(struct cluster *cluster, struct etcd *etcd, struct error
                                   "prefix: --cluster etcd://HOST/PREFIX");
         goto out;
     }
-    /* A store whose log in etcd is lost begins a new one. */
+    /* A store whose log in etcd was lost begins a new log. */
     store_replica_close(replica);
     replica = NULL;
     r = joined == 0 ? store_replica_found_again(cluster->store_dir, err)
@@ -88,12 +88,12 @@ out:
     return r;
 }
 
-/* Each try asks the next endpoint. */
+/* Each attempt uses the next endpoint. */
 int cluster_found(struct cluster *cluster, struct error *err)
 {
     struct etcd *etcd = etcd_new(cluster->curl, &cluster->settings);
     int64_t until_ms = clock_boot_ms() + ELECTION_MS;
-    size_t failed = 0; // endpoints that cannot be reached, one after the other
+    size_t failed = 0; // consecutive endpoints that could not be reached
     int r;
     do {
         r = try_to_found(cluster, etcd, err);
@@ -160,7 +160,7 @@ int cluster_lead(struct cluster *cluster, struct error *err)
 {
     (void)pthread_join(cluster->follower, NULL);
     cluster->has_follower = false;
-    atomic_store(&cluster->is_watch_over, true); // it ends by itself
+    atomic_store(&cluster->is_watch_over, true); // the thread ends by itself
     if (cluster->leadership == NULL && cluster_has_namesake(cluster)) {
         (void)error_set(
             err, -EINVAL, "another controller of this cluster is called %s as well", cluster->name);
@@ -168,7 +168,7 @@ int cluster_lead(struct cluster *cluster, struct error *err)
     }
     if (cluster->leadership == NULL)
         return error_set(err, -ECANCELED, "this controller does not lead");
-    /* Not when it was elected: what it said until now, it said as a standby. */
+    /* Not if it was elected: earlier status came from it as a standby. */
     (void)pthread_mutex_lock(&cluster->mutex);
     cluster->status.is_leading = true;
     (void)snprintf(cluster->status.leader, sizeof(cluster->status.leader), "%s", cluster->leader_text);
@@ -183,7 +183,7 @@ const struct store_log_writer *cluster_writer(struct cluster *cluster)
     return cluster != NULL ? &cluster->writer : NULL;
 }
 
-/* First in etcd: then no other controller can lead any more. */
+/* In etcd first, so that no other controller can become leader any more. */
 int cluster_dissolve(struct cluster *cluster, struct error *err)
 {
     struct etcd_txn txn = { 0 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An entry is created, never overwritten: the transaction compares that its key does not exist, and that the
- * leader's key is the one under which this controller was elected. A transaction whose answer was lost is
- * repeated; if it had happened, the key exists with the entry's own random id. The entry before must exist as
- * well: an etcd that was restored from a backup under its leader has a gap there. So the last entry that a
- * snapshot contains stays in the log, and founding a cluster writes an empty one.
+ * An entry is created, never overwritten: the transaction checks that its key does not exist, and that the
+ * leader's key is the one under which this controller was elected. If the response of a transaction is lost,
+ * it is repeated; if the first one succeeded, the key exists with the entry's own random id. The previous
+ * entry must exist as well: after etcd was restored from a backup under its leader, there is a gap. For this
+ * reason, the last entry contained in a snapshot stays in the log, and founding a cluster writes an empty
+ * entry.
  */
 #include "controller/cluster/cluster_log.h"
 
@@ -23,7 +24,7 @@
 
 #define MAGIC       0x31676f6c7570676dULL // "mgpulog1"
 #define PART_BYTES  (256U << 10)
-#define READ_MAX    32 // entries of one request
+#define READ_MAX    32 // entries per request
 #define PARTS_MAX   65536U
 #define SNAPSHOT_MS 10000
 
@@ -100,7 +101,7 @@ static int read_entry(const struct etcd_key *key, struct cluster_log_entry *ret,
     return 0;
 }
 
-/* One key into a buffer; -ESTALE if it does not exist. */
+/* Reads one key into a buffer; -ESTALE if it does not exist. */
 static int get(struct etcd *etcd, const char *name, struct buffer *out, struct error *err)
 {
     struct etcd_txn txn = { 0 };
@@ -185,7 +186,8 @@ static int lost(struct error *err)
     return error_set(err, -ECANCELED, "this controller does not lead the cluster any more");
 }
 
-/* The transaction did not happen this time: because it had happened before, or never will. */
+/* The transaction did not succeed this time, either because it had succeeded before, or because it never
+ * will. */
 static int judge(const struct cluster_appending *appending, const struct etcd_result *result, const char *key,
     uint64_t id, struct error *err)
 {
@@ -203,7 +205,8 @@ static int judge(const struct cluster_appending *appending, const struct etcd_re
                          : error_set(err, -EUCLEAN, "etcd has another %s: the log has changed", key);
 }
 
-/* One key, until the outcome is known. `id` 0: the key may exist already, and needs none before it. */
+/* Writes one key, and repeats until the outcome is known. `id` 0: the key may exist already, and needs no
+ * previous entry. */
 static int put(const struct cluster_appending *appending, const char *before, const char *key,
     const struct buffer *value, uint64_t id, struct error *err)
 {
@@ -315,8 +318,8 @@ static void delete_range(struct etcd_txn *txn, const struct etcd *etcd, const ch
     etcd_txn_delete(txn, etcd, from, to);
 }
 
-/* A request that was given up may still happen: the base of an older one would then stand above a log that
- * the newer one has trimmed. So it counts only while the base is the one that was there before. */
+/* A request that was given up may still take effect. The base of an older one would then be stored above a
+ * log that the newer one has trimmed. Therefore it succeeds only while the base is the one found before. */
 static int read_base_revision(struct etcd *etcd, int64_t *ret, struct error *err)
 {
     struct etcd_txn txn = { 0 };
@@ -347,7 +350,7 @@ static int publish_base(struct etcd *etcd, int64_t revision, int64_t before, con
         etcd_txn_put(&txn, etcd, KEY_CLUSTER, instance, strlen(instance), 0);
     }
     delete_range(&txn, etcd, "snapshot", base->position.number);
-    /* The last entry of the snapshot stays, with its parts: a standby that is just there reads it. */
+    /* The last entry of the snapshot stays, with its parts: a standby that is up to date reads it. */
     delete_range(&txn, etcd, "part", base->position.number);
     delete_range(&txn, etcd, "log", base->position.number);
     int r = etcd_commit(etcd, &txn, SNAPSHOT_MS, &result, err);

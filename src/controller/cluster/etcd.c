@@ -81,7 +81,7 @@ struct etcd {
     struct curl_slist *headers;
     struct buffer answer;
     char trouble[CURL_ERROR_SIZE];
-    size_t endpoint;                      // index of the one in use
+    size_t endpoint;                      // index of the endpoint in use
     const struct etcd_watching *watching; // during a watch
     bool has_watched;                     // it was created
     bool may_elect;                       // see etcd_may_elect()
@@ -105,10 +105,10 @@ static void set_up(struct etcd *etcd)
     etcd->headers = curl->slist_append(etcd->headers, "Expect:");
     (void)curl->easy_setopt(handle, CURLOPT_HTTPHEADER, etcd->headers);
     (void)curl->easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
-    /* As without TLS. One request at a time gains nothing from HTTP/2, whose broken connections have many
-     * names. */
+    /* The same as without TLS. With one request at a time, HTTP/2 has no benefit, and its broken connections
+     * produce many different errors. */
     (void)curl->easy_setopt(handle, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    (void)curl->easy_setopt(handle, CURLOPT_PROXY, ""); // not one of the environment
+    (void)curl->easy_setopt(handle, CURLOPT_PROXY, ""); // not one from the environment
     (void)curl->easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MS);
     (void)curl->easy_setopt(handle, CURLOPT_ERRORBUFFER, etcd->trouble);
     (void)curl->easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_bytes);
@@ -144,7 +144,8 @@ void etcd_free(struct etcd *etcd)
     free(etcd);
 }
 
-/* What etcd says, and whether it is certain that nothing happened. All else may have happened. */
+/* Interprets etcd's error, and whether it is certain that nothing was changed. With any other error, the
+ * change may have been made. */
 static int refusal(const char *text)
 {
     static const struct {
@@ -166,7 +167,7 @@ static int refusal(const char *text)
     return -EAGAIN;
 }
 
-/* The server closed the connection, or it broke, instead of an answer. */
+/* The server closed the connection, or it broke, before a response. */
 static bool is_cut(CURLcode code)
 {
     switch (code) {
@@ -180,8 +181,8 @@ static bool is_cut(CURLcode code)
 
 /*
  * With TLS 1.3 a server refuses a certificate after the handshake, and its reason may be lost with the
- * connection. With 1.2 it refuses during the handshake: a harmless request, of which nothing but that is
- * used.
+ * connection. With 1.2 it refuses during the handshake, so a harmless request is sent over 1.2 only to obtain
+ * the reason.
  */
 static CURLcode ask_why(struct etcd *etcd)
 {
@@ -203,7 +204,8 @@ static CURLcode ask_why(struct etcd *etcd)
     return code;
 }
 
-/* etcd looks into its list of revoked certificates after the handshake, and then closes without a word. */
+/* etcd checks its certificate revocation list after the handshake, and then closes the connection without an
+ * error. */
 static bool is_closed_after_handshake(struct etcd *etcd, CURLcode code)
 {
     curl_off_t handshake_us = 0;
@@ -269,8 +271,8 @@ static int read_answer(struct etcd *etcd, json_t **ret, struct error *err)
 }
 
 /*
- * An endpoint that fails, or hangs until the time is over, costs that once: clients that are made later begin
- * at the next one, and those that use the failed one as well go on where others are.
+ * An endpoint that fails, or hangs until the timeout, costs this time only once: new clients begin at the
+ * next one, and clients that use the failed one move to where others are.
  */
 static void leave_endpoint(struct etcd *etcd)
 {
@@ -334,7 +336,7 @@ static bool decode(const json_t *value, struct buffer *out)
 {
     const char *text = json_string_value(value);
     size_t length = json_string_length(value), padding = 0;
-    if (text == NULL) // an empty value is left out
+    if (text == NULL) // an empty value is omitted
         return value == NULL;
     if (length == 0)
         return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server of etcd says only "bad certificate" when it refuses ours, so what is wrong with it is looked up in
- * the file. Ours may be good for another authority than the one that certifies etcd's servers; --cluster-ca
- * is then no proof, and the sentence names both.
+ * An etcd server reports only "bad certificate" when it refuses ours, so the problem is determined from the
+ * file. Our certificate may be valid for a different authority than the one that certifies etcd's servers.
+ * --cluster-ca then proves nothing, and the message names both.
  */
 #include "controller/cluster/etcd_trouble.h"
 
@@ -47,7 +47,7 @@ static bool is_signed_by(X509 *certificate, X509 *authority)
     return is_valid;
 }
 
-/* The server's answer to our certificate. */
+/* Explains why the server refused our certificate. */
 static int tell_refusal(const struct etcd_settings *settings, const char *endpoint, struct error *err)
 {
     char date[DATE_SIZE];
@@ -76,7 +76,7 @@ static int tell_refusal(const struct etcd_settings *settings, const char *endpoi
     return error_hint(err, "etcd's --trusted-ca-file names the authority for clients");
 }
 
-/* What this side finds wrong with the server's certificate. */
+/* Explains what is wrong with the server's certificate. */
 static int tell_server(
     const struct etcd_settings *settings, const char *endpoint, const char *text, struct error *err)
 {

@@ -3,9 +3,9 @@
  * A standby. Each step reads the log from the last entry here, inclusive: that entry's id shows that this
  * store and the log have the same history. A store that is behind the log's beginning, or does not fit it, is
  * replaced by the snapshot in etcd and kept aside. A store that is ahead of the log means that etcd has lost
- * what it had acknowledged: nothing is done then, because an administrator has to decide which one is right.
+ * what it had acknowledged: it then does nothing, because an administrator has to decide which one is right.
  *
- *   follow ──nobody leads, all entries applied──> claim the key ──> apply what is left ──> lead
+ *   follow ──no leader, all entries applied──> claim the key ──> apply the rest ──> lead
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,11 +22,11 @@
 #include "controller/cluster/cluster_private.h"
 
 #define INCOMING   "incoming.db"
-#define LOOK_MS    1000 // while a watch tells of changes; it shows that the watch works
+#define LOOK_MS    1000 // while a watch reports changes; shows that the watch works
 #define POLL_MS    200  // without one
 #define TROUBLE_MS 1000
-#define GATHER_MS  20 // at least between two looks: entries that come one after the other are read together
-#define CLOSE_LOG  5  // entries: so few are certainly all
+#define GATHER_MS  20 // minimum time between two checks, so that consecutive entries are read together
+#define CLOSE_LOG  5  // number of entries that is certainly read completely
 
 struct follower {
     struct cluster *cluster;
@@ -108,7 +108,7 @@ static int check_cluster(const struct follower *follower, struct error *err)
     return error_hint(err, "another cluster needs another prefix: --cluster etcd://HOST/PREFIX");
 }
 
-/* 0: entries[*ret] is the next one; 1: the snapshot has to be installed. */
+/* 0: entries[*ret] is the next one; 1: the snapshot must be installed. */
 static int check_history(const struct follower *follower, size_t *ret, struct error *err)
 {
     const struct cluster_view *view = &follower->view;
@@ -144,7 +144,7 @@ static int apply_all(struct follower *follower, size_t first, struct error *err)
     return install(follower, err) < 0 ? err->code : 1;
 }
 
-/* Reads and applies once: 0 if that was all of the log, 1 if more may follow. */
+/* Reads and applies entries once: 0 if that was the whole log, 1 if more may follow. */
 static int step(struct follower *follower, struct error *err)
 {
     struct cluster_view *view = &follower->view;
@@ -169,7 +169,7 @@ static int step(struct follower *follower, struct error *err)
     return r != 0 ? r : view->n_entries > CLOSE_LOG;
 }
 
-/* The key is ours: nobody appends any more, and what is in the log now is all there is. */
+/* The key is ours, so no other controller appends any more, and the log is complete. */
 static int finish(struct follower *follower, const struct leadership *leadership, struct error *err)
 {
     int r;
@@ -210,7 +210,7 @@ static void lead(struct follower *follower)
     (void)eventfd_write(cluster->eventfd, 1);
 }
 
-/* The first leader of a cluster writes them when it opens its store. */
+/* The first leader of a cluster writes the keys when it opens its store. */
 static void fetch_identity(struct follower *follower)
 {
     struct cluster *cluster = follower->cluster;
@@ -246,7 +246,7 @@ void *cluster_follower(void *arg)
     if (is_leading)
         lead(&follower);
     else if (cluster_has_namesake(cluster))
-        (void)eventfd_write(cluster->eventfd, 1); // cluster_lead() says why not
+        (void)eventfd_write(cluster->eventfd, 1); // cluster_lead() reports the reason
     store_replica_close(follower.replica);
     cluster_view_clear(&follower.view);
     etcd_free(follower.etcd);

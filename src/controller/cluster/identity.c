@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes and clients know a cluster by its keys, so all controllers have the same. They are in etcd; the first
- * leader writes them, and every later one writes them to its own directory before it listens. Who may read
- * this prefix of etcd can act as a controller (docs/high-availability.md).
+ * Nodes and clients identify a cluster by its keys, so all controllers have the same keys. They are stored in
+ * etcd: the first leader writes them, and every later one writes them to its own directory before it listens.
+ * Anyone who can read this prefix of etcd can act as a controller (docs/high-availability.md).
  */
 #include "controller/cluster/identity.h"
 
@@ -33,7 +33,7 @@ static int open_dir(const char *dir, struct error *err)
     return fd < 0 ? error_set_errno(err, -errno, "cannot open %s", dir) : fd;
 }
 
-/* Keys of two clusters would not fit together, so none is written when one is missing. */
+/* Keys of two clusters would not match, so none is written if one is missing. */
 static int check_files(const json_t *files, struct error *err)
 {
     for (size_t i = 0; i < NAMES; i++)

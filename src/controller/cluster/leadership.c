@@ -18,14 +18,14 @@
 #include "controller/cluster/cluster_log.h"
 #include "controller/cluster/curl_library.h"
 
-#define RENEWALS 3  // of a lease while it lasts
-#define MARGIN   10 // the part of a lease by which clocks may differ
+#define RENEWALS 3  // renewals per lease duration
+#define MARGIN   10 // the fraction of a lease by which clocks may differ (1/10)
 #define RETRY_MS 100
 
 struct leadership {
     struct etcd *etcd; // the thread's
     int64_t lease, revision, lease_ms;
-    atomic_llong until_ms; // boot clock: certain before that; 0: ended
+    atomic_llong until_ms; // boot clock: leadership is certain until then; 0: ended
     int eventfd;
     pthread_t thread;
     bool has_thread;
@@ -55,14 +55,14 @@ int leadership_fd(const struct leadership *leadership)
     return leadership->eventfd;
 }
 
-/* From then on it is not certain. Idempotent; from any thread. */
+/* From now on leadership is not certain. Idempotent; may be called from any thread. */
 static void end(struct leadership *leadership)
 {
     atomic_store(&leadership->until_ms, 0);
     (void)eventfd_write(leadership->eventfd, 1);
 }
 
-/* Only forward, and never after the end. */
+/* Only moves the time forward, and never after the end. */
 static void extend(struct leadership *leadership, int64_t sent_ms)
 {
     long long old = atomic_load(&leadership->until_ms);
@@ -95,7 +95,7 @@ static int renew(struct leadership *leadership, struct error *err)
     return 0;
 }
 
-/* True when it is over. */
+/* True when leadership has ended. */
 static bool wait_for_end(struct leadership *leadership, int64_t wait_ms)
 {
     struct timespec until;
@@ -177,7 +177,7 @@ static int try_claim(struct leadership *leadership, const char *name, struct err
     return r;
 }
 
-/* 1: it is ours. An answer that was lost is asked for again: the key then has our lease. */
+/* 1: the key is ours. If a response was lost, the key is read: if it has our lease, the claim succeeded. */
 static int claim(struct leadership *leadership, const char *name, struct error *err)
 {
     int r = try_claim(leadership, name, err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread of every controller reports it in etcd, with a lease, reads what the others report, and asks each
- * of etcd's members how it is. Nothing decides by this: it is for administrators (mgpu cluster, doctor), and
- * for clients and nodes, which learn the addresses of all controllers. A report that says the same as before
- * is not written again, because etcd keeps every revision.
+ * In every controller, a thread reports the controller in etcd with a lease, reads the reports of the others,
+ * and queries the state of each etcd member. No decision depends on this. It is for administrators (mgpu
+ * cluster, doctor), and for clients and nodes, which learn the addresses of all controllers. An unchanged
+ * report is not written again, because etcd keeps every revision.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,10 +19,10 @@
 #include "controller/cluster/status.h"
 
 #define REPORT_MS  1000
-#define WRITE_MS   5000 // between two writes of what changes all the time
+#define WRITE_MS   5000 // between two writes of values that change constantly
 #define LEASE_S    10
-#define SERVERS_MS 10000 // between two looks at etcd's members
-#define SERVER_MS  1000  // for an answer of one
+#define SERVERS_MS 10000 // between two queries of etcd's members
+#define SERVER_MS  1000  // timeout of one query
 #define CALL_MS    2000
 
 struct reporter {
@@ -35,7 +35,7 @@ struct reporter {
     bool was_leading;
 };
 
-/* What may stand in a header, a list and a message. */
+/* True for text that is allowed in a header, a list and a message. */
 static bool is_plain(const char *text)
 {
     static const char known[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._:[]%";
@@ -110,12 +110,12 @@ static int keep_lease(struct reporter *reporter, struct error *err)
         return r;
     reporter->lease = etcd_number(answer, "ID");
     json_decref(answer);
-    free(take_ptr(reporter->written)); // it went with the lease
+    free(take_ptr(reporter->written)); // it was removed with the lease
     return 0;
 }
 
-/* The key has another lease: of this controller before its restart, which ends soon, or of another one. That
- * at another address certainly is. */
+/* True if the key has another lease: one of this controller before its restart, which expires soon, or one of
+ * another controller. A key with another address certainly belongs to another controller. */
 static bool is_anothers(
     const struct reporter *reporter, const struct etcd_result *result, bool *ret_is_elsewhere)
 {
@@ -127,7 +127,7 @@ static bool is_anothers(
     return is_clash;
 }
 
-/* Nodes and clients would not learn the address of this controller, which therefore does not lead. */
+/* Nodes and clients would not learn the address of this controller, so it must not become leader. */
 static void note_clash(struct reporter *reporter, bool is_clash, bool is_elsewhere)
 {
     struct cluster *cluster = reporter->cluster;
@@ -188,7 +188,7 @@ static bool says(const json_t *text, const char *words)
     return value != NULL && strstr(value, words) != NULL;
 }
 
-/* Alarms come as texts such as "memberID:10276657743932975437 alarm:NOSPACE". */
+/* Alarms are texts such as "memberID:10276657743932975437 alarm:NOSPACE". */
 const char *cluster_server_trouble(const json_t *answer)
 {
     size_t i;
@@ -270,7 +270,7 @@ char *cluster_addresses(struct cluster *cluster, enum cluster_audience audience)
     struct cluster_status status;
     _cleanup_buffer_ struct buffer list = { 0 };
     cluster_read_status(cluster, &status);
-    /* Its own report may not be in etcd yet: after a start, or while etcd is slow. */
+    /* This controller's report may not be in etcd yet: after a start, or while etcd is slow. */
     bool is_listed = false;
     for (size_t i = 0; i < status.n_members; i++)
         is_listed = is_listed || strcmp(status.members[i].name, cluster->name) == 0;

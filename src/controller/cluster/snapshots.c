@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The leader writes a snapshot of its store to etcd when the log has become longer than the last one, so etcd
- * holds about twice a store, and removes the log up to it. A controller that is new, or was away for too
- * long, begins with the snapshot.
+ * The leader writes a snapshot of its store to etcd when the log has become longer than the last snapshot,
+ * and then removes the log up to it. etcd therefore holds about twice the size of a store. A controller that
+ * is new, or was away for too long, begins with the snapshot.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #define OUTGOING  "outgoing.db"
 #define LOOK_MS   1000
 #define RETRY_MS  60000
-#define LOG_BYTES (16ULL << 20) // no snapshot before the log has grown by that much
+#define LOG_BYTES (16ULL << 20) // minimum growth of the log before the next snapshot
 
 int cluster_snapshot(struct cluster *cluster, struct etcd *etcd, int64_t revision, const char *instance,
     uint64_t *ret_bytes, struct error *err)
@@ -37,7 +37,7 @@ int cluster_snapshot(struct cluster *cluster, struct etcd *etcd, int64_t revisio
     return r;
 }
 
-/* Frees what the removed keys used; etcd keeps the history of keys until then. */
+/* Frees the space of the removed keys; until then, etcd keeps their history. */
 static void compact(struct etcd *etcd)
 {
     struct etcd_txn txn = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A thread of a standby that holds a watch of etcd open, on the leader's key and the log. What it receives is
- * not read: any of it means that the follower should look now. So nothing depends on a watch being complete,
- * and while there is none the follower looks more often.
+ * not interpreted: any event makes the follower check now. Nothing therefore depends on a watch being
+ * complete. Without a watch, the follower checks more often.
  */
 #include <errno.h>
 
@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "controller/cluster/cluster_private.h"
 
-#define WATCH_MS 60000 // then it begins anew: a connection may be dead without a sign
+#define WATCH_MS 60000 // then the watch is started again: a connection may be dead without any sign
 #define RETRY_MS 2000
 
 static void note(struct cluster *cluster, bool is_watching)
@@ -40,7 +40,7 @@ void *cluster_watcher(void *arg)
     const struct etcd_watching watching = { on_bytes, may_continue, cluster };
     while (may_continue(cluster)) {
         struct error err = { 0 };
-        /* "leader" and "log/..." are neighbours. */
+        /* The keys "leader" and "log/..." are adjacent. */
         int r = etcd_watch(etcd, KEY_LEADER, "log0", WATCH_MS, &watching, &err);
         if (r == 0)
             continue;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A configuration file: YAML, one mapping of keys to values. Five keys contain mappings themselves: "users",
- * "groups" (limits of single ones) and "departments", "partitions" and "roles". An empty file is valid. A key
- * may occur once in a file; of several files the last one wins.
+ * A configuration file: YAML, one mapping of keys to values. Five keys contain mappings
+ * themselves: "users", "groups" (limits of individual users or groups), "departments", "partitions" and
+ * "roles". An empty file is valid. A key may occur once in a file; of several files the last one wins.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #include "controller/config/settings.h"
 #include "controller/config/settings_sched.h"
 
-#define CONFIG_MAX (1L << 20) // bytes of a file
+#define CONFIG_MAX (1L << 20) // bytes per file
 
 struct reader {
     const char *path;
@@ -45,7 +45,7 @@ static size_t line_of(const yaml_node_t *node)
     return node->start_mark.line + 1;
 }
 
-/* The error's sentence gets the place in front. */
+/* Puts the position in front of the error's sentence. */
 static int at(const struct reader *reader, const yaml_node_t *node, int r)
 {
     return r < 0 ? error_wrap(reader->err, "%s:%zu", reader->path, line_of(node)) : r;
@@ -87,7 +87,7 @@ static int each_pair(struct reader *reader, const yaml_node_t *mapping, pair_fn 
     return r;
 }
 
-/* A user who has left must not keep mgpud from starting: the entry is ignored with a warning. */
+/* A user whose account was removed must not keep mgpud from starting: the entry is ignored with a warning. */
 static int pass_over(struct reader *reader, const yaml_node_t *node)
 {
     strings_take(&reader->options->warnings,
@@ -133,7 +133,7 @@ static int read_account(
 
 /* --- partitions: names to their nodes, users and limits --- */
 
-/* A list is joined: [ada, "group:ml"] is "ada,group:ml". The caller frees it; NULL: it is something else. */
+/* Joins a list: [ada, "group:ml"] becomes "ada,group:ml". The caller frees it; NULL if it is not a list. */
 static char *text_of_list(const struct reader *reader, const yaml_node_t *value)
 {
     struct buffer out = { 0 };
@@ -193,7 +193,7 @@ static int add_to_role(struct reader *reader, const yaml_node_t *who, enum role 
     return 0;
 }
 
-/* "others: viewer" has the key and value exchanged. */
+/* In "others: viewer", key and value are exchanged. */
 static int read_others(struct reader *reader, const yaml_node_t *value)
 {
     enum role role = text_of(value) != NULL ? role_find(text_of(value)) : ROLES;
@@ -292,7 +292,7 @@ static int load(yaml_parser_t *parser, const char *path, yaml_document_t *ret, s
         err, -EINVAL, "%s:%zu: %s", path, parser->problem_mark.line + 1, yaml_problem_text(parser->problem));
 }
 
-/* What follows a "---" would be left unread. */
+/* A second document after "---" would be ignored. */
 static int check_end(yaml_parser_t *parser, const char *path, struct error *err)
 {
     yaml_document_t more;

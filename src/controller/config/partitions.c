@@ -44,7 +44,7 @@ static int find_member(const char *word, struct core_member *ret, struct error *
     return r;
 }
 
-/* A user who has left is no member, but the partition is not open to everyone because of that. */
+/* A user whose account was removed is not a member, but that does not open the partition to everyone. */
 static int set_users(struct core_partition *partition, const char *value, struct error *err)
 {
     _cleanup_free_ char *copy = xstrdup(value);
@@ -155,7 +155,7 @@ static int check_name(const struct controller_options *options, const char *name
         return error_set(err, -EINVAL,
             "'%.60s' is not a name of a partition: letters, digits, '-', '_' and '.', at most %u", name,
             NAME_MAX_LENGTH);
-    if (options->n_partitions >= PARTITIONS_MAX - 1) // and the built-in one
+    if (options->n_partitions >= PARTITIONS_MAX - 1) // minus the built-in one
         return error_set(err, -E2BIG, "there are more than %u partitions", PARTITIONS_MAX - 1);
     return 0;
 }

@@ -13,7 +13,7 @@
 
 #define GROUP       "group:"
 #define OTHERS      "others"
-#define REMEMBERED  1024U // users whose role is cached, a power of two
+#define REMEMBERED  1024U // number of users whose role is cached; a power of two
 #define REMEMBER_MS 60000
 
 struct rule {
@@ -74,8 +74,8 @@ int roles_add(struct roles **roles, const char *who, enum role role, struct erro
     return 0;
 }
 
-/* *ret_is_sure is false when the user database did not answer: then fewer rights are given, and not for long.
- */
+/* *ret_is_sure is false if the user database did not respond. In that case fewer rights are granted, for a
+ * short time only. */
 static enum role look_up(const struct roles *roles, uint32_t uid, bool *ret_is_sure)
 {
     bool is_found = false;

@@ -41,7 +41,7 @@
 #define DROP_INS             ".d"
 #define COMMAND_LINE         "command line"
 #define SETTINGS_MAX         128U
-#define PIDS_MAX             4194304 // as many as Linux can count
+#define PIDS_MAX             4194304 // the maximum in Linux
 #define PIDS_MIN             16
 #define DEFAULT_LISTEN       "127.0.0.1:9123"
 #define DEFAULT_NODES_LISTEN "[::]:" NODES_PORT
@@ -65,7 +65,8 @@ static int set_state_dir(void *target, const char *value, struct error *err)
     int r = option_path("--state-dir", value, &options->state_dir, err);
     if (r < 0)
         return r;
-    /* A private instance keeps its logs to itself; one that has its usual place keeps them with the users. */
+    /* A private instance keeps its logs in its own directory; one in the usual place stores them with the
+     * users. */
     free(options->log_dir);
     options->log_dir = xasprintf("%s/logs", options->state_dir);
     return 0;
@@ -185,7 +186,7 @@ static int set_log_max(void *target, const char *value, struct error *err)
     return r < 0 || *log_max == 0 ? r : ask_check_log_max("--log-max", *log_max, err);
 }
 
-/* Rows that the configuration file may use as well. */
+/* Rows that are also allowed in the configuration file. */
 static const struct option_row setting_rows[] = {
     { 0, "state-dir", "DIR", "persistent data: store, unfetched exit records", set_state_dir },
     { 0, "run-dir", "DIR", "sockets and the spool of running jobs",
@@ -324,7 +325,8 @@ int settings_set(struct controller_options *options, const char *key, const char
     return nearest != NULL ? error_hint(err, "did you mean %s?", nearest) : -EINVAL;
 }
 
-/* Where the agent and the shepherd are: beside us in a build directory, in libexec when installed. */
+/* The directory of the agent and the shepherd: this program's in a build directory, libexec when
+ * installed. */
 static char *program_directory(void)
 {
     char path[PATH_MAX];
@@ -333,7 +335,7 @@ static char *program_directory(void)
         return xstrdup("/usr/bin");
     path[n] = '\0';
     *strrchr(path, '/') = '\0';
-    _cleanup_free_ char *beside = xasprintf("%s/mgpu-shepherd", path); // bin has a link to the agent alone
+    _cleanup_free_ char *beside = xasprintf("%s/mgpu-shepherd", path); // bin has a link only to the agent
     if (access(beside, X_OK) == 0)
         return xstrdup(path);
     return xasprintf("%s/../libexec/mgpu", path);
@@ -352,7 +354,7 @@ int settings_default(struct controller_options *options, bool is_root, struct er
     struct utsname host;
     struct parsed parsed = { .options = options };
     *options = (struct controller_options){ 0 };
-    sched_settings_init(&options->sched); // of which some are no settings
+    sched_settings_init(&options->sched); // some of these are not settings
     for (const struct settings_table *table = settings_tables; table->rows != NULL; table++) {
         const struct option_row *const tables[] = { table->rows, NULL };
         int r = options_preset(tables, &parsed, err);
@@ -430,7 +432,7 @@ static char *usual_config(bool is_root)
     return xasprintf("%s/mgpu.yaml", dir);
 }
 
-/* A file that was named must be there; the usual one need not. */
+/* A file given by the user must exist; the default file need not. */
 static int read_files(const char *named, bool is_root, struct controller_options *options, struct error *err)
 {
     _cleanup_free_ char *config = named != NULL ? xstrdup(named) : usual_config(is_root);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs that start on the CPU while the GPUs that they get next are still used (core/concerns/early.c), and
- * elements of arrays that are committed before theirs are free (core/concerns/behind.c). */
+/* Jobs that start on the CPU while their next GPUs are still in use (core/concerns/early.c), and elements of
+ * arrays that are committed before their GPUs are free (core/concerns/behind.c). */
 #include "controller/config/settings_early.h"
 
 #include <errno.h>

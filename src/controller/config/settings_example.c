@@ -6,7 +6,7 @@
 
 #include "controller/config/settings.h"
 
-/* "[::]:9124" would be a list. */
+/* "[::]:9124" would be read as a list. */
 static bool is_plain(const char *value)
 {
     return value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/%-")] ==

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the store keeps, and how much of it one user may fill. Used by retention.c and core/concerns/quota.c,
- * also after changes while mgpud runs. */
+/* What the store keeps, and how much of it one user may use. Used by retention.c and core/concerns/quota.c,
+ * also after changes while mgpud is running. */
 #include "controller/config/settings_keep.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a reload changes: the members of the settings that the tables call live. */
+/* The settings that a reload changes: those that the tables mark as live. */
 #include "controller/config/settings.h"
 
 void settings_take_up(struct controller_options *options, struct controller_options *fresh)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The settings that are set, and where: for `mgpu config`, --check-config, and to report what a reload
- * changes. Settings are compared as text, so another spelling of the same value counts as a change, without
- * any effect.
+ * Which settings are set, and where: for `mgpu config`, --check-config, and to report the changes of a
+ * reload. Settings are compared as text, so another spelling of the same value counts as a change, but has no
+ * effect.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ void settings_note_file(struct controller_options *options, const char *path)
     options->files[options->n_files++] = xstrdup(path);
 }
 
-/* The row of that key, or NULL: a setting of a user, a group or a role. */
+/* The row of that key; NULL: a setting of a user, a group or a role. */
 static const struct option_row *find_row(const char *key, bool *ret_live)
 {
     *ret_live = true;
@@ -59,7 +59,7 @@ static const struct option_row *find_row(const char *key, bool *ret_live)
     return NULL;
 }
 
-/* Defaults that depend on the user who starts mgpud, and the directory. */
+/* Defaults that depend on the user who starts mgpud and on the directory. */
 static const char *place_of(const struct controller_options *options, const char *key)
 {
     const struct {

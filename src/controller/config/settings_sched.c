@@ -188,8 +188,7 @@ static int find_id(bool is_group, const char *name, uint32_t *ret, struct error 
     return r;
 }
 
-/* A new entry has the default limits for settings without a value; those settings must therefore come
- * first. */
+/* A new entry has the default limits as they are then, so these settings must come first. */
 static struct core_account *account_of(
     struct controller_options *options, enum account_kind kind, uint32_t id)
 {
@@ -208,7 +207,7 @@ static struct core_account *account_of(
     return account;
 }
 
-/* The department of this name, numbered when it is first mentioned. */
+/* The department with this name; it gets a number when it is first mentioned. */
 static int find_department(
     struct controller_options *options, const char *name, uint32_t *ret, struct error *err)
 {
@@ -253,7 +252,7 @@ static int set_department(struct controller_options *options, const char *name, 
     return error_hint(err, "shares");
 }
 
-/* Departments move the accounts in memory. */
+/* Departments may move the accounts in memory. */
 static int join_department(
     struct controller_options *options, uint32_t gid, const char *value, struct error *err)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two rings per GPU, indexed by time, so gaps cost nothing. When there are so many GPUs that they would
- * exceed the limit, the level rises: new GPUs have coarser steps, and the others are converted, some each
- * second. They use the wall clock, because users query by it: if it is set forward, the time in between is
+ * Two rings per GPU, indexed by time, so gaps need no memory. If there are so many GPUs that they would
+ * exceed the limit, the level rises: new GPUs have coarser steps, and the others are converted, a few per
+ * second. They use the wall clock, because users query by it. If it is set forward, the time in between is
  * unknown; if it is set back, later values are dropped.
  */
 #include "controller/history/gpu_history.h"
@@ -14,9 +14,9 @@
 #include "controller/history/gpu_history_private.h"
 #include "wire/message.h"
 
-/* A timer that is a little late misses a second, a clock that is slewed shows one twice. */
+/* A timer that is slightly late misses a second; a clock that is slewed shows one twice. */
 #define JITTER_SLOTS  2
-#define CONVERTED_MAX 64U // GPUs converted in one second
+#define CONVERTED_MAX 64U // GPUs converted per second
 
 const struct history_level history_levels[HISTORY_LEVELS] = { { 1, 1 }, { 2, 5 }, { 5, 15 }, { 10, 30 },
     { 30, 60 }, { 60, 240 } };
@@ -110,7 +110,7 @@ static void allocate(struct history_gpu *gpu, unsigned level)
     gpu->minutes = xcalloc(history_minutes(level), sizeof(struct history_point));
 }
 
-/* The level at which so many GPUs fit; HISTORY_LEVELS: there is none. */
+/* The level at which this many GPUs fit; HISTORY_LEVELS if there is none. */
 static unsigned level_for(size_t count)
 {
     unsigned level = 0;
@@ -136,7 +136,7 @@ struct history_gpu *history_gpu_take(struct gpu_history *history, const char *uu
 
 /* --- rings --- */
 
-/* Slots that must be made unknown before `slot` can be written: *ret_first up to `slot` - 1. */
+/* Finds the slots that must be made unknown before `slot` can be written: *ret_first up to `slot` - 1. */
 static bool advance(struct history_ring *ring, int64_t slot, uint32_t size, int64_t *ret_first)
 {
     if (ring->count > 0 && slot <= ring->newest) {
@@ -231,7 +231,7 @@ static void read_state(const struct gpu_state *state, struct history_sample *ret
         ret->values[HISTORY_CELSIUS] = limited(state->temperature_c);
 }
 
-/* The slot has ended: it enters its ring. */
+/* The slot has ended, and is added to its ring. */
 static void next_minute(struct history_gpu *gpu, int64_t slot)
 {
     struct history_point point;
@@ -273,7 +273,7 @@ static void add_sample(struct history_gpu *gpu, int64_t wall_s, const struct his
         add_value(&gpu->now, i, sample->values[i], sample->values[i]);
 }
 
-/* Not all at once: that would take a good part of a second. */
+/* Not all at once, which would take a large part of a second. */
 static void convert_some(struct gpu_history *history, struct history_gpu *gpu, int64_t second)
 {
     if (gpu->level >= history->level)
@@ -310,7 +310,7 @@ static void add_point(struct history_sum *sum, const struct history_point *point
         add_value(sum, i, point->mean.values[i], point->max.values[i]);
 }
 
-/* Of one second or minute. */
+/* Adds the values of one second or minute. */
 static void add_unit(const struct history_gpu *gpu, bool is_second, int64_t unit, struct history_sum *sum)
 {
     struct history_point point = no_point;
@@ -345,7 +345,7 @@ void gpu_history_read(const struct gpu_history *history, const char *uuid, int64
         read_units(gpu, is_second, first + (int64_t)i * units, units, &points[i]);
 }
 
-/* Those of the finer ring in steps of the coarser one. */
+/* Converts the values of the finer ring to the steps of the coarser one. */
 static void convert_ring(const struct history_gpu *from, struct history_gpu *to, bool is_second)
 {
     const struct history_ring *ring = is_second ? &from->seconds_ring : &from->minutes_ring;

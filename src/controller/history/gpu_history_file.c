@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Both files have the same format: a header, each GPU with its minutes and seconds (oldest first), and a
- * checksum. It is a memory image in this machine's byte order; a file of another machine or version is
- * rejected by its header. Nothing depends on the history, so an invalid file never prevents a start. In
- * version 1 all GPUs have the finest level and no member for it.
+ * checksum. It is a memory image in this machine's byte order, and the header shows files of other machines
+ * or versions, which are rejected. Nothing depends on the history, so an invalid file never prevents a start.
+ * In version 1 all GPUs have the finest level, and there is no member for it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #define MAGIC        "MGPUHIST"
 #define FILE_VERSION 2U
 #define FILE_MAX     ((size_t)256 << 20)
-#define PART_BYTES   ((size_t)512 << 10) // written in one step
+#define PART_BYTES   ((size_t)512 << 10) // written per step
 
 struct file_head {
     char magic[8];
@@ -34,13 +34,13 @@ struct file_gpu {
     struct history_sum now;
     int64_t newest_minute, newest_second; // slots
     uint32_t n_minutes, n_seconds;
-    uint32_t level, unused; // from version 2 on
+    uint32_t level, unused; // since version 2
 };
 
 /* --- out --- */
 
 struct history_save {
-    int dirfd, fd; // fd < 0: nothing is in progress
+    int dirfd, fd; // fd < 0: no save is in progress
     bool is_whole;
     size_t at, count; // GPUs
     int64_t newest;   // minute
@@ -124,7 +124,7 @@ static int finish(struct gpu_history *history)
     if (renameat(save->dirfd, temporary_name(save->is_whole), save->dirfd, name_of(save->is_whole)) < 0)
         return -errno;
     if (save->is_whole)
-        history->whole_minute = save->newest - 1; // the minute that is going on is not in it
+        history->whole_minute = save->newest - 1; // the current minute is not included
     return 0;
 }
 
@@ -180,7 +180,7 @@ static bool is_sound(const struct file_gpu *head)
            head->newest_second >= head->n_seconds && head->now.slot >= 0;
 }
 
-/* NULL: it is not wanted here. The recent file may have coarser steps than the whole one. */
+/* NULL: it is not used here. The recent file may have coarser steps than the whole one. */
 static struct history_gpu *take_for(struct gpu_history *history, const struct file_gpu *head)
 {
     struct history_gpu *gpu = history_gpu_take(history, head->uuid, head->level);

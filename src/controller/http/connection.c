@@ -52,14 +52,14 @@ struct connection {
     struct connection *next, *previous;
     enum connection_state state;
     enum connection_kind kind;
-    bool is_half_closed; // the client will send nothing more
-    bool is_held;        // nothing is read from it
-    bool is_kept;        // after the answer that is being flushed
+    bool is_half_closed; // the client will send no more
+    bool is_held;        // no data is read from it
+    bool is_kept;        // keep the connection after the answer being flushed
     size_t lingered;     // bytes dropped
-    size_t counted_body; // bytes of the request's body that were counted
+    size_t counted_body; // number of body bytes that were counted
     struct identity who;
     struct job_peer job;  // of CONNECTION_JOB
-    uint32_t counted_uid; // as which it was counted
+    uint32_t counted_uid; // the user they were counted for
     enum user_share counted_share;
     struct bufferevent *stream;
     enum turns_place place;
@@ -81,7 +81,7 @@ static void give_body(struct connection *connection)
     connection->counted_body = 0;
 }
 
-/* Many slow senders of large bodies must not fill the memory. */
+/* Limits the memory that many slow senders of large bodies can use. */
 static int count_body(struct connection *connection, struct error *err)
 {
     size_t more = parser_body_length(connection->parser) - connection->counted_body;
@@ -91,7 +91,7 @@ static int count_body(struct connection *connection, struct error *err)
     return r;
 }
 
-/* The share that it is counted in: when all others are taken administrators still get in. */
+/* The share in which it is counted: when all other shares are used up, administrators can still connect. */
 static int count_connection(struct serve *serve, enum connection_kind kind, uint32_t uid,
     enum user_share *ret_share, struct error *err)
 {
@@ -164,7 +164,7 @@ void connection_close(struct connection *connection)
     free_connection(connection);
 }
 
-/* Resumes reading, or processes received data, in the next turn of the loop: never from within a handler. */
+/* Resumes reading, or processes received data, in the next turn of the loop; never from within a handler. */
 static void look_again(struct connection *connection, short what)
 {
     bufferevent_trigger(connection->stream, what, BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
@@ -242,8 +242,8 @@ static void drop_input(struct connection *connection)
         connection_close(connection);
 }
 
-/* Behind an answer that may take for ever nothing is read ahead for ever: over TCP, the client's leaving
- * would be behind it. */
+/* Limits how much is read ahead while an answer may last indefinitely: over TCP, the client's departure would
+ * come after that data. */
 static void keep_input(struct connection *connection)
 {
     if (evbuffer_get_length(bufferevent_get_input(connection->stream)) < LIMIT_PIPELINE_BYTES)
@@ -289,7 +289,7 @@ static void linger(struct connection *connection)
     look_again(connection, EV_READ);
 }
 
-/* The answer is taken. */
+/* The complete answer has been passed on. */
 static void turn_over(struct connection *connection)
 {
     end_request(connection);
@@ -329,8 +329,7 @@ static void on_writable(struct bufferevent *stream, void *arg)
     precedence_end(&precedence);
 }
 
-/* Whether a client that sends no more may still wait for the answer to what it asked: `printf ... | nc -N`.
- */
+/* True if a client that sends no more may still wait for the answer to its request: `printf ... | nc -N`. */
 static bool is_awaited(const struct connection *connection)
 {
     return (connection->state == CONNECTION_ANSWERING && !connection->request->is_patient) ||
@@ -386,7 +385,7 @@ static struct identity ask_kernel(int fd, enum connection_kind kind)
     };
 }
 
-/* Takes ownership of the stream. NULL: there are too many, which the peer is told. */
+/* Takes ownership of the stream. NULL if there are too many connections; the peer is informed. */
 static struct connection *take_stream(
     struct serve *serve, struct bufferevent *stream, enum connection_kind kind, uint32_t uid)
 {
@@ -457,7 +456,7 @@ static int check_job(
     return 0;
 }
 
-/* It counts as one of the job's owner. */
+/* The connection counts as one of the job's owner. */
 void connection_accept_job(struct serve *serve, struct bufferevent *stream, const char *node,
     const struct message_job_client *client)
 {
@@ -515,13 +514,13 @@ struct request *connection_request(const struct connection *connection)
 void connection_write(struct connection *connection, const void *bytes, size_t length)
 {
     if (bufferevent_write(connection->stream, bytes, length) < 0)
-        abort(); // only when memory is out
+        abort(); // only if memory is exhausted
 }
 
 void connection_write_buffer(struct connection *connection, struct evbuffer *bytes)
 {
     if (bufferevent_write_buffer(connection->stream, bytes) < 0)
-        abort(); // only when memory is out
+        abort(); // only if memory is exhausted
 }
 
 size_t connection_pending(const struct connection *connection)

@@ -19,7 +19,7 @@ struct departures {
     departures_fn on_departure;
 };
 
-/* One at a time: the callback may close connections with pending events. */
+/* One event at a time: the callback may close connections with pending events. */
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct departures *departures = arg;
@@ -36,7 +36,7 @@ struct departures *departures_new(struct event_base *loop, departures_fn on_depa
     departures->readable =
         event_new(loop, departures->epoll_fd, EV_READ | EV_PERSIST, on_readable, departures);
     if (departures->epoll_fd < 0 || departures->readable == NULL)
-        abort(); // at the start, when neither memory nor descriptors are short
+        abort(); // during the start, when neither memory nor descriptors are short
     (void)event_add(departures->readable, NULL);
     return departures;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpud has one thread, and with a long queue some answers take a good part of a second: a forecast, a slice
- * of a list. Such requests are queued here per user, and so is everything that a user asks who has had much
- * of the time. A callback serves them for SLICE_US, each for the user who has had the least time; then the
- * loop goes on with everything else, for as long if that was much longer. Changes made earlier in the turn
- * are handed to the store first, and are written meanwhile.
+ * mgpud has one thread, and with a long queue some responses take a large part of a second: a forecast, or a
+ * slice of a list. Such requests are queued here per user, and so are all requests of a user who has used
+ * much of the time. A callback serves them for SLICE_US, always for the user who has used the least time.
+ * Then the loop continues with everything else, for as long if that took much longer. Changes made earlier in
+ * the turn are passed to the store first, and are written meanwhile.
  *
- * The time of a user counts from when its queue is not empty (start-time fair queueing): a user who returns
- * after a pause has neither credit nor debt. That of an administrator counts in part.
+ * The time of a user counts from when the user's queue is not empty (start-time fair queueing), so a user who
+ * returns after a pause has neither credit nor debt. Only a part of an administrator's time counts.
  *
- * While a commit is in progress, a user who is not alone adds few changes to the next one: all who wait for
- * it wait for its size.
+ * While a commit is in progress, a user who is not alone adds few changes to the next one, because all who
+ * wait for that commit wait longer if it is larger.
  */
 #include "controller/http/fair_queue.h"
 
@@ -22,9 +22,9 @@
 #include "controller/http/slices.h"
 #include "controller/turns.h"
 
-#define REST_FROM_US 20000 // shorter ones follow each other in the next turn
-#define CHANGES_MAX  8     // of a user in the queue, for a commit
-#define ADMIN_PART   4     // of the time of administrators counts
+#define REST_FROM_US 20000 // after a shorter callback, the next one follows in the next turn
+#define CHANGES_MAX  8     // of a user in the queue, per commit
+#define ADMIN_PART   4     // one in this many units of an administrator's time counts
 
 struct waiting {
     struct request *request; // a reference
@@ -37,7 +37,7 @@ struct line {
     uint32_t uid;
     int64_t used_us;
     struct waiting *first, **end;
-    int64_t period;   // of its last change
+    int64_t period;   // period of its last change
     unsigned changes; // in it
     struct line *next;
 };
@@ -45,9 +45,9 @@ struct line {
 struct fair_queue {
     struct event *next_one;
     struct line *lines; // none is empty
-    int64_t period;     // for which changes are counted: when the commit began, or negative
-    int64_t rounds;     // the last negative one
-    int64_t now_us;     // the time of the user served last, before that request
+    int64_t period;     // period in which changes are counted: when the commit began, or negative
+    int64_t rounds;     // the last negative period
+    int64_t now_us;     // the used time of the user served last, before that request
 };
 
 static void arm(struct fair_queue *queue, int64_t rest_us)
@@ -57,7 +57,7 @@ static void arm(struct fair_queue *queue, int64_t rest_us)
         (void)evtimer_add(queue->next_one, &rest);
 }
 
-/* Its user has changed enough for this commit, for which others may wait. */
+/* True if its user has made enough changes for this commit, which other users may wait for. */
 static bool is_held(const struct fair_queue *queue, const struct line *line)
 {
     const struct users *users = line->first->request->serve->users;
@@ -71,7 +71,8 @@ static void count_change(const struct fair_queue *queue, struct line *line)
     line->period = queue->period;
 }
 
-/* One for each commit; while none is in progress, one for each callback, before which one can begin. */
+/* One period for each commit. While no commit is in progress, one for each callback, before which one may
+ * begin. */
 static void begin_period(struct fair_queue *queue)
 {
     const struct controller *controller = queue->lines->first->request->serve->controller;
@@ -79,7 +80,7 @@ static void begin_period(struct fair_queue *queue)
     queue->period = controller->commit_us != 0 ? controller->commit_us : --queue->rounds;
 }
 
-/* NULL: all are held. */
+/* NULL if all are held. */
 static struct line **find_least(struct fair_queue *queue)
 {
     struct line **least = NULL;
@@ -126,11 +127,11 @@ static void serve_next(struct fair_queue *queue, struct line *line)
     queue->now_us = line->used_us;
     if (!request_is_over(request))
         request_step(request, waiting->serve);
-    line->used_us += counted(request, clock_boot_us() - begin_us) + 1; // the next request is another user's
+    line->used_us += counted(request, clock_boot_us() - begin_us) + 1; // the next may be another user's
     users_spend(request->serve->users, line->uid, begin_us, turns_thread_us() - used_us);
     leave(waiting);
     struct line **link = &queue->lines;
-    while (*link != line) // serving may have made new lines
+    while (*link != line) // serving may have added lines
         link = &(*link)->next;
     if (line->first == NULL)
         remove_line(link);
@@ -141,7 +142,7 @@ static void on_next(evutil_socket_t fd, short what, void *arg)
     struct fair_queue *queue = arg;
     int64_t begin_us = clock_boot_us(), took_us = 0;
     if (queue->lines == NULL)
-        return; // what was added while another was served has been served then
+        return; // requests added meanwhile were served at that time
     begin_period(queue);
     struct line **least = find_least(queue);
     while (least != NULL && took_us < SLICE_US) {

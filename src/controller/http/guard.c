@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel tells who owns the other end of a loopback connection, and that is also the user's browser with
- * any page in it; a browser with a session sends its cookie. A page of another site cannot hide its Origin,
- * and a name that was re-pointed to 127.0.0.1 stays in the Host header. No CORS header is ever sent, so such
- * a page cannot read an answer either.
+ * The kernel reports the owner of the other end of a loopback connection, but that may be the user's browser
+ * showing any page, and a browser with a session sends its cookie. A page of another site cannot hide its
+ * Origin, and a name that was re-pointed to 127.0.0.1 remains in the Host header. No CORS header is ever
+ * sent, so such a page cannot read a response either.
  */
 #include "controller/http/guard.h"
 
@@ -14,7 +14,7 @@
 
 #include "base/memory.h"
 
-/* The length of the host in "HOST:PORT", "[V6]:PORT" or "HOST"; 0: it is none of these. */
+/* The length of the host in "HOST:PORT", "[V6]:PORT" or "HOST"; 0 if the text has none of these forms. */
 static size_t host_length(const char *text)
 {
     const char *end = text[0] == '[' ? strchr(text, ']') : text + strcspn(text, ":");
@@ -42,7 +42,7 @@ static bool is_ours(const char *host, const char *listen)
            strncasecmp(host, listen, length) == 0;
 }
 
-/* "http://HOST:PORT" of a page that came from here. */
+/* True if "http://HOST:PORT" identifies a page of this mgpud. */
 static bool is_same_site(const char *origin, const char *scheme, const char *host)
 {
     size_t length = strlen(scheme);
@@ -106,7 +106,8 @@ int guard_check_host(
     return 0;
 }
 
-/* A user follows a link to the page in a separate window: not a frame, and nothing is changed by it. */
+/* True if a user follows a link to the page in a separate window: not in a frame, and without changing
+ * anything. */
 static bool is_link(const struct http_message *message)
 {
     const char *mode = http_message_header(message, "sec-fetch-mode");

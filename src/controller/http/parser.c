@@ -27,8 +27,8 @@ struct parser {
     http_parser http;
     struct http_message message;
     struct buffer target, name, value;
-    enum part part;      // which of name and value was added to last
-    size_t header_bytes; // request line and headers so far
+    enum part part;      // the part that was extended last, name or value
+    size_t header_bytes; // bytes of request line and headers so far
     bool is_inside;
     bool is_body; // headers are whole
     bool is_whole;
@@ -60,7 +60,7 @@ static int refuse(struct parser *parser, int code, const char *sentence)
     return STOP;
 }
 
-/* Counts bytes of the head; they are counted as they come, so that an endless line is stopped early. */
+/* Counts bytes of the head as they arrive, so that an endless line is stopped early. */
 static int count_head(struct parser *parser, size_t length)
 {
     parser->header_bytes += length;
@@ -130,7 +130,7 @@ static int on_name(http_parser *http, const char *bytes, size_t length)
 {
     struct parser *parser = http->data;
     if (parser->is_body)
-        return 0; // a trailer after a chunked body: nothing in it matters here
+        return 0; // a trailer after a chunked body, which is ignored
     if (parser->part == PART_VALUE && end_header(parser) != 0)
         return STOP;
     parser->part = PART_NAME;
@@ -193,7 +193,7 @@ static int on_body(http_parser *http, const char *bytes, size_t length)
     return 0;
 }
 
-/* A chunk announces its size: refused before it is sent. */
+/* A chunk announces its size, so a body that is too large is refused before it is sent. */
 static int on_chunk(http_parser *http)
 {
     struct parser *parser = http->data;

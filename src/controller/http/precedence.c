@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 
-/* Not while one of them is due. bufferevent_priority_set() would also move callbacks that are deferred, and
- * lose those that are due. */
+/* Does nothing while one of its events is due. bufferevent_priority_set() would also move deferred callbacks,
+ * and lose those that are due. */
 static void move(struct bufferevent *stream, enum turns_place to, enum turns_place *place)
 {
     if (*place != to && event_priority_set(&stream->ev_read, (int)to) == 0 &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Decoding follows RFC 3986, with '+' for a space as browsers' forms write it; NUL is refused. */
+/* Decoding follows RFC 3986, with '+' for a space as in browsers' forms; NUL is refused. */
 #include "controller/http/query.h"
 
 #include <ctype.h>

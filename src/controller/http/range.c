@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A run of digits; leaves *at after it. False when there is none or it does not fit. */
+/* Reads a run of digits and moves *at behind it. False if there is none or the number does not fit. */
 static bool read_number(const char **at, uint64_t *ret)
 {
     if (!isdigit((unsigned char)**at))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each direction has a bounded buffer. When it is full its source is not read, so a client that stops reading
- * costs only that buffer, and the node's end waits or lags (shepherd/terminal_process.c). Data that can be
- * sent is sent at once, so that a keystroke does not wait for another turn of the loop.
+ * Each direction has a bounded buffer. While it is full, its source is not read. A client that stops reading
+ * therefore costs only that buffer, and the node's end waits or lags (shepherd/terminal_process.c). Data that
+ * can be sent is sent at once, so a keystroke does not wait for another turn of the loop.
  *
  * If the node's end accepts no more bytes, its last output is still read to the end, and input from the
  * client is dropped.
@@ -19,13 +19,13 @@
 #include "controller/http/connection.h"
 #include "wire/limits.h"
 
-#define PIECE_MAX (64U << 10) // read at a time from the node
+#define PIECE_MAX (64U << 10) // bytes per read from the node
 
 struct relay {
     struct request *request;
     struct bufferevent *stream;
     bool is_stream_over;
-    bool is_stream_deaf; // takes nothing any more
+    bool is_stream_deaf; // the stream accepts no more bytes
 };
 
 void relay_free(struct relay *relay)
@@ -38,7 +38,7 @@ void relay_free(struct relay *relay)
 
 /* --- from the node to the client --- */
 
-/* libevent reads 4 KiB at a time: the rest is fetched here. False when there is nothing more now. */
+/* libevent reads 4 KiB at a time, so the rest is read here. False if nothing more is available now. */
 static bool fetch(struct relay *relay, struct evbuffer *to)
 {
     struct evbuffer_iovec space;

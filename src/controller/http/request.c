@@ -91,7 +91,7 @@ static void write_text(struct request *request, const char *text)
     connection_write(request->connection, text, strlen(text));
 }
 
-/* `length` STREAM_ENDLESS: no length is given. `tag` NULL: the answer may not be kept. */
+/* `length` STREAM_ENDLESS: no length is given. `tag` NULL: the response may not be cached. */
 static void write_head(
     struct request *request, unsigned status, const char *content_type, uint64_t length, const char *tag)
 {

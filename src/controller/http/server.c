@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The server: listening, accepting, and the answers of the core. */
+/* The server: listens, accepts connections, and delivers the core's answers. */
 #include "controller/http/server.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "wire/listening.h"
 
 #define RESERVED_FDS     64U // for the store, the agents and the rest of the program
-#define RESERVED_PERCENT 25U // as well: for log streams
+#define RESERVED_PERCENT 25U // in addition, for log streams
 
 static void on_heartbeat(int fd, short what, void *arg)
 {
@@ -28,7 +28,8 @@ static void on_heartbeat(int fd, short what, void *arg)
     serve->hooks->beat(serve);
 }
 
-/* So much of the time new connections come before the rest: whose they are is known later. */
+/* New connections come before other events for at most this much time, because their users are not known
+ * yet. */
 static const struct allowance_rate accept_time = { .percent = 10, .most_us = 10000, .debt_us = 10000 };
 
 static void settle_place(struct serve_listener *listener)
@@ -51,7 +52,7 @@ static void on_accept(void *arg, int fd)
     settle_place(listener);
 }
 
-/* How many connections the process may hold beside everything else. */
+/* The number of connections that the process can hold in addition to its other descriptors. */
 static size_t affordable_connections(void)
 {
     struct rlimit files;

@@ -40,7 +40,7 @@ static const char *type_of(const struct slices *slices)
     return slices->type != NULL ? slices->type : "application/json";
 }
 
-/* The answer is a long one. */
+/* Starts a long response. */
 static bool start_stream(struct request *request)
 {
     struct slices *slices = request->work;

@@ -14,14 +14,14 @@
 #include "wire/limits.h"
 
 #define CHAINS                 256U
-#define USER_CONNECTIONS_LEAST 64U  // of one user, where a sixteenth would be less
+#define USER_CONNECTIONS_LEAST 64U  // per user, where a sixteenth of all would be less
 #define MILLI                  1000 // the bucket counts thousandths of a request
 #define BUCKET_WHOLE           ((int64_t)LIMIT_USER_BURST * MILLI)
 
-/* Of one who has time left: hundreds of small requests a second. */
+/* For a user with time left: hundreds of small requests a second. */
 static const struct allowance_rate loop_time = { .percent = 20, .most_us = 100000, .debt_us = 20000 };
 
-#define ALONE_US INT64_C(5000000) // since anybody else was served
+#define ALONE_US INT64_C(5000000) // since another user was served
 
 struct user {
     struct user *next;
@@ -87,7 +87,7 @@ struct users *users_new(size_t max_connections)
     users->most[SHARE_EVENTS] = LIMIT_EVENT_CLIENTS;
     users->most_each[SHARE_EVENTS] = LIMIT_USER_EVENT_CLIENTS;
     users->most[SHARE_REPLAYS] = LIMIT_EVENT_CLIENTS;
-    users->most_each[SHARE_REPLAYS] = 1; // so that no user delays commits by more than one of them
+    users->most_each[SHARE_REPLAYS] = 1; // so that no user delays a commit by more than one page
     users->most[SHARE_LISTS] = LIMIT_LISTS;
     users->most_each[SHARE_LISTS] = LIMIT_USER_LISTS;
     users->most[SHARE_BODIES] = LIMIT_BODIES_BYTES;
@@ -125,7 +125,8 @@ static bool is_idle(const struct user *user, int64_t boot_ms)
     return boot_ms - user->filled_ms > LIMIT_USER_BURST * (int64_t)MILLI / LIMIT_USER_REQUESTS;
 }
 
-/* The user's entry, made when there is none. Idle ones on the way are dropped when `boot_ms` is given. */
+/* The user's entry, created if there is none. If `boot_ms` is given, idle entries found meanwhile are
+ * dropped. */
 static struct user *find(struct users *users, uint32_t uid, int64_t boot_ms)
 {
     struct user **link = &users->chains[uid % CHAINS];
@@ -175,7 +176,7 @@ void users_spend(struct users *users, uint32_t uid, int64_t boot_us, int64_t use
 {
     allowance_spend(&find(users, uid, boot_us / MILLI)->time, &loop_time, boot_us, used_us);
     if (uid == USER_UNKNOWN)
-        return; // it will be one of the others
+        return; // it is counted among the others
     if (users->last.uid != uid)
         users->last_other = users->last;
     users->last = (struct seen){ uid, boot_us };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A node says which attempt a connection belongs to, and no more. Whether that attempt runs on that node at
- * this moment is checked against mgpud's own state, for each request. So root on a node can act as the
- * owners of the jobs that run there, and only for as long, within these limits: roles above an ordinary user
- * do not count, nothing is done as root, and --job-access.
+ * A node only reports which attempt a connection belongs to. For each request, mgpud checks against its own
+ * state whether that attempt is running on that node. Root on a node can therefore act as the owners of the
+ * jobs running there, only while they run, and within these limits: roles above an ordinary user do not
+ * count, nothing is done as root, and --job-access applies.
  */
 #include "controller/identity/job_access.h"
 

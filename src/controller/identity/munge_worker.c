@@ -41,11 +41,11 @@ struct room {
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     struct munge *munge;
-    int eventfd; // readable when something is done
+    int eventfd; // readable when a request has been decoded
     unsigned users;
     unsigned waiting_count;
     bool is_closed;
-    bool is_abandoned; // the active request has been dropped
+    bool is_abandoned; // the active request was dropped
     struct question *waiting, *at_work, *done;
 };
 
@@ -114,7 +114,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Signals are the loop's. */
+/* Signals are left to the loop. */
 static int start_thread(struct room *room, struct error *err)
 {
     pthread_t id;
@@ -154,8 +154,8 @@ static void on_done(int fd, short what, void *arg)
     }
 }
 
-/* True when the question is the caller's now; else the thread frees it. False for one that is done: on_done
- * follows. */
+/* True if the caller now owns the question; else the thread frees it. False for a question that is done:
+ * on_done follows. */
 static bool take_back(struct room *room, struct question *question, bool *ret_is_done)
 {
     struct question **place = &room->waiting;

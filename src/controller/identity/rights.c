@@ -28,7 +28,7 @@ bool rights_may_raise(const struct request *request)
     const char *name = request->serve->controller->options.priority_group;
     uint32_t group;
     if (token_is_of_job(request->who.token.id))
-        return false; // it is a node's word that a process of this user asks
+        return false; // only a node has reported that a process of this user makes the request
     if (core_may(&request->who, ACTION_RAISE, NULL))
         return true;
     return name != NULL && group_find(name, &group, NULL) == 0 && group_has(group, request->who.uid) > 0;

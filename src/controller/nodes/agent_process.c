@@ -2,9 +2,9 @@
 /*
  * The keeper has the other end of a socketpair and sends over it (SCM_RIGHTS) one end of a new link for every
  * worker it starts. The worker, which has root, can therefore be restarted without root in mgpud, and a
- * partial frame of a dead worker is never continued by the next. If the keeper itself dies, agents cannot be
- * started any more: mgpud exits with EX_TEMPFAIL, so that its service manager restarts both. Jobs are not
- * affected.
+ * partial frame of a dead worker is never continued by the next. If the keeper itself dies, agents can no
+ * longer be started, and mgpud exits with EX_TEMPFAIL, so that its service manager restarts both. Jobs are
+ * not affected.
  */
 #include "controller/nodes/agent_process.h"
 

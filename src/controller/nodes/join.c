@@ -3,8 +3,8 @@
  * READING ── JOIN, PROBE ──> ASKING the store ── answer ──> TELLING ── sent ──> end
  *    └── anything else, or nothing within JOIN_SECONDS: REFUSED, or the end
  *
- * A certificate is only sent after the registry has the key on disk: every holder of a certificate is known.
- * When mgpud exits, it waits a moment for machines that are joining, and tells the others to try again.
+ * A certificate is sent only after the registry has the key on disk, so every holder of a certificate is
+ * known. When mgpud exits, it waits a moment for machines that are joining, and asks the others to try again.
  */
 #include "controller/nodes/join.h"
 
@@ -41,11 +41,11 @@ struct joining {
     struct joinings *all;
     struct joining *next, **where_from;
     const struct tls_authority *authority;
-    struct bufferevent *stream; // NULL: it has left while the store was asked
+    struct bufferevent *stream; // NULL: it left while the store was queried
     struct event *deadline;
     bool is_asking, is_sending;
-    bool is_known; // it is this very node already, and asks again for what it did not get
-    bool is_busy;  // it may not join now, and is told so if its token is valid
+    bool is_known; // it already is this node, and repeats a request whose answer it did not get
+    bool is_busy;  // it may not join now, and is informed if its token is valid
     char *where, *node;
     EVP_PKEY *key;
 };
@@ -94,7 +94,7 @@ void join_send_refusal(int fd, const struct error *err)
     (void)send(fd, bytes.bytes, bytes.length, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* One for whom the store is asked stays, without its connection, until the answer is there. */
+/* If the store is being queried, the entry stays, without its connection, until the answer arrives. */
 static void leave(struct joining *joining)
 {
     if (!joining->is_asking)
@@ -134,7 +134,7 @@ static void welcome(struct joining *joining)
     struct error err = { 0 };
     _cleanup_certificate_ X509 *certificate = NULL;
     node_listener_cut(
-        joining->all->controller->node_listener, joining->node); // of a machine that it replaces
+        joining->all->controller->node_listener, joining->node); // of the machine that it replaces
     if (tls_authority_issue(joining->authority, joining->key, joining->node, &certificate, &err) < 0) {
         refuse(joining, &err);
         return;
@@ -171,7 +171,7 @@ static void on_answer(void *arg, enum store_join_result result)
         return;
     }
     if (joining->is_sending)
-        return; // it was refused while the store was asked
+        return; // it was refused while the store was queried
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
         if (refusals[i].result == result) {
             (void)error_set(&err, refusals[i].code, "%s", refusals[i].text);
@@ -221,8 +221,8 @@ static int ask(struct joining *joining, uint64_t token, const char *secret, stru
     const struct registered_node *known =
         joining->key != NULL ? registry_find_key(registry, wish.key_hash) : NULL;
     joining->is_known = known != NULL && strcmp(known->name, joining->node) == 0;
-    /* Its boot id would be taken as proof that these have ended. Without a node the store only checks the
-     * token, so callers without one learn nothing about the jobs. */
+    /* Its boot id would be taken as proof that these jobs have ended. Without a node the store only checks
+     * the token, so callers without one learn nothing about the jobs. */
     joining->is_busy = joining->key != NULL && !joining->is_known &&
                        core_has_attempts_on(joining->all->controller->core, joining->node);
     if (joining->is_busy)
@@ -289,7 +289,7 @@ static void on_condition(struct bufferevent *stream, short what, void *arg)
     leave(arg);
 }
 
-/* However fast its bytes come: there are few such connections. */
+/* The deadline applies however fast bytes arrive: few such connections are allowed. */
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
     leave(arg);

@@ -34,13 +34,13 @@ struct link {
     uint32_t id;
     struct bufferevent *stream;
     bool is_up;      // has sent HELLO
-    bool has_defect; // a message of it could be taken only in part
-    char *node;      // the node: proven from the start, or from HELLO; NULL: unknown
+    bool has_defect; // one of its messages could be read only in part
+    char *node;      // the node, known from the start or from HELLO; NULL: unknown
     char *address;   // NULL: this machine
-    char *here;      // how that node reaches this machine; NULL: not known
+    char *here;      // address at which that node reaches this machine; NULL: unknown
     struct link *next, **where;
     struct link *chain;                    // in its bucket
-    struct link *node_chain, **node_where; // in that of its node
+    struct link *node_chain, **node_where; // in the chain of its node
 };
 
 struct links {
@@ -48,7 +48,7 @@ struct links {
     uint32_t last_id;
     struct link *first;
     struct link *buckets[LINK_BUCKETS]; // by id
-    struct link *nodes[LINK_BUCKETS];   // by node, those whose node is known
+    struct link *nodes[LINK_BUCKETS];   // links with a known node, by node
 };
 
 struct links *links_new(struct controller *controller)
@@ -112,7 +112,7 @@ void links_free(struct links *links)
     free(links);
 }
 
-/* What comes all the time, from every node. */
+/* Messages that arrive constantly from every node. */
 static bool is_routine(const struct record_type *type)
 {
     return type->id == MESSAGE_HEARTBEAT || type->id == MESSAGE_HEARTBEAT_ACK || type->id == MESSAGE_GPUS;
@@ -131,14 +131,14 @@ static int check_hello(const struct link *link, const struct message_hello *hell
     return node_version_check(hello->protocol, hello->version, who, err);
 }
 
-/* The same machine's, from before. */
+/* Closes older links of the same machine. */
 static void close_older(struct link *newer)
 {
     for (struct link *link = *bucket_of_node(newer->links, newer->node), *next; link != NULL; link = next) {
         next = link->node_chain;
         if (link->id >= newer->id || !text_equal(link->node, newer->node))
             continue;
-        link->is_up = false; // the newer one is the node's link now
+        link->is_up = false; // the newer link is now the node's
         link_close(link);
     }
 }
@@ -187,8 +187,8 @@ static int on_message(
     return take_hello(link, message, err);
 }
 
-/* Only texts can be missing in a report about an attempt. An incomplete sample is not used: the next one
- * arrives soon. */
+/* A report about an attempt can lack only texts. An incomplete sample is discarded: the next one arrives
+ * soon. */
 static int take_defective(
     struct link *link, const struct record_type *type, const void *message, struct error *err)
 {

@@ -6,8 +6,8 @@
  *   LINK    from a node: its frames go to links.h
  *   STREAM  from a node, requested by links.h, with a one-time id, or of a command in a job: streams.h
  *
- * The peer is identified by the key it has proved to have, looked up in the registry. Behind this file all
- * connections are plain sockets.
+ * The peer is identified by the key it has proved to have, looked up in the registry. Other files see only
+ * plain sockets.
  */
 #include "controller/nodes/listener.h"
 
@@ -37,11 +37,11 @@
 #include "wire/tls/gate.h"
 #include "wire/tls/sessions.h"
 
-#define NODE_SESSIONS_MAX 1024U // of one node: its link and its streams
+#define NODE_SESSIONS_MAX 1024U // per node: its link and its streams
 #define JOINS_MAX         32U   // machines that are joining at once
-#define JOINING           ""    // label of their connections; nodes have their names
-#define RETRY_SECONDS     10    // when the port could not be had
-#define LATER_MS          1000  // after the last token's end, so that it has certainly expired
+#define JOINING           ""    // label of connections without a node; others have the node's name
+#define RETRY_SECONDS     10    // if the port was not available
+#define LATER_MS          1000  // after the expiry of the last token, so that it has certainly expired
 
 struct node_listener {
     struct controller *controller;
@@ -51,7 +51,7 @@ struct node_listener {
     struct tls_sessions *sessions;
     struct joinings *joinings;
     struct log_quota quota; // of refusals
-    struct event *timer;    // looks whether the port is still needed, or can be had now
+    struct event *timer;    // checks whether the port is still needed, or is available now
 };
 
 static void on_session_end(void *arg, const char *label, const struct error *err)
@@ -148,7 +148,7 @@ static void on_open(void *arg, SSL *ssl, int fd)
     } else if (tls_is_for(ssl, TLS_FOR_LINK) || tls_is_for(ssl, TLS_FOR_STREAM)) {
         take_node(listener, ssl, fd);
     } else {
-        SSL_free(ssl); // without a purpose: not one of mgpu's programs
+        SSL_free(ssl); // without a purpose: not from a program of mgpu
         (void)close(fd);
     }
 }

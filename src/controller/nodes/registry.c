@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The store's tables in memory. Memory follows the disk: a machine that joins is added once that is durable,
- * while a removed node loses its rights, and its links, in memory first.
+ * The store's tables in memory. Memory follows the disk: a machine that joins is added when that is durable.
+ * A removed node, however, loses its rights and its links in memory first.
  */
 #include "controller/nodes/registry.h"
 
@@ -22,7 +22,7 @@ struct node_registry {
     struct registered_node **nodes;
     size_t count;
     struct name_table names;                     // positions
-    struct registered_node *by_key[KEY_BUCKETS]; // joined ones, by the beginning of the hash of their key
+    struct registered_node *by_key[KEY_BUCKETS]; // that joined, by the beginning of the hash of their key
     int64_t tokens_until_ms;                     // wall clock
 };
 
@@ -242,7 +242,7 @@ static void on_forgotten(void *arg, bool is_done)
     change_free(change);
 }
 
-/* The last one takes its place, and the table of names cannot remove. */
+/* The last node takes its place, and the table of names does not support removal. */
 static void drop(struct node_registry *registry, size_t at)
 {
     remove_key(registry, registry->nodes[at]);

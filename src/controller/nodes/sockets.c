@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A port has an owner for each of its addresses, and every user of the machine can be that. Resolvers,
- * browsers and sshd take `localhost` for ::1 as well as for 127.0.0.1, one after the other: whoever has one
- * of them answers for both.
+ * A port has an owner for each of its addresses, which can be any user of the machine. Resolvers, browsers
+ * and sshd resolve `localhost` to ::1 as well as to 127.0.0.1 and try one after the other, so the owner of
+ * either one answers.
  */
 #include "controller/nodes/sockets.h"
 
@@ -35,7 +35,7 @@ static int open_address(const struct addrinfo *address, enum use use, int *ret_f
     _cleanup_close_ int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    if (use != USE_RESERVE) // without it, nobody else can bind to the address either
+    if (use != USE_RESERVE) // without it, no other process can bind to the address either
         (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (address->ai_family == AF_INET6) // "::" accepts both
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, use == USE_LISTEN ? &off : &on, sizeof(on));
@@ -47,7 +47,7 @@ static int open_address(const struct addrinfo *address, enum use use, int *ret_f
     return 0;
 }
 
-/* Of the listener at this address. */
+/* The owner of the listener at this address. */
 struct owner {
     bool is_known;
     uint32_t uid;
@@ -75,7 +75,7 @@ static bool is_sixless(int r)
     return r == -EAFNOSUPPORT || r == -EADDRNOTAVAIL;
 }
 
-/* On -EADDRINUSE, *ret_owner is who has the address. */
+/* On -EADDRINUSE, *ret_owner is the owner of the address. */
 static int open_one(const char *option, const struct address *address, enum use use, int *ret_fd,
     struct owner *ret_owner, struct error *err)
 {
@@ -99,7 +99,7 @@ static int open_one(const char *option, const struct address *address, enum use 
     return r < 0 ? error_set_errno(err, r, "cannot listen on %s", where) : 0;
 }
 
-/* "::" is all addresses, also on a machine without IPv6. */
+/* "::" means all addresses, even on a machine without IPv6. */
 static int open_single(const char *option, const struct address *address, int *ret_fd,
     struct owner *ret_owner, struct error *err)
 {
@@ -154,8 +154,8 @@ static int open_localhost(
     return 0;
 }
 
-/* A program of another user at [::] would answer browsers that find this machine by IPv6. It has no
- * certificate of ours, so this is no condition. */
+/* A program of another user at [::] would answer browsers that reach this machine by IPv6. It does not have
+ * our certificate, so a failure is not an error. */
 static void reserve_six(const char *option, char *port, struct sockets *sockets)
 {
     const struct address six = { .host = any_six, .port = port };

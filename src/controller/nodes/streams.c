@@ -30,7 +30,7 @@ struct expected {
 struct arriving {
     struct streams *streams;
     struct bufferevent *stream;
-    char *node; // NULL: that of this machine
+    char *node; // NULL: the node of this machine
     struct arriving *next;
 };
 
@@ -93,8 +93,8 @@ void streams_free(struct streams *streams)
     free(streams);
 }
 
-/* It belongs to another part from here on, and may be silent for days. libevent clears a timeout only while
- * its event is pending; otherwise it comes back with the first byte that is read. */
+/* The connection now belongs to another component, and may be idle for days. libevent clears a timeout only
+ * while its event is pending; otherwise it reappears with the first byte that is read. */
 static void let_go(struct arriving *arriving)
 {
     bufferevent_set_timeouts(arriving->stream, NULL, NULL);
@@ -102,7 +102,7 @@ static void let_go(struct arriving *arriving)
     bufferevent_setcb(arriving->stream, NULL, NULL, NULL, NULL);
 }
 
-/* On the machine of mgpud itself jobs have its socket. */
+/* On mgpud's own machine, jobs use its socket. */
 static void pass_client(struct arriving *arriving, const struct message_job_client *first)
 {
     const struct streams *streams = arriving->streams;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The files are compressed once, at build time, and sent so to whoever accepts it; a client that does not
- * name gzip (curl, a script) gets the text (RFC 9110, 12.5.3). The headers keep everything of other hosts out
- * of the page, and the page out of the frames of others.
+ * The files are compressed once, at build time, and sent in this form to clients that accept gzip; others
+ * (curl, a script) get the text (RFC 9110, 12.5.3). The headers keep resources of other hosts out of the
+ * page, and the page out of frames of other sites.
  */
 #include "controller/web/page.h"
 
@@ -42,7 +42,7 @@ static const struct page_file *find_file(const char *name)
     return NULL;
 }
 
-/* Whether one part of Accept-Encoding, "gzip;q=0.5", has a weight above 0. */
+/* True if one part of Accept-Encoding, "gzip;q=0.5", has a weight above 0. */
 static bool has_weight(const char *part, size_t length)
 {
     const char *mark = memchr(part, ';', length);
@@ -54,7 +54,7 @@ static bool has_weight(const char *part, size_t length)
     return end - mark < 3 || strncasecmp(mark, "q=", 2) != 0 || strtod(mark + 2, NULL) > 0;
 }
 
-/* Whether the value of Accept-Encoding, or NULL, allows gzip. Its name counts before "*". */
+/* True if the value of Accept-Encoding, or NULL, allows gzip. The name takes precedence over "*". */
 static bool accepts_gzip(const char *header)
 {
     bool is_any = false;
