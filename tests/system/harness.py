@@ -69,6 +69,12 @@ def build_folder():
     return os.path.abspath(os.environ.get('MGPU_BUILD', os.path.join(ROOT, 'build-check')))
 
 
+def is_sanitized(name='mgpud'):
+    """Whether a program of the build has sanitizers in it."""
+    with open(f'{build_folder()}/{name}', 'rb') as program:
+        return b'__asan_init' in program.read()
+
+
 def copy_programs(folder, change=lambda program: program):
     """A folder with copies of a build's programs, changed by `change`, that every user can execute."""
     place = tempfile.mkdtemp(prefix='mgpu-bin-', dir='/tmp')

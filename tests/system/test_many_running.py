@@ -46,9 +46,8 @@ def test_a_node_runs_more_jobs_than_it_may_open_files_and_they_keep_that_limit(n
 
 def test_a_running_job_takes_little_memory_of_its_node(make_instance):
     box = make_instance()
-    with open(f'{harness.programs()}/mgpu-shepherd', 'rb') as program:
-        if b'__asan_init' in program.read():
-            pytest.skip('a sanitizer needs far more memory')
+    if harness.is_sanitized():
+        pytest.skip('a sanitizer needs far more memory')
     gate = harness.Gate(box.place)
     ids = [box.post_job(gate.command(), gpus=1) for _ in range(4)]
     for job in ids:

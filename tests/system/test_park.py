@@ -820,9 +820,7 @@ def test_a_tree_of_64_processes_costs_little(make_instance, cuda):
     assert len(cuda.calls()) == 128
     used = cuda.log()[-1][2]
     print(f'processor time of the helper: {used / 1000:.1f} ms')
-    with open(f'{harness.programs()}/mgpu-agent', 'rb') as program:
-        is_sanitized = b'__asan_init' in program.read()
-    assert used < 50000 * (10 if is_sanitized else 1)
+    assert used < 50000 * (10 if harness.is_sanitized() else 1)
     instance.mgpu('unpark', job, check=True)
     assert_runs(instance, cuda, job)
 
