@@ -49,7 +49,7 @@ static int64_t next_ms(const struct core *core)
     return core_boot_at(core, core->marks_due_ms);
 }
 
-/* Ends the mark when its time is over. */
+/* Ends the mark when its time has come. */
 static void look_at_mark(struct core *core, const struct cluster_change *mark)
 {
     if (mark == NULL || mark->until_ms == 0)
@@ -108,7 +108,7 @@ static void look_for_jobs(void *arg, struct core_gpu *gpu)
         (void)core_gpu_jobs(use->core, use->node, gpu->state->index, &use->entry, 1);
 }
 
-/* An instance is open as long as its GPU. */
+/* The instances of a GPU are released with it. */
 static int check_release(
     const struct core *core, const struct core_node *node, struct core_gpu *gpu, struct error *err)
 {

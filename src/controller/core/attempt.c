@@ -23,9 +23,9 @@
 #include "job/park.h"
 
 #define EXIT_TIME_LIMIT 124  // as timeout(1)
-#define EXIT_GPU_MEM    137  // as a job that exceeds its host memory
-#define ATTEMPTS_MAX    8U   // starts of one job that return before it is given up
-#define RETURN_WAIT_MS  1000 // after the first return; doubles
+#define EXIT_GPU_MEM    137  // as for a job that exceeds its host memory
+#define ATTEMPTS_MAX    8U   // number of starts of a job that may be returned before it is given up
+#define RETURN_WAIT_MS  1000 // after the first return; doubles each time
 #define RETURN_WAIT_MAX 60000
 #define RECALL_WAIT_MS  1
 
@@ -52,7 +52,7 @@ static char *share_text(const struct core_entry *entry, const struct job_event *
     return xasprintf("it used up to %s of GPU memory, and its share is %s", peak, cap);
 }
 
-/* It was ended because an instance of it has gone. NULL: for another reason. */
+/* The text if it was ended because one of its instances no longer exists; NULL: for another reason. */
 static char *gone_text(const struct core *core, const struct job *job)
 {
     const struct gpu_state *gpu = core_gone_instance(core, job);
@@ -78,8 +78,8 @@ static void bound_start(const struct core *core, const struct job *job, struct j
         event->started_wall_ms = earliest_ms;
 }
 
-/* It was ended because it could not continue after it was parked; its node's reason is in its record. NULL:
- * for another reason. */
+/* The text if it was ended because it could not continue after it was parked; its node's reason is in its
+ * record. NULL: for another reason. */
 static char *lost_text(const struct job *job)
 {
     const struct job_park *park = job_park(job);
@@ -89,28 +89,28 @@ static char *lost_text(const struct job *job)
         park->text != NULL ? park->text : "it did not say why");
 }
 
-/* Why mgpu ended it as one whose GPU failed; NULL: its shepherd says so. The caller frees it. */
+/* Why mgpu ended it because its GPU failed; NULL: its shepherd reports the reason. The caller frees it. */
 static char *fault_text(const struct core *core, const struct job *job)
 {
     char *text = gone_text(core, job);
     return text != NULL ? text : lost_text(job);
 }
 
-/* A job that mgpu preempts may have done its work when it ends by itself; one that a user requeued goes back
- * however it ends: a job that requeues itself exits right after it has asked for that. */
+/* A job that mgpu preempts may have finished its work when it ends by itself. A job that its user requeued
+ * goes back however it ends: a job that requeues itself exits right after requesting that. */
 static bool is_to_go_back(const struct job *job, enum job_end end)
 {
     bool is_own_end = end != END_CANCELLED && end != END_UNKNOWN && end != END_REBOOT && end != END_NODE_LOST;
     return job->is_requeued && (!is_own_end || job_run(job)->requeue_cause == REQUEUE_ASKED);
 }
 
-/* The attempt has ended. A job that is to go back is requeued; so is one that requested a requeue after such
- * an end. */
+/* The attempt has ended. The job is requeued if it was to go back, or if it requested a requeue after such an
+ * end. */
 static void end_attempt(struct core *core, struct core_entry *entry, struct job_event *event)
 {
     const struct job *job = entry->job;
     bool is_stopped = event->end == END_CANCELLED || event->end == END_RELEASED;
-    bool has_own_text = event->end == END_IDLE_TIMEOUT; // of its shepherd, about the terminal
+    bool has_own_text = event->end == END_IDLE_TIMEOUT; // its shepherd's, about the terminal
     if (is_stopped && job->stop_reason != END_NONE)
         event->end = job->stop_reason;
     if (event->end == END_TIME_LIMIT || event->end == END_IDLE_TIMEOUT || event->end == END_BUDGET)
@@ -169,13 +169,13 @@ void core_end_attempt(struct core *core, struct core_entry *entry, enum job_end 
         .exit_code = 125,
         .text = xstrdup(text),
     };
-    if (entry->job->started_ms != 0) // nobody reported its end: the maximum possible
+    if (entry->job->started_ms != 0) // its end was not reported: the maximum possible
         event.run_ms = core->now_ms - entry->job->started_ms;
     end_attempt(core, entry, &event);
     job_event_clear(&event);
 }
 
-/* A command that failed after an error of the driver on one of its GPUs: that is why. */
+/* If a command failed after a driver error on one of its GPUs, that error is the reason. */
 static void take_fault(struct job_event *event)
 {
     const struct job_usage *usage = event->usage.items;
@@ -196,7 +196,7 @@ void core_close_attempt(struct core *core, struct core_entry *entry, struct job_
     end_attempt(core, entry, event);
 }
 
-/* The reason of a stop that is about what the attempt did. It cannot have done that if it never ran. */
+/* The reason of a stop that refers to what the attempt did, which it cannot have done if it never ran. */
 static enum job_end reason_in_attempt(const struct job *job)
 {
     bool is_final = job->is_requeued || (job_run(job)->stop_terms & STOP_TERMS_USER) != 0;
@@ -276,7 +276,7 @@ void core_write_grants(const struct core *core, const struct allocation *allocat
     }
 }
 
-/* In order of rank: the order in which the scheduler took them. */
+/* In order of rank, which is the order in which the scheduler took them. */
 static void write_nodes(const struct core *core, const struct allocation *allocation, struct job_event *event)
 {
     const struct cluster *cluster = sched_cluster(core->sched);

@@ -92,7 +92,7 @@ static void release(struct core *core, struct deferred *deferred)
     deferred_free(deferred);
 }
 
-/* Hangs it on the newest batch with changes, or lets it go when all changes are durable. */
+/* Attaches it to the newest batch with changes, or executes it if all changes are durable. */
 void core_defer(struct core *core, struct deferred deferred)
 {
     struct deferred *copy = xcalloc(1, sizeof(*copy));
@@ -117,7 +117,8 @@ void core_batch_durable(struct core *core, struct batch *batch)
     core_batch_free(batch);
 }
 
-/* The newest batch is the open one, else the one under way, else all is durable. */
+/* The newest batch is the open one, else the one in progress; if there is neither, all changes are
+ * durable. */
 void core_act_later(struct core *core, struct core_entry *entry)
 {
     bool is_held = entry->changed_in == core->last_batch && core->durable_batch < core->last_batch;

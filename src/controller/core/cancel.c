@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Cancels. For a job that is already being stopped, a cancel can change the grace. */
+/* Cancels. For a job that is already being stopped, a cancel can change the grace period. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
 
-/* A later cancel does not release a process that is to be killed. */
+/* A later cancel does not spare a process that is to be killed. */
 static void cancel_one(
     struct core *core, struct core_entry *entry, const struct identity *who, const struct job_event *terms)
 {

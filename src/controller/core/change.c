@@ -64,7 +64,7 @@ static void apply(struct core *core, struct core_entry *entry, const struct job_
     struct error err = { 0 };
     bool was_active = job_state_is_active(job->state);
     if (was_active)
-        core_leave_nodes(core, entry); // the event may take its nodes from it
+        core_leave_nodes(core, entry); // the event may take the nodes from the job
     if (job_apply(job, event, &err) < 0) {
         log_error("impossible change: %s", err.message);
         abort();
@@ -78,12 +78,12 @@ static void apply(struct core *core, struct core_entry *entry, const struct job_
         deactivate(core, entry);
 }
 
-/* Into the open batch, and out to everybody when that is durable. */
+/* Adds the event to the open batch; it is published when that is durable. */
 static void record_event(
     struct core *core, const struct job_event *event, const struct job *job, struct spec_bytes *spec)
 {
     struct batch *batch = core_batch(core);
-    /* A start is followed by nothing that waits for it, and often by its end: both can be one commit. */
+    /* No request waits for a start, which is often followed by its end: both can be one commit. */
     batch->is_urgent |= event->type != EVENT_STARTED;
     store_batch_add(batch->changes, event, job, spec);
     struct deferred publish = { .kind = DEFERRED_PUBLISH };

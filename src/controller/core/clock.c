@@ -3,8 +3,8 @@
  * The core's clock: the boot clock plus an offset. The wall clock may be set at any time, by hand or by NTP;
  * backoff, --begin and --deadline must neither fire early nor hang because of that.
  *
- * - Differences up to CLOCK_SMALL_MS are adopted at once.
- * - A wall clock that is further ahead is adopted after CLOCK_FOLLOW_MS: a change that is soon undone has no
+ * - Differences up to CLOCK_SMALL_MS are adopted at once. - A wall clock that is further ahead is adopted
+ * after CLOCK_FOLLOW_MS: a change that is undone soon has no
  *   effect.
  * - Time never goes back, because events are numbered and replayed in its order. While it is ahead of the
  *   wall clock, it runs at half speed.
@@ -28,7 +28,8 @@
 #define CLOCK_FOLLOW_MS (5 * 60 * 1000)
 #define CLOCK_KIND      "clock"
 
-/* Forward, to the wall clock. Deadlines are timers of the boot clock, and come sooner now. */
+/* Moves the clock forward to the wall clock. Deadlines are timers of the boot clock, and are now due
+ * sooner. */
 static void follow(struct core_clock *clock, int64_t ahead_ms)
 {
     clock->offset_ms += ahead_ms;
@@ -43,7 +44,8 @@ static void slow_down(struct core_clock *clock, int64_t boot_ms, int64_t lead_ms
     clock->slowed_ms += half_ms * 2;
 }
 
-/* With the time kept in this boot, else with the wall clock; behind the latest event in either case. */
+/* Starts with the time stored in this boot, else with the wall clock; in both cases after the latest
+ * event. */
 static void set_first(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {
     struct core_clock *clock = &core->clock;
@@ -89,7 +91,7 @@ void core_clock_keep(struct core *core)
     clock->is_kept = true;
 }
 
-/* Of another boot, or damaged: the wall clock is all there is. */
+/* If the stored time is of another boot, or damaged, the wall clock is used. */
 void core_clock_load(struct core *core, const uint8_t *bytes, size_t length)
 {
     char text[128], boot_id[64];
@@ -112,8 +114,8 @@ void core_pass_at(struct core *core, int64_t now_ms)
     core->now_ms = 0;
 }
 
-/* What the scheduler had to do before this time, each at its own time; first what else was due by then, as a
- * pass must not start what has passed its deadline. */
+/* Makes up for what the scheduler had to do before this time, each at its own time. Everything else due by
+ * then comes first, because a pass must not start a job that has passed its deadline. */
 static void catch_up(struct core *core, int64_t now_ms)
 {
     int64_t due_ms = sched_next_ms(core->sched);

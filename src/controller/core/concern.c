@@ -9,7 +9,7 @@
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
 
-/* The rows that have the hook at this place in a row. */
+/* Selects the rows that have the hook at this position in a row. */
 static void pick(
     const struct core_concern *const *rows, size_t place, const struct core_concern *ret[CORE_CONCERNS_MAX])
 {

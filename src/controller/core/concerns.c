@@ -26,8 +26,8 @@ const struct core_concern *const core_concerns[] = {
     &core_concern_notifications,
     &core_concern_delays,
     &core_concern_quotas,
-    &core_concern_pairs,     // its turn precedes that of the schedule
-    &core_concern_park_rule, // and it knows of a refusal before
+    &core_concern_pairs,     // its end of turn comes before that of the schedule
+    &core_concern_park_rule, // and it must know of a refusal before
     &core_concern_schedule,
     &core_concern_accounts,
     &core_concern_forecasts,
@@ -37,7 +37,7 @@ const struct core_concern *const core_concerns[] = {
     &core_concern_loss,
     &core_concern_orphans,
     &core_concern_release,
-    &core_concern_ended_memory, // what follows reads its samples
+    &core_concern_ended_memory, // later concerns use the samples that it has changed
     &core_concern_external,
     &core_concern_health,
     &core_concern_marks,

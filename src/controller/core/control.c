@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Actions on a running job: signal, suspend, continue, park, requeue. Each is an event first, so that the log
- * shows who requested it, and is sent to the agent once that is durable. For an array it applies to each
+ * Actions on a running job: signal, suspend, continue, park, requeue. Each is first an event, so the log
+ * shows who requested it, and is sent to the agent when that is durable. For an array it applies to each
  * element for which it is possible.
  */
 #include <errno.h>
@@ -29,7 +29,7 @@
 
 struct control {
     const char *done; // completes "cannot be"
-    bool needs_node;  // requires its node to be connected
+    bool needs_node;  // its node must be connected
     bool (*is_possible)(const struct job *job);
     void (*act)(struct core *core, struct core_entry *entry, const struct identity *who, int64_t argument);
     int (*check)(const struct core *core, const struct job *job, struct error *err); // NULL: nothing more
@@ -63,7 +63,7 @@ static int check_job(
     return 0;
 }
 
-/* All elements that can; the array is refused when none can. */
+/* Applies to all elements that allow it; the request is refused if none does. */
 static int act_on_elements(struct core *core, const struct control *control, struct core_entry *array,
     const struct identity *who, int64_t argument, struct error *err)
 {
@@ -108,7 +108,7 @@ static void send_signal(
 {
     const struct job *job = entry->job;
     uint32_t signal = SIGNAL_NUMBER_OF((uint32_t)argument), scope = SIGNAL_SCOPE_OF((uint32_t)argument);
-    /* Only sbatch knows steps. */
+    /* Only sbatch has steps. */
     if (scope == SIGNAL_OTHERS && !slurm_is_batch(&job->ask->slurm))
         scope = SIGNAL_HANDLERS;
     struct job_event event = {
@@ -135,7 +135,7 @@ static void suspend(struct core *core, struct core_entry *entry, const struct id
         core_change(core, entry, &event, NULL);
 }
 
-/* Processes stopped by others continue by the signal alone. */
+/* Processes stopped by other means are continued by the signal alone. */
 static void go_on(struct core *core, struct core_entry *entry, const struct identity *who, int64_t argument)
 {
     struct job_event event = {
@@ -219,7 +219,7 @@ void core_signal(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
 
 /* --- requeue --- */
 
-/* It is being ended for a requeue already, in which it may ask for one itself: a handler of SIGTERM calls
+/* It is already being ended for a requeue, during which it may request one itself: a handler of SIGTERM calls
  * scontrol requeue. */
 static bool is_on_its_way(const struct job *job)
 {
@@ -247,7 +247,7 @@ static void requeue(struct core *core, struct core_entry *entry, const struct id
         core_change(core, entry, &event, NULL);
 }
 
-/* The hold is part of the same change: between the two it could start again. */
+/* The hold is part of the same change, because the job could start again between the two. */
 static void requeue_held(
     struct core *core, struct core_entry *entry, const struct identity *who, int64_t grace_ms)
 {

@@ -18,7 +18,7 @@ bool core_is_ok(const struct job *job)
     return job->end == END_EXIT && job->exit_code == 0;
 }
 
-/* How the end of a job that is waited for is known. */
+/* What is known about the end of a job that another one waits for. */
 enum outcome { OUTCOME_OPEN, OUTCOME_OK, OUTCOME_BAD, OUTCOME_UNKNOWN };
 
 static enum outcome outcome_of(const struct core *core, const struct core_facts *facts, uint64_t id)
@@ -50,8 +50,8 @@ static int64_t began_ms(const struct core *core, const struct core_facts *facts,
     return 0;
 }
 
-/* It has been settled already: by the start of a job that runs, or by the end of one. Otherwise, if it has a
- * delay that has begun, sets when that is over. */
+/* True if it was settled before, by the start of a running job or the end of one. Otherwise, sets the end of
+ * a delay that has begun. */
 static bool is_settled(
     const struct core *core, const struct core_facts *facts, struct ask_after *after, enum outcome outcome)
 {
@@ -63,8 +63,8 @@ static bool is_settled(
     return (began != 0 || is_over) && after->due_ms <= core->now_ms;
 }
 
-/* Ended dependencies are settled here: satisfied ones are left out, and those that can never be satisfied
- * come last. */
+/* Ended dependencies are settled here: satisfied ones are omitted, and those that can never be satisfied come
+ * last. */
 static int read_after(const struct core *core, const struct job *job, const struct core_facts *facts,
     struct description *ret, struct error *err)
 {
@@ -93,7 +93,7 @@ static int read_after(const struct core *core, const struct job *job, const stru
     }
     bool is_any = count > 0 && named[0].is_any;
     if (is_any && ret->n_open + n_never < count)
-        ret->n_open = ret->n_unknown = n_never = 0; // one has come true
+        ret->n_open = ret->n_unknown = n_never = 0; // one is satisfied
     if (is_any && ret->n_open > 0)
         n_never = 0;
     for (size_t i = 0; i < n_never; i++)
@@ -125,7 +125,7 @@ static int read_elements(const struct job *job, struct sched_job_spec *spec, str
     return 0;
 }
 
-/* Nodes that have refused it are left out like those that it excludes itself. */
+/* Nodes that have refused the job are excluded, like those that it excludes itself. */
 static void leave_out(const struct core *core, uint64_t id, struct sched_request *request)
 {
     const struct core_entry *entry = core_find(core, id);
@@ -142,8 +142,8 @@ int core_describe(const struct core *core, const struct job *job, const struct c
 {
     const struct job_ask *ask = job->ask;
     const struct core_entry *array = job->array_job != 0 ? core_find(core, job->array_job) : NULL;
-    int64_t submit_ms =
-        array != NULL ? array->job->submitted_ms : job->submitted_ms; // an element has waited as long
+    int64_t submit_ms = array != NULL ? array->job->submitted_ms
+                                      : job->submitted_ms; // an element has been waiting as long as its array
     *ret = (struct description){ .spec = {
         .id = job->id,
         .submit_ms = job->queued_ms != 0 ? job->queued_ms : submit_ms,

@@ -33,7 +33,7 @@ static int check_waiting(const struct core *core, const struct identity *who, ui
     return error_hint(err, "mgpu cancel %" PRIu64 " ends it", id);
 }
 
-/* The bits that this asker sets or clears. */
+/* The bits that this caller sets or clears. */
 static int find_hold(const struct core *core, const struct identity *who, const struct job *job,
     bool is_release, uint32_t *ret, struct error *err)
 {
@@ -103,7 +103,7 @@ static int check_adopted(const struct job *job, const struct job_ask *ask, struc
     return error_hint(err, "cancel it and adopt the other process");
 }
 
-/* Checked with its directories and files, which cannot change either. */
+/* Checked together with its directories and files, which cannot change either. */
 static int check_files(const struct job *job, const struct job_ask *ask, struct error *err)
 {
     bool is_moved = ask->private_tmp != job->ask->private_tmp;
@@ -113,7 +113,7 @@ static int check_files(const struct job *job, const struct job_ask *ask, struct 
     return error_hint(err, "cancel it and submit it again");
 }
 
-/* Whether a person is at its other end, and whether it is in a container, was looked at with its request. */
+/* Whether it is interactive or in a container was checked with its request. */
 static int check_early(const struct job *job, const struct job_ask *ask, struct error *err)
 {
     if (!ask->early || job->ask->early)
@@ -137,7 +137,7 @@ int core_check_changed(const struct core *core, const struct job *job, const str
 {
     static const struct core_facts none = { 0 };
     struct description description;
-    struct job edited = *job; // borrowed: nothing of it is freed
+    struct job edited = *job; // borrowed: none of it is freed
     edited.ask = ask;
     int r = core_describe(core, &edited, facts != NULL ? facts : &none, &description, err);
     if (r < 0)
@@ -152,7 +152,7 @@ int core_check_changed(const struct core *core, const struct job *job, const str
     return -EINVAL;
 }
 
-/* Later jobs may depend on this one by now. */
+/* Later jobs may already depend on this one. */
 static int check_singleton(const struct job_ask *ask, struct error *err)
 {
     if (ask->after == NULL || strstr(ask->after, AFTER_SINGLETON) == NULL)
@@ -182,8 +182,8 @@ static int check_edit(const struct core *core, const struct identity *who, const
     return r < 0 ? r : core_check_changed(core, job, ask, facts, ret_gpus, err);
 }
 
-/* Whether the two differ in what a running job cannot change. The notes of Slurm's commands are only shown.
- */
+/* True if the two differ in anything that a running job cannot change. The notes of Slurm's commands are only
+ * displayed. */
 static bool differs_for_running(const struct job_ask *ask, const struct job_ask *now)
 {
     struct job_ask same = *ask; // borrowed
@@ -194,7 +194,7 @@ static bool differs_for_running(const struct job_ask *ask, const struct job_ask 
     return !job_ask_equal(&same, now);
 }
 
-/* A limit that has passed would end the job at once, which nobody means who edits it. */
+/* A limit that has already passed would end the job at once, which cannot be intended by an edit. */
 static int check_limit_is_ahead(
     const struct core *core, const struct job *job, int64_t limit_ms, struct error *err)
 {
@@ -210,7 +210,7 @@ static int check_limit_is_ahead(
     return error_hint(err, "mgpu cancel %" PRIu64 " ends it", job->id);
 }
 
-/* Only an operator gives a running job more time than others could count on. */
+/* Only an operator may give a running job more time than other users could expect. */
 static int check_running(const struct core *core, const struct identity *who, const struct job *job,
     const struct job_ask *ask, const char *name, struct error *err)
 {

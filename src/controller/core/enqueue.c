@@ -12,14 +12,14 @@
 #include "job/idle.h"
 #include "sched/from_record.h"
 
-/* It failed, and its next try has a time. */
+/* It failed, and the time of its next attempt is known. */
 void core_await_retry(struct core *core, const struct job *job)
 {
     if (job->retry_ms > core->now_ms)
         sched_block(core->sched, core->now_ms, job->id, BLOCK_BACKOFF, 0, job->retry_ms);
 }
 
-/* Reports dependencies that can never be satisfied at once. */
+/* Reports at once dependencies that can never be satisfied. */
 static void settle(struct core *core, struct description *description)
 {
     for (size_t i = description->n_open; i < description->spec.n_after; i++)
@@ -53,7 +53,7 @@ void core_enqueue(struct core *core, struct core_entry *entry, const struct core
     settle(core, &description);
 }
 
-/* It waits for what it left, or for as much of the same kind on its node. */
+/* It waits for the GPUs that it left, or for as many of the same kind on its node. */
 static void enqueue_owed(struct core *core, struct core_entry *entry, bool is_known)
 {
     struct description description;
@@ -109,12 +109,12 @@ void core_enqueue_behind(struct core *core, struct core_entry *entry)
 void core_resume(struct core *core, struct core_entry *entry)
 {
     struct description description;
-    struct allocation allocation, left; // `left` stays empty: it is not parked
+    struct allocation allocation, left; // `left` stays empty: the job is not parked
     struct error err;
     const struct core_facts none = { 0 };
     struct job *job = entry->job;
     struct job_ask ask = *job->ask;
-    ask.after = NULL; // it has started: nothing is waited for
+    ask.after = NULL; // it has started: it waits for no dependency
     struct job started = *job;
     started.ask = &ask;
     if (core_describe(core, &started, &none, &description, &err) < 0)

@@ -9,7 +9,7 @@
 #include "controller/core/node_table.h"
 #include "controller/core/state.h"
 
-#define NOWHERE UINT32_MAX // no position of node->gpus, no place of the cluster
+#define NOWHERE UINT32_MAX // no position in node->gpus, no place in the cluster
 
 struct core_gpu *core_find_gpu(const struct core_node *node, const char *uuid)
 {
@@ -51,7 +51,7 @@ void core_clear_gpus(struct core_node *node)
 
 /* --- as their node reports them --- */
 
-/* The model's name as it stays until mgpud ends; NULL for none. */
+/* The model's name, valid until mgpud ends; NULL for none. */
 static char *keep_model(struct core_node *node, const char *model)
 {
     for (size_t i = 0; model != NULL && i < node->models.count; i++)
@@ -62,7 +62,7 @@ static char *keep_model(struct core_node *node, const char *model)
     return model != NULL ? node->models.items[node->models.count - 1] : NULL;
 }
 
-/* Reports have the same GPUs in the same order, nearly always: one comparison finds each. */
+/* Reports almost always have the same GPUs in the same order, so one comparison finds each. */
 static uint32_t position_of(struct core_node *node, const struct gpu_state *state, size_t i)
 {
     uint32_t last = i < node->n_reported ? node->reported[i] : NOWHERE;

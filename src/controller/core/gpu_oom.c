@@ -23,7 +23,7 @@ char *core_gpu_oom_recognise(struct job_event *event)
     event->end = END_GPU_OOM;
     struct optional used = usage_gpu_memory_peak(usage), all = usage_gpu_memory_size(usage);
     if (!used.is_known ||
-        !all.is_known) // it was too quick for the samples; the line has the figures of its own
+        !all.is_known) // it ended too quickly for the samples; the line has figures of its own
         return take_ptr(line);
     char peak[32], size[32];
     format_size(used.value, peak, sizeof(peak));
@@ -57,7 +57,7 @@ void core_gpu_oom_edit(struct core *core, struct core_entry *entry, struct job_a
     static const struct core_facts none = { 0 };
     struct job_event event = {
         .type = EVENT_EDITED,
-        .uid = entry->job->uid, // who asked for it with the job
+        .uid = entry->job->uid, // the user who requested it with the job
         .ask = { .items = larger, .count = 1 },
     };
     core_change(core, entry, &event, NULL);

@@ -22,7 +22,7 @@
 
 #define REPORTED_MAX (UINT64_C(1) << 53) // of epochs, events and jobs
 
-#define LATE_WORDS_MS (15 * 60 * 1000) // so old may a word be that still arrives
+#define LATE_WORDS_MS (15 * 60 * 1000) // maximum age of a message that still arrives
 
 /*
  * Messages of a connection that the node has abandoned can arrive after those of the next one, and two
@@ -56,7 +56,7 @@ static int check_order(const struct core *core, const struct core_node *node,
         "otherwise two machines have the same key: join one of them again");
 }
 
-/* Numbers continue above those that a node reports (restored.c): no sum may wrap. */
+/* Numbers continue above those that a node reports (restored.c), so no sum may overflow. */
 static bool is_possible(const struct message_hello *hello)
 {
     const struct known_attempt *attempts = hello->attempts.items;
@@ -156,7 +156,7 @@ static void replace(char **text, char **fresh)
     *fresh = old;
 }
 
-/* Each instead of the one of its name. */
+/* Each replaces the feature with the same name. */
 static void take_features(struct message_hello *hello, const struct message_gpus *gpus)
 {
     struct message_hello fresh = { .gpu_backend = gpus->gpu_backend,

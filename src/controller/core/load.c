@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Loading: restores the memory of the previous run from the store's rows. Makes no decisions. */
+/* Loading: restores the state of the previous run from the rows of the store. Makes no decisions. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +107,7 @@ int core_load_state(struct core *core, const char *kind, const char *key, const 
 void core_load_job(struct core *core, struct job *job)
 {
     const int64_t times[] = { job->submitted_ms, job->queued_ms, job->ended_ms,
-        job->state != JOB_DONE ? job->started_ms : 0 }; // afterwards older stores have the node's word there
+        job->state != JOB_DONE ? job->started_ms : 0 }; // in older stores, later times there are the node's
     struct core_entry *entry = job_table_add(&core->jobs, job);
     ask_shelf_share(&core->asks, &job->ask);
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
@@ -129,7 +129,7 @@ int64_t core_newest_ms(const struct core *core)
     return core->last_ms;
 }
 
-/* Not core_begin(): what was due while mgpud was away is not made up for, it is due now. */
+/* Not core_begin(): timers that expired while mgpud was not running are due now, not at their own times. */
 static void set_clock(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {
     core->boot_ms = boot_ms;

@@ -18,7 +18,7 @@
 
 /* --- marks of administrators --- */
 
-/* Replaces what is there; `change` NULL: removes it. */
+/* Replaces the existing mark; `change` NULL: removes it. */
 static void put(struct cluster_change **place, const struct cluster_change *change)
 {
     struct cluster_change *old = *place;
@@ -61,7 +61,7 @@ static void mark_gpu(void *arg, struct core_gpu *gpu)
         books->is_paused = core_gpu_mark(marking->node, gpu) != NULL;
 }
 
-/* Applies a mark to the ledger; what is not known yet is marked when it appears. */
+/* Applies a mark to the ledger; a GPU or node that is not known yet is marked when it appears. */
 static void apply_mark(struct core *core, const struct core_node *node, struct core_gpu *gpu)
 {
     struct cluster *cluster = sched_cluster(core->sched);

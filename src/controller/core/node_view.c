@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A node's description for the scheduler: its reported hardware, less what is closed. A change is an event,
- * and a row of the store, so that requests are also accepted for nodes that are down.
+ * A node's description for the scheduler: its reported hardware, except for what is closed. A change is an
+ * event and a row of the store, so requests are also accepted for nodes that are down.
  */
 #include "controller/core/node_view.h"
 
@@ -19,8 +19,8 @@
 #include "controller/core/state.h"
 #include "sched/from_record.h"
 
-/* Parked jobs, and those that were, keep their host memory outside the ledger; so do those that have started
- * early, and were not parked since, with their CPUs. */
+/* Parked jobs, and those that were parked, keep their host memory outside the ledger. Jobs that started early
+ * and were not parked since do so too, with their CPUs. */
 static void subtract_kept(const struct core *core, const char *node, struct cluster_change *ret)
 {
     uint64_t parked = 0;
@@ -34,7 +34,7 @@ static void subtract_kept(const struct core *core, const char *node, struct clus
     ret->memory = ret->memory > parked ? ret->memory - parked : 0;
 }
 
-/* Borrows its texts: they stay until mgpud ends. */
+/* Borrows its texts, which stay valid until mgpud ends. */
 static void describe_node(const struct core *core, const struct core_node *node, struct cluster_change *ret)
 {
     const struct gpu_state *gpus = node->hello.gpus.items;
@@ -93,7 +93,7 @@ void core_node_changed(struct core *core, struct core_node *node)
 {
     struct cluster_change change;
     if (node->n_orphaned > 0 || node->is_behind_gap)
-        return; // it is updated when these have ended, and when it has accepted the epoch
+        return; // it is updated when these have ended and the node has accepted the epoch
     describe_node(core, node, &change);
     if (node->told != NULL && record_equal(&cluster_change_record, &change, node->told)) {
         free(change.devices.items);

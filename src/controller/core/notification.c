@@ -54,7 +54,7 @@ const char *notification_state_name(enum notification_state state)
 
 /* --- words --- */
 
-/* " after 2h14m", " on gpu1", as far as they are known. */
+/* " after 2h14m", " on gpu1", if known. */
 static void append_place(struct buffer *out, const struct job *job, const char *before_span)
 {
     char span[32];
@@ -93,7 +93,7 @@ static void append_end(struct buffer *out, const struct job *job)
         append_place(out, job, is_done ? "in" : "after");
 }
 
-/* Why it was parked, and when it returns, or whether it must be told to. */
+/* Why it was parked, and when it returns, or that it must be told to return. */
 static void append_park(struct buffer *out, const struct job *job, int64_t back_ms)
 {
     static const char *const causes[PARK_CAUSES] = {

@@ -16,10 +16,10 @@
 #include "controller/core/tables.h"
 
 #define FORECAST_JOBS   1000U
-#define FORECAST_MS     2000 // how long one is good for
-#define FORECAST_EVENTS 200U // or until so much has happened, with a long queue
-#define QUEUE_SHORT     100U // jobs; with fewer, the forecast may be recomputed for each change
-#define NODES_FEW       64U  // with more, it is only computed in parts
+#define FORECAST_MS     2000 // how long a forecast is valid
+#define FORECAST_EVENTS 200U // or until this many events, with a long queue
+#define QUEUE_SHORT     100U // jobs; with a shorter queue, the forecast may be recomputed after each change
+#define NODES_FEW       64U  // with more nodes, it is only computed in parts
 
 static void clear_forecasts(struct outlook *outlook)
 {
@@ -46,7 +46,7 @@ static bool is_good(const struct core *core, int64_t now_ms)
            core->last_event - outlook->event < events_max;
 }
 
-/* Both are complete, or neither is shown. */
+/* Both are complete, or neither is displayed. */
 static void take_made(struct outlook *outlook, const struct forecast *latest)
 {
     clear_forecasts(outlook);
@@ -59,7 +59,7 @@ static void take_made(struct outlook *outlook, const struct forecast *latest)
     outlook->n_made++;
 }
 
-/* To begin and to end a forecast takes as long as many of its steps. */
+/* Beginning and ending a forecast each take as long as many of its steps. */
 bool core_advance_outlook(struct core *core, int64_t wall_ms, size_t steps)
 {
     struct outlook *outlook = &core->outlook;
@@ -92,7 +92,7 @@ uint64_t core_outlook_count(const struct core *core)
     return core->outlook.n_made;
 }
 
-/* A large cluster takes too long to be looked at here: the answer is then as old as the last one. */
+/* For a large cluster this would take too long here, so the answer is as old as the last one. */
 static void refresh(struct core *core, int64_t wall_ms)
 {
     bool is_large = sched_cluster(core->sched)->n_nodes > NODES_FEW;
@@ -100,8 +100,8 @@ static void refresh(struct core *core, int64_t wall_ms)
         continue;
 }
 
-/* By when a job that was parked by the rule has its GPUs again; TIME_NEVER: nothing is promised, or its
- * return has failed. */
+/* The time by which a job that was parked by the rule has its GPUs again; TIME_NEVER: none was promised, or
+ * its return has failed. */
 static int64_t promised_return(const struct core *core, int64_t wall_ms, uint64_t job)
 {
     int64_t until_ms = sched_latest_return(core->sched, job);
@@ -115,7 +115,8 @@ void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta
     *ret_latest_ms = forecast_find(&core->outlook.latest, job);
     int64_t promised_ms = promised_return(core, wall_ms, job);
     *ret_latest_ms = promised_ms < *ret_latest_ms ? promised_ms : *ret_latest_ms;
-    *ret_eta_ms = *ret_latest_ms < *ret_eta_ms ? *ret_latest_ms : *ret_eta_ms; // what is certain comes first
+    *ret_eta_ms =
+        *ret_latest_ms < *ret_eta_ms ? *ret_latest_ms : *ret_eta_ms; // the certain time takes precedence
 }
 
 int64_t core_latest_return(const struct core *core, uint64_t job)

@@ -17,11 +17,11 @@
 
 struct owner {
     uint32_t uid;
-    uint64_t first_job; // to the next row of this number
+    uint64_t first_job; // up to the next row of this number
     char *name;
 };
 
-/* The first place behind those of this job. */
+/* The first position behind those of this job. */
 static size_t place_after(const struct core *core, uint32_t uid, uint64_t job)
 {
     size_t low = 0, high = core->n_owners;

@@ -17,7 +17,7 @@ const struct core_partition *core_partitions(const struct core *core, size_t *re
     return core->options.partitions;
 }
 
-/* The default one; NULL only where nothing was configured, as in tests. */
+/* The default partition; NULL only if none is configured, as in tests. */
 static const struct core_partition *default_partition(const struct core *core)
 {
     for (size_t i = 0; i < core->options.n_partitions; i++)

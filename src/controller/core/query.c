@@ -35,7 +35,7 @@ uint64_t core_each_job_after(const struct core *core, uint64_t id, size_t max,
         const struct job_row *row = &jobs->rows[i];
         const struct job *ahead = i + READ_AHEAD < jobs->n_rows ? row[READ_AHEAD].job : NULL;
         if (ahead != NULL)
-            __builtin_prefetch(ahead); // number, owner and state come first in it
+            __builtin_prefetch(ahead); // the job's first members are number, owner and state
         if (row->job == NULL)
             continue;
         last = row->id;

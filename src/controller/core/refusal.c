@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nodes that cannot run a job are left out for it. Nodes that cannot start jobs for a reason that is not the
- * job's are left alone for that cause, for a time that doubles with each failure: a trouble is one cause on
- * one node. It keeps the jobs of one user away, or all jobs if it is of the node as a whole; but of those
- * only when a second user met it, so that no user can close a node to others with requests that it cannot
- * carry out.
+ * Nodes that cannot run a job are excluded for that job. Nodes that cannot start jobs for a reason that is
+ * not the job's get no jobs for a time that doubles with each failure. Such a trouble is one cause on one
+ * node. It excludes the jobs of one user, or all jobs if it affects the node as a whole; it excludes all only
+ * after a second user's job failed too, so that no user can close a node to others with requests that it
+ * cannot carry out.
  *
- * A job may be left with nodes that are down, perhaps for ever. If they still are after the patience of the
- * site, the nodes that refused it are tried once more, and then only nodes that are up count as others.
+ * A job may be left only with nodes that are down, possibly for ever. If they still are when the site's time
+ * limit for this has passed, the nodes that refused it are tried once more, and then only nodes that are up
+ * count as alternatives.
  *
- * All of it is kept in memory: a controller that starts learns it again from the next failure.
+ * All of it is kept in memory: after a restart, the controller learns it again from the next failure.
  */
 #include "controller/core/refusal.h"
 
@@ -28,17 +29,17 @@
 #include "job/state.h"
 
 #define BAR_FIRST_MS 1000
-#define BAR_MAX_MS   30000 // by which a repair is noticed at the latest
-#define STALE_MS     60000 // not met again for so long after its time: the next one is another trouble
+#define BAR_MAX_MS   30000 // upper limit, so that a repair is noticed after this time
+#define STALE_MS     60000 // not seen for this long after its time: the next failure is another trouble
 #define TROUBLES_MAX 4096U
 
 struct core_trouble {
     char *node;
     uint32_t cause; // enum start_cause
-    uint32_t uid;   // who met it first
+    uint32_t uid;   // the first user affected
     bool is_of_all;
     int64_t since_ms;  // wall clock: the first failure
-    int64_t barred_ms; // wall clock: since when the node is left alone, until until_ms
+    int64_t barred_ms; // wall clock: start of the time until until_ms for which the node gets no jobs
     int64_t until_ms;
     unsigned doublings;
 };
@@ -87,7 +88,7 @@ static struct core_trouble *add(struct core *core, const char *node, uint32_t ca
     return trouble;
 }
 
-/* An attempt that was allocated before the node was left alone shows nothing new. */
+/* The failure of an attempt that was allocated before that time proves nothing new. */
 static void leave_alone(const struct core *core, const struct core_entry *entry, struct core_trouble *trouble)
 {
     if (trouble->doublings > 0 && core_extra(entry)->active_ms < trouble->barred_ms)
@@ -126,8 +127,8 @@ static void unbar(struct core *core, const struct core_trouble *trouble, uint32_
     sched_unbar(core->sched, core->now_ms, trouble->node, uid);
 }
 
-/* True while the job is to wait for the node; false if the trouble has lasted for longer than the patience of
- * the site, and the job has waited that long. */
+/* True while the job is to wait for the node; false if the trouble has lasted longer than the site's time
+ * limit, and the job has waited that long. */
 static bool note_trouble(
     struct core *core, const struct core_entry *entry, const char *node, uint32_t cause, const char *text)
 {
@@ -155,7 +156,7 @@ static void exclude(struct sched_request *request, const char *node)
     request->exclude = all;
 }
 
-/* The nodes that start no jobs now: down, drained, or not connected since the start of mgpud. */
+/* The nodes that start no jobs now: down, drained, or not connected since mgpud started. */
 static void exclude_absent(const struct core *core, struct sched_request *request)
 {
     const struct cluster *known = sched_known(core->sched), *cluster = sched_cluster(core->sched);
@@ -206,7 +207,7 @@ static void set_readmission(const struct core *core, struct core_extra *extra)
     extra->readmits_ms = patience_ms > 0 ? core->now_ms + patience_ms : 0;
 }
 
-/* The attempt never ran; true: it is requeued for the other nodes. False: none of them could run it. */
+/* The attempt never ran. True if it is requeued for the other nodes; false if none of them could run it. */
 static bool leave_out(struct core *core, struct core_entry *entry, const char *node, const char *text)
 {
     bool is_stopping = entry->job->state == JOB_STOPPING;
@@ -231,7 +232,7 @@ void core_readmit_nodes(struct core *core, struct core_entry *entry)
     struct core_extra *extra = core_make_extra(entry);
     const struct job_ask *asked = entry->job->ask;
     struct job_ask ask = *asked;
-    if (could_run_elsewhere(core, entry)) { // when others have left it room
+    if (could_run_elsewhere(core, entry)) { // once other jobs have freed resources
         set_readmission(core, extra);
         return;
     }
@@ -244,7 +245,7 @@ void core_readmit_nodes(struct core *core, struct core_entry *entry)
     entry->job->ask = asked;
 }
 
-/* Its node cannot start it now: the job waits, or goes elsewhere when it has waited for too long. */
+/* Its node cannot start it now: the job waits, or is sent to other nodes after it has waited too long. */
 static void wait_for_node(
     struct core *core, struct core_entry *entry, const char *node, uint32_t cause, const char *text)
 {

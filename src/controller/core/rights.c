@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An operator runs the machine and controls all jobs; the output of jobs is only for their owners and
+/* An operator runs the machine and controls all jobs; output of jobs is visible only to their owners and
  * administrators. */
 #include "controller/core/rights.h"
 

@@ -19,13 +19,13 @@
 
 #define LOOPBACK "127.0.0.1"
 
-/* On the controller's own machine: it has no address, or one that means something there alone. */
+/* True on the controller's own machine: the node has no address, or one that is valid only there. */
 static bool is_local(const struct core_node *node)
 {
     return node == NULL || node->address == NULL || address_host_is_loopback(node->address);
 }
 
-/* How the nodes of the job that are on other machines reach that of the controller; NULL: there are none. */
+/* The address at which the job's nodes on other machines reach the controller's; NULL: there are none. */
 static const char *local_address(const struct core *core, const struct job *job)
 {
     for (size_t i = 0; i < job_node_count(job); i++) {
@@ -36,8 +36,8 @@ static const char *local_address(const struct core *core, const struct job *job)
     return NULL;
 }
 
-/* Where the others of a job reach this one of its nodes. A loopback address will do only when all of them are
- * on one machine. */
+/* The address at which the others of a job reach this node. A loopback address is used only if all of them
+ * are on one machine. */
 static const char *peer_address(
     const struct core *core, const struct job *job, size_t rank, const char *local)
 {
@@ -48,10 +48,10 @@ static const char *peer_address(
         return local;
     if (node == NULL)
         return job_node_name(job, rank);
-    return node->address != NULL ? node->address : LOOPBACK; // its name need not resolve
+    return node->address != NULL ? node->address : LOOPBACK; // its name may not be resolvable
 }
 
-/* Two that have come by loopback are on one machine, or come through tunnels. */
+/* Two nodes that connected over loopback are on one machine, or connect through tunnels. */
 bool core_can_meet(const struct core *core, const struct job *job, const char **ret_node)
 {
     const char *boot_id = NULL, *by_loopback = NULL;
@@ -96,7 +96,7 @@ static uint32_t meeting_port(const struct job *job)
     return MEETING_PORT_FIRST + (uint32_t)((job->id + job->attempt * 101ULL) % MEETING_PORTS);
 }
 
-/* What it was given on the node of this rank; the names and UUIDs stay the job's. */
+/* What it was given on the node of this rank; names and UUIDs remain owned by the job. */
 static struct record_list grants_on(const struct job *job, uint32_t rank)
 {
     const struct gpu_grant *all = job->grants.items;
@@ -108,7 +108,7 @@ static struct record_list grants_on(const struct job *job, uint32_t rank)
     return list;
 }
 
-/* Its request, fetched from the store if it is not in memory: false. */
+/* False if its request is not in memory; it is then fetched from the store. */
 static bool has_spec(struct core *core, struct core_entry *owner)
 {
     if (owner->spec != NULL)
@@ -119,7 +119,7 @@ static bool has_spec(struct core *core, struct core_entry *owner)
     return false;
 }
 
-/* What LAUNCH and PREPARE of the same attempt have in common has to be the same in both. */
+/* The parts that LAUNCH and PREPARE of an attempt have in common must be identical. */
 static void send_launch(struct core *core, struct core_entry *entry, struct message_launch *launch,
     const struct record_type *type, uint32_t link)
 {
@@ -127,7 +127,7 @@ static void send_launch(struct core *core, struct core_entry *entry, struct mess
     struct job_ask ask = *job->ask; // borrowed
     ask.grace_ms = core_grace_ms(core, job->ask);
     if (ask.park_on_timeout || launch->is_early != 0)
-        ask.time_limit_ms = 0; // mgpud watches it, or it begins later
+        ask.time_limit_ms = 0; // mgpud enforces it, or it begins later
     const char *name = core_owner_name(core, job);
     launch->uid = job->uid;
     launch->gid = job->gid;
@@ -136,8 +136,8 @@ static void send_launch(struct core *core, struct core_entry *entry, struct mess
     launch->array_index = job->array_index;
     launch->order = ++core->last_order;
     launch->event = core->last_durable_event;
-    spec_bytes_pack(
-        core_spec_owner(entry)->spec, job->name, &ask, &launch->spec); // the agent refuses a job without
+    spec_bytes_pack(core_spec_owner(entry)->spec, job->name, &ask,
+        &launch->spec); // the agent refuses a job without a request
     core->effects.send(core->effects.arg, link, type, launch);
     free(launch->user);
     free(launch->spec.bytes);
@@ -160,7 +160,7 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
         launch.peers = *peers;
         launch.port = meeting_port(job);
     }
-    if (job_is_behind(job)) // it is made ready while another has its GPUs
+    if (job_is_behind(job)) // it is prepared while another job has its GPUs
         send_launch(core, entry, &launch, &message_prepare_record, link);
     send_launch(core, entry, &launch, &message_launch_record, link);
     free(launch.gpus.items);
@@ -183,8 +183,8 @@ bool core_send_prepare(
     return true;
 }
 
-/* From the start; the time for which it was parked does not count. While it is parked, and for a job that is
- * parked at its limit, only mgpud watches the limit. */
+/* Counted from the start, without the time for which it was parked. While it is parked, and for a job that is
+ * parked at its limit, only mgpud enforces the limit. */
 static int64_t agent_limit_ms(const struct job *job)
 {
     const struct job_park *park = job_park(job);
@@ -218,7 +218,7 @@ void core_send_update(
         .id = core_attempt_id(job, rank),
         .token = job->token,
         .time_limit_ms = agent_limit_ms(job),
-        /* The driver can save and restore only processes that run. */
+        /* The driver can save and restore only running processes. */
         .is_suspended = (job_is_stopped(job) && !job_park_is_unconfirmed(job)) ||
                         (park->phase == PARK_NONE && job_run(job)->suspended_ms != 0),
         .number = job_run(job)->terms,

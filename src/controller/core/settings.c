@@ -11,7 +11,7 @@
 #include "controller/core/park_proof.h"
 #include "controller/core/state.h"
 
-/* NULL: the group has none. */
+/* NULL: the group has no department. */
 static struct account *department_of(const struct core *core, uint32_t gid)
 {
     for (size_t i = 0; i < core->options.n_accounts; i++) {
@@ -46,7 +46,7 @@ const char *core_department_name(const struct core *core, uint32_t number)
     return NULL;
 }
 
-/* Where no cost of parking is configured, it is what tests of parking have measured. */
+/* If no cost of parking is configured, the cost measured by tests of parking is used. */
 static struct sched_settings sched_settings_now(const struct core *core)
 {
     struct sched_settings settings = core->options.sched;
@@ -84,7 +84,7 @@ static void write_settings(const struct sched_settings *settings, struct buffer 
         settings->park_cost_ms);
 }
 
-/* "partition=NAME PRIORITY n1,n2", or without nodes: all. */
+/* "partition=NAME PRIORITY n1,n2"; without nodes, all. */
 static void write_partitions(const struct core_options *options, struct buffer *text)
 {
     for (size_t i = 0; i < options->n_partitions; i++) {
@@ -96,8 +96,8 @@ static void write_partitions(const struct core_options *options, struct buffer *
     }
 }
 
-/* "account=u:1000 SHARES JOBS GPU_MILLI GPU_SECONDS 0"; a group has the number of its department at the end.
- */
+/* "account=u:1000 SHARES JOBS GPU_MILLI GPU_SECONDS 0"; for a group, the number of its department comes
+ * last. */
 char *core_settings_text(const struct core *core)
 {
     struct buffer text = { 0 };
@@ -132,7 +132,7 @@ void core_configure(struct core *core, int64_t boot_ms, int64_t wall_ms, const s
     core->options.admin_uid = admin_uid;
     for (struct account *account = fairshare->first; account != NULL; account = account->next)
         account->shares = 1;
-    /* The order of the queue follows from the shares; the usual limits take the place of all others. */
+    /* The shares determine the order of the queue; the default limits replace all others. */
     core_configure_accounts(core);
     const struct sched_settings settings = sched_settings_now(core);
     sched_configure(core->sched, core->now_ms, &settings);

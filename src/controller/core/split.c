@@ -11,10 +11,10 @@
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
 
-/* What the element's record begins with; its own event makes it an element. */
+/* The initial record of the element; its own event makes it an element. */
 static struct job *make_element(uint64_t id, const struct job *array, const struct job_ask *ask)
 {
-    struct job_spec shell = { .ask = *ask, .name = array->name }; // borrowed: nothing of it is freed
+    struct job_spec shell = { .ask = *ask, .name = array->name }; // borrowed: none of it is freed
     struct job *job = job_new(id, &shell);
     free(job->summary);
     job->summary = xstrdup(array->summary);
@@ -28,7 +28,7 @@ struct core_entry *core_split(struct core *core, struct core_entry *array, uint3
     core_change(core, array, &split, NULL);
     struct job_ask ask;
     job_ask_copy(&ask, array->job->ask);
-    char *own_after = after != NULL ? xstrdup(after) : NULL; // `after` may be that of the array
+    char *own_after = after != NULL ? xstrdup(after) : NULL; // `after` may belong to the array
     free(ask.after);
     ask.after = own_after;
     struct core_entry *entry = job_table_add(&core->jobs, make_element(id, array->job, &ask));
@@ -51,8 +51,8 @@ struct core_entry *core_split(struct core *core, struct core_entry *array, uint3
     return entry;
 }
 
-/* The ends that the scheduler has received for the dependencies of the array. These jobs may have left memory
- * since; it must not wait for them again until the store has confirmed that. */
+/* The results that the scheduler has received for the array's dependencies. Those jobs may have left memory
+ * since, and the element must not wait for them until the store has confirmed the results. */
 static void read_settled(const struct core *core, const struct job *array, struct core_facts *ret)
 {
     _cleanup_free_ struct ask_after *named = NULL;
@@ -67,8 +67,8 @@ static void read_settled(const struct core *core, const struct job *array, struc
         is_any_open |= sched_wait_of(core->sched, array->id, named[i].job) == SCHED_WAIT_OPEN;
     for (size_t i = 0; i < count; i++) {
         enum sched_wait wait = sched_wait_of(core->sched, array->id, named[i].job);
-        /* Of several of which one suffices, those that were given up are gone; when one has come true all
-         * are. */
+        /* Of several dependencies of which one suffices, those that were given up are removed; when one is
+         * satisfied, all are. */
         bool is_true = wait == SCHED_WAIT_TRUE && !is_any_open;
         if (wait != SCHED_WAIT_OPEN)
             ret->items[ret->count++] =

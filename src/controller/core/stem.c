@@ -12,7 +12,7 @@
 #include "controller/core/core.h"
 
 #define WORD_MAX  128U
-#define DEPTH_MAX 2U // of commands within `sh -c`
+#define DEPTH_MAX 2U // nesting of commands within `sh -c`
 
 /* Wrappers that run another command: their own names are ignored. */
 static const char *const wrappers[] = { "env", "nice", "nohup", "time", "exec", "stdbuf", "taskset",
@@ -109,5 +109,5 @@ uint64_t core_stem(const struct job *job)
     uint64_t hash = 0xcbf29ce484222325ULL; // FNV-1a
     for (const char *p = text; *p != '\0'; p++)
         hash = (hash ^ (uint8_t)*p) * 0x100000001b3ULL;
-    return hash >> 1; // every reader of the journal can hold 63 bits
+    return hash >> 1; // all readers of the journal can hold 63 bits
 }

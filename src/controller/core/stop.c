@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stops: who requested one, and the grace. */
+/* Stops: who requested one, and its grace period. */
 #include "controller/core/stop.h"
 
 #include "controller/core/change.h"

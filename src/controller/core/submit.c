@@ -25,7 +25,7 @@
 #include "controller/core/tables.h"
 #include "job/after.h"
 
-/* The job that this key made, when there is one: the same answer again, or a conflict. */
+/* The job that was created with this key, if any: the same answer again, or a conflict. */
 bool core_answer_repeated(
     struct core *core, const struct identity *who, const struct job_spec *spec, void *request)
 {
@@ -51,7 +51,7 @@ bool core_priority_is_own(const struct core *core, const struct identity *who, c
     if (ask->priority <= 0)
         return false;
     if (core->options.are_priorities_of_all || who->may_raise ||
-        core_may(who, ACTION_RAISE, NULL)) // another value is theirs
+        core_may(who, ACTION_RAISE, NULL)) // a changed value was set by this user
         return ask->own_priority && !(before->own_priority && ask->priority != before->priority);
     return ask->own_priority || before->own_priority || ask->priority > before->priority;
 }
@@ -86,7 +86,7 @@ int core_check_ask(
     return 0;
 }
 
-/* The one place that validates a request. */
+/* All requests are validated here. */
 static int check_submit(const struct core *core, const struct identity *who, const struct job_spec *spec,
     size_t size, struct error *err)
 {
@@ -112,14 +112,14 @@ int64_t core_limit_of(const struct core *core, const struct job_ask *ask)
     return most_ms != 0 && (usual_ms == 0 || usual_ms > most_ms) ? most_ms : usual_ms;
 }
 
-/* A job of this user and name that has not ended. */
+/* True for a job of this user and name that has not ended. */
 static bool is_alike(const struct job *other, uint32_t uid, const char *name)
 {
     return other->uid == uid && other->array_job == 0 && other->state != JOB_DONE &&
            text_equal(other->name, name);
 }
 
-/* `named`: ordered by after_compare. */
+/* `named`: sorted by after_compare. */
 static bool is_named(const struct ask_after *named, size_t count, uint64_t job)
 {
     const struct ask_after key = { .job = job };
@@ -127,7 +127,7 @@ static bool is_named(const struct ask_after *named, size_t count, uint64_t job)
 }
 
 /* The dependencies, with all earlier jobs of the same user and name in place of "singleton". Stops at the
- * first one too many, for which the job is refused. */
+ * first one that exceeds the limit, for which the job is refused. */
 static char *replace_singleton(const struct core *core, uint32_t uid, const struct job_spec *spec)
 {
     struct buffer out = { 0 };
@@ -159,8 +159,8 @@ static uint64_t smaller_limit(uint64_t a, uint64_t b)
     return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
-/* What follows from the site's rules, and from the jobs that there are. The rest is borrowed; the caller
- * frees the result. */
+/* Completes the request according to the site's rules and the existing jobs. Everything else is borrowed; the
+ * caller frees the result. */
 static char *complete_ask(
     const struct core *core, const struct identity *who, const struct job_spec *spec, struct job_ask *ret)
 {
@@ -172,7 +172,7 @@ static char *complete_ask(
     ret->own_priority = core_priority_is_own(core, who, ask, &nothing);
     ret->log_max = smaller_limit(ask->log_max, core->options.log_max);
     ret->private_tmp = (ask->private_tmp || core->options.is_tmp_private) && ask->adopted_pid == 0;
-    if (job_spec_is_interactive(spec) || spec->image != NULL) { // they start as usual
+    if (job_spec_is_interactive(spec) || spec->image != NULL) { // these start as usual
         ret->no_early = ask->no_early || ask->gpus > 0;
         ret->early = false;
     }
@@ -181,7 +181,7 @@ static char *complete_ask(
     return ret->after = replace_singleton(core, who->uid, spec);
 }
 
-/* What follows from the rest of the request. */
+/* Sets the members that follow from the rest of the request. */
 static void set_gpus(struct job *job, uint32_t gpus)
 {
     struct job_ask ask = *job->ask;
@@ -228,7 +228,7 @@ static int make_job(const struct core *core, const struct identity *who, const s
 int core_why_not_yet(const struct core *core, int64_t wall_ms, const struct identity *who,
     const struct job_spec *spec, const struct core_facts *facts, struct why *ret, struct error *err)
 {
-    struct core look = *core; // the time alone differs
+    struct core look = *core; // only the time differs
     look.now_ms = core_look_ms(core, wall_ms);
     _cleanup_(job_freep) struct job *job = NULL;
     _cleanup_(spec_bytes_dropp) struct spec_bytes *bytes = spec_bytes_new(spec);

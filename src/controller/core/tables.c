@@ -129,7 +129,7 @@ void job_table_clear(struct job_table *table)
     *table = (struct job_table){ 0 };
 }
 
-/* The row of this key, or the empty row where it belongs. */
+/* The row of this key, or the empty row at which to insert it. */
 static struct key_row *key_slot(struct key_row *rows, size_t n_rows, uint64_t key_hash)
 {
     size_t at = key_hash % n_rows;

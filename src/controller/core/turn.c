@@ -30,7 +30,7 @@ void core_timer(struct core *core, int64_t boot_ms, int64_t wall_ms)
     core_run_due(core);
 }
 
-/* The timer for what comes next by itself. */
+/* Arms the timer for the next event that is due. */
 static void arm_next(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {
     (void)core_clock_read(core, boot_ms, wall_ms);
@@ -60,7 +60,7 @@ void core_turn(struct core *core, int64_t boot_ms, int64_t wall_ms)
     if (sched_next_ms(core->sched) <= core_clock_read(core, boot_ms, wall_ms))
         core_begin(core, boot_ms, wall_ms);
     if (core->now_ms != 0 && core_next_due(core) <= boot_ms)
-        core_run_due(core); // before the pass, which must not start what has passed its deadline
+        core_run_due(core); // before the pass, which must not start a job that has passed its deadline
     if (core->now_ms != 0) {
         core_hook_turn(core);
         end_turn(core, boot_ms);

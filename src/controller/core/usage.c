@@ -19,8 +19,8 @@ static bool is_live(const struct core_entry *entry)
            extra->usage_token == entry->job->token;
 }
 
-/* To find a job takes three reads, each of which waits for memory and for the one before. Those of all jobs
- * of a node are begun together. */
+/* Finding a job takes three reads from memory, each of which depends on the one before. Those for all jobs of
+ * a node are started together. */
 static void read_ahead(const struct core *core, const struct attempt_usage *items, size_t count)
 {
     for (size_t i = 0; i < count; i++)

@@ -31,7 +31,7 @@ static void keep_accounts(struct core *core, const struct job *job)
 {
     struct description description;
     struct history_key key;
-    struct job shell = *job; // borrowed: nothing of it is freed
+    struct job shell = *job; // borrowed: none of it is freed
     keep_account(core, job->uid, false);
     keep_account(core, job_group(job), true);
     struct job_ask ask = *job->ask;
@@ -56,7 +56,7 @@ static int load_account(
     return account_decode(sched_fairshare(core->sched), bytes, length, err);
 }
 
-/* The history is optional: rows in an older format, or damaged ones, are dropped. */
+/* The history is optional: damaged rows, and rows in an older format, are dropped. */
 static int load_history(
     struct core *core, const char *key, const uint8_t *bytes, size_t length, struct error *err)
 {

@@ -103,7 +103,7 @@ static void clear(struct core *core)
 
 /* --- where the process is --- */
 
-/* The node that gpu_ids names, or the only one. */
+/* The node named in gpu_ids, or the only one. */
 static const struct core_node *find_node(
     const struct core *core, const struct job_ask *ask, struct error *err)
 {
@@ -176,7 +176,7 @@ static int check_booked(const struct core *core, const struct core_node *node, c
     return 0;
 }
 
-/* Without requested GPUs, the adoption is for those that the process uses. */
+/* Without requested GPUs, the adoption is for the GPUs that the process uses. */
 static int choose_gpus(const struct core *core, const struct core_node *node, struct job_ask *ask,
     const struct message_process_info *process, size_t n_seen, struct error *err)
 {
@@ -269,7 +269,7 @@ static void on_answer(struct core *core, const struct core_node *from, struct ad
     owner.uid = process->uid;
     owner.gid = process->gid;
     struct job_spec *spec = question->spec;
-    question->spec = NULL; // it is the job's from here on
+    question->spec = NULL; // it belongs to the job from here on
     uint64_t job = core_accept(core, &owner, spec, &question->facts, question->request);
     question_free(question);
     if (job == 0)
@@ -358,7 +358,7 @@ static void on_resume(struct core *core, struct core_entry *entry)
     core->may_have_adoptions |= entry->job->ask->adopted_pid != 0;
 }
 
-/* Most sites have none: a thousand nodes that come back must not walk over the whole queue each. */
+/* Most sites have none, and a thousand nodes that return must not each walk the whole queue. */
 static void on_back(struct core *core, struct core_node *node)
 {
     struct core_entry *after = NULL;

@@ -23,7 +23,7 @@ static void link_member(struct core *core, struct core_entry *entry)
     all->members = entry;
 }
 
-/* Before it leaves memory: an element from its array, and an array from its elements. */
+/* Called before it leaves memory: detaches an element from its array, and an array from its elements. */
 static void unlink_member(struct core *core, struct core_entry *entry)
 {
     const struct core_extra *extra = core_extra(entry);

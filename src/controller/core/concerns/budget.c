@@ -22,7 +22,7 @@
 #include "job/array.h"
 
 #define ROW_KIND    "token_budget"
-#define ROW_KEPT_MS (7LL * 24 * 3600 * 1000) // after the token has expired
+#define ROW_KEPT_MS (7LL * 24 * 3600 * 1000) // time after the token's expiry
 #define HOUR_MS     3600000.0
 #define WHOLE       ((double)ASK_SHARE_WHOLE)
 
@@ -45,17 +45,17 @@ struct share {
     struct core_entry *entry;
     uint64_t milli;   // thousandths of GPUs
     int64_t ran_ms;   // up to since_ms
-    int64_t since_ms; // it has held its GPUs since then; 0: it is parked
+    int64_t since_ms; // start of the time for which it has held its GPUs; 0: it is parked
 };
 
 struct budget {
     struct budget *next;
-    struct budget_row row; // as in the store
+    struct budget_row row; // as stored
     struct share *shares;
     size_t n_shares;
     size_t open;         // jobs that have not ended
-    int64_t due_ms;      // boot clock: when it is used up, if nothing changes; TIME_NEVER
-    bool has_ended_jobs; // it is used up, and each job of it has ended or is stopping
+    int64_t due_ms;      // boot clock: when it will be used up if nothing changes; TIME_NEVER
+    bool has_ended_jobs; // it is used up, and all its jobs have ended or are stopping
 };
 
 struct core_budgets {
@@ -168,7 +168,7 @@ static int64_t next_ms(const struct core *core)
     return core->budgets->due_ms;
 }
 
-/* A job without GPUs uses nothing of it. */
+/* A job without GPUs uses none of the budget. */
 static bool has_gpus(const struct job_ask *ask)
 {
     return ask->gpus > 0 || ask->gpu_share > 0;
@@ -217,7 +217,7 @@ static struct share *add_share(struct budget *budget, struct core_entry *entry)
     return share;
 }
 
-/* The attempt has ended. */
+/* Called when the attempt has ended. */
 static void charge(struct core *core, struct budget *budget, struct share *share)
 {
     budget->row.used_ms += (uint64_t)share_ms(share, core->now_ms);
@@ -245,7 +245,7 @@ static void follow(struct core *core, struct budget *budget, struct core_entry *
         charge(core, budget, share);
 }
 
-/* The first job of a token has its budget in its event. */
+/* The event of a token's first job contains its budget. */
 static struct budget *admit(struct core *core, const struct job_event *event)
 {
     const struct event_credential *credential = event->credential.items;
@@ -299,7 +299,7 @@ static void on_resume(struct core *core, struct core_entry *entry)
 
 /* --- submits --- */
 
-/* GPU time that it may use at most; 0: without a time limit. */
+/* The maximum GPU time that it may use; 0: it has no time limit. */
 static double most_ms(const struct core *core, const struct job_ask *ask)
 {
     double gpus = ask->gpu_share != 0 ? ask->gpu_share / WHOLE : ask->gpus, elements = 1;

@@ -59,10 +59,10 @@ static void count_attempt(struct core_counts *counts, const struct job *job, con
         counts->requeues[event->cause]++;
 }
 
-/* Counts the period that is over now: it continues, or its attempt has ended. True if one is. */
+/* Counts the period that has ended: the job continues, or its attempt has ended. True if there was one. */
 static bool count_period(struct core_counts *counts, struct core_entry *entry, int64_t wall_ms)
 {
-    int64_t since_ms = job_is_early(entry->job) ? 0 : job_park(entry->job)->since_ms; // that is no park
+    int64_t since_ms = job_is_early(entry->job) ? 0 : job_park(entry->job)->since_ms; // which is not a park
     int64_t before_ms = core_extra(entry)->parked_since_ms;
     if (since_ms == before_ms)
         return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slow starts and stops: until when a job being stopped may save its work, and what is overdue. */
+/* Slow starts and stops: until when a job that is being stopped may save its work, and which are overdue. */
 #include <stdio.h>
 
 #include "base/parse.h"
@@ -13,7 +13,7 @@
 #define START_EXPECTED_MS 30000 // from the LAUNCH to STARTED or READY
 #define KILL_EXPECTED_MS  5000  // from SIGKILL to the end
 
-/* A stop may be followed by another one; what counts is the one that ends first. */
+/* A stop may be followed by another one; the one that ends first counts. */
 static void note_stop(struct core *core, struct core_entry *entry)
 {
     int64_t ends_ms = core->now_ms + core_stop_grace_ms(core, entry->job);

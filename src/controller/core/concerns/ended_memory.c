@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an attempt that has ended held on its GPUs. Samples come once a second, and ends between them: the
- * processes are gone, what they held is free, and the last sample shows it still, as does one that was on its
- * way. So such processes are taken out of the samples. What a GPU of an ended attempt still holds later, or
- * what the agent has found on one, stays visible.
+ * What an attempt that has ended used on its GPUs. Samples arrive once a second, and attempts end between
+ * them. The processes have ended and their memory is free, but the last sample, and one that was on its way,
+ * still show it. Such processes are therefore removed from the samples. Memory that a GPU of an ended attempt
+ * still holds later, or that the agent has found there, stays visible.
  */
 #include "base/memory.h"
 #include "controller/core/concern.h"
@@ -15,7 +15,7 @@
 
 #define ON_ITS_WAY_MS 2000 // a sample that was read before the end
 
-/* The process of an adoption that waits has no attempt yet. */
+/* The process of a waiting adoption has no attempt yet. */
 static bool has_just_ended(const struct core *core, const struct gpu_process *process)
 {
     const struct core_entry *entry = process->attempt != 0 ? core_find(core, process->job) : NULL;

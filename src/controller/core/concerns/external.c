@@ -14,18 +14,18 @@
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
 
-#define SAMPLES_HOLD    3U  // consecutive ones, before a load counts and before a process counts as ended
-#define SAMPLES_SHRINK  30U // before a decrease of memory counts
-#define SAMPLES_UNKNOWN 60U // without a list of processes, before those known are given up
+#define SAMPLES_HOLD    3U  // consecutive samples before a load counts, and before a process counts as ended
+#define SAMPLES_SHRINK  30U // samples before a decrease of memory counts
+#define SAMPLES_UNKNOWN 60U // samples without a list of processes before the known ones are discarded
 #define MEMORY_STEP     (256ULL << 20)
-#define CROWD_BAND      10U // per cent below the limit at which a GPU is not crowded any more
+#define CROWD_BAND      10U // percentage below the limit at which a GPU is no longer crowded
 
 static bool is_valid(const struct gpu_state *gpu, enum gpu_value value)
 {
     return (gpu->valid & (uint32_t)value) != 0;
 }
 
-/* The adoption that waits and that this process on a GPU is for; NULL: none. */
+/* The waiting adoption that is for this process on a GPU; NULL: none. */
 static const struct job *find_adoptee(const struct core *core, const struct gpu_process *process)
 {
     const struct core_entry *entry = process->job != 0 ? core_find(core, process->job) : NULL;
@@ -36,12 +36,12 @@ static const struct job *find_adoptee(const struct core *core, const struct gpu_
 /* Use of a GPU by external processes, in one sample. */
 struct external_use {
     uint32_t count;
-    uint64_t most, sum;      // bytes: of the largest, of all
-    uint64_t most_unadopted; // of the largest that no adoption waits for
-    uint32_t adoptee;        // pid for which an adoption waits; 0: none
+    uint64_t most, sum;      // bytes: of the largest process, and of all
+    uint64_t most_unadopted; // of the largest process without a waiting adoption
+    uint32_t adoptee;        // pid with a waiting adoption; 0: none
 };
 
-/* A process with unknown memory may have all that is used, unless jobs are there too. */
+/* A process with unknown memory may have all used memory, unless there are jobs too. */
 static struct external_use count_external(const struct core *core, const struct gpu_state *gpu, bool is_empty)
 {
     const struct gpu_process *processes = gpu->processes.items;
@@ -72,7 +72,7 @@ static void forget_others(struct gpu_watch *watch)
     watch->external_memory = watch->less = watch->adoptee = 0;
 }
 
-/* Increases apply at once; decreases when they have lasted. */
+/* Increases apply at once, decreases after they have lasted for some time. */
 static void follow_memory(struct gpu_watch *watch, uint64_t sum)
 {
     uint64_t memory = (sum > 0 ? (sum - 1) / MEMORY_STEP + 1 : 1) * MEMORY_STEP;
@@ -88,7 +88,8 @@ static void follow_memory(struct gpu_watch *watch, uint64_t sum)
     }
 }
 
-/* The bytes above which external processes count, and how many of theirs are compared with it. */
+/* The number of bytes above which external processes count, and how much of their memory is compared with
+ * it. */
 static uint64_t limit_of(const struct external_settings *settings, const struct gpu_state *gpu)
 {
     return settings->external_part > 0 ? gpu->memory_bytes / 100 * settings->external_part

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Keeps the forecast that each waiting job was told soon after its submission, and learns from its start by
- * how much forecasts are off (sched/calibration.c). One run of the scheduler on a copy serves all
- * jobs submitted since the last one; the larger the cluster, the longer the time between two runs, and a long
- * run is made in parts. Jobs that start before its end have no forecast. The last FORECASTS_KEPT are kept in
- * a ring, with a row of the store for each, so memory and store are bounded. No decision depends on them.
+ * Keeps the forecast made for each waiting job soon after its submission, and learns from the job's start how
+ * accurate forecasts are (sched/calibration.c). One run of the scheduler on a copy serves all jobs submitted
+ * since the last one; the larger the cluster, the longer the time between two runs, and a long run is made in
+ * parts. Jobs that start before its end have no forecast. The last FORECASTS_KEPT are kept in a ring, with a
+ * row of the store for each, so memory and store are bounded. No decision depends on them.
  */
 #include "controller/core/forecasts.h"
 
@@ -26,9 +26,9 @@
 
 #define KIND            "forecast"
 #define KEY_CALIBRATION "calibration"
-#define TELL_MS         1000  // after a submission: further ones may follow
-#define GAP_MS          10000 // between two runs, and
-#define GAP_JOB_MS      10    // for each job of the copy: less than a hundredth of the time is spent on them
+#define TELL_MS         1000  // delay after a submission: more may follow
+#define GAP_MS          10000 // minimum time between two runs, and
+#define GAP_JOB_MS      10    // for each job of the copy: less than a hundredth of the time is spent on runs
 #define COPY_MAX        1000U // waiting jobs in the copy
 #define COPY_LARGE      64U   // jobs; a run on a larger copy is made in parts
 #define PART_STEPS      16U   // of the run
@@ -39,12 +39,12 @@ struct core_forecasts {
     struct told_start rows[FORECASTS_KEPT]; // a ring
     uint64_t n_told;                        // the next one is in slot n_told % FORECASTS_KEPT
     size_t n_open;                          // of jobs that have not started
-    uint64_t last_job;                      // jobs up to this one get none any more
-    int64_t due_ms;                         // boot clock; TIME_NEVER: nothing was submitted
+    uint64_t last_job;                      // jobs up to this one get no more forecasts
+    int64_t due_ms;                         // boot clock; TIME_NEVER: no job was submitted
     int64_t not_before_ms;                  // boot clock
     struct forecast_run *run;               // in progress; NULL: none
     bool is_run_large;
-    uint64_t run_job; // the last job when it began
+    uint64_t run_job; // the last job when the run began
 };
 
 static bool is_open(const struct told_start *row)
@@ -54,7 +54,7 @@ static bool is_open(const struct told_start *row)
 
 /* --- rows of the store --- */
 
-/* A row with its number, which tells its slot and which rows are newer. */
+/* A row with its number, which determines its slot and which rows are newer. */
 struct row_state {
     struct told_start told;
     uint64_t number;
@@ -98,7 +98,7 @@ static void keep_calibration(struct core *core)
     store_batch_put(core_batch(core)->changes, KIND, KEY_CALIBRATION, &bytes);
 }
 
-/* They are optional: damaged rows are dropped. */
+/* Rows are optional: damaged ones are dropped. */
 static int load(struct core *core, const char *key, const uint8_t *bytes, size_t length, struct error *err)
 {
     struct core_forecasts *forecasts = core->forecasts;
@@ -121,7 +121,7 @@ static int load(struct core *core, const char *key, const uint8_t *bytes, size_t
 
 /* --- telling --- */
 
-/* The slot of its open forecast; FORECASTS_KEPT: it has none. */
+/* The slot of its open forecast; FORECASTS_KEPT if it has none. */
 static size_t find(const struct core_forecasts *forecasts, uint64_t job)
 {
     size_t slot = 0;
@@ -147,8 +147,8 @@ static void tell(struct core *core, uint64_t job, int64_t start_ms, uint32_t ali
     keep_row(core, slot);
 }
 
-/* It has had none yet, still waits, and is no element that the forecast has started. An array starts more
- * than once: its first start counts. */
+/* True if it has had no forecast yet, is still waiting, and is not an element that the forecast has started.
+ * An array starts more than once: its first start counts. */
 static bool is_news(const struct core *core, const struct forecast *forecast, size_t i)
 {
     uint64_t job = forecast->rows[i].job;
@@ -196,7 +196,7 @@ static void plan(struct core_forecasts *forecasts, int64_t boot_ms)
     forecasts->due_ms = soon_ms > forecasts->not_before_ms ? soon_ms : forecasts->not_before_ms;
 }
 
-/* False: there is more to do. */
+/* False if there is more to do. */
 static bool advance_run(struct core *core)
 {
     struct core_forecasts *forecasts = core->forecasts;
@@ -236,7 +236,7 @@ static int64_t next_ms(const struct core *core)
 
 /* --- what becomes of them --- */
 
-/* The moments told, from the time of the forecast. */
+/* The predicted times, relative to the time of the forecast. */
 static const int64_t *waits(const struct told_start *row, int64_t ret_ms[CALIBRATION_PARTS])
 {
     for (size_t i = 0; i < CALIBRATION_PARTS; i++)
@@ -270,7 +270,7 @@ static void submitted(struct core *core)
         plan(core->forecasts, core->boot_ms);
 }
 
-/* An array starts with its first element. What its owner or an administrator changes is no fault of the
+/* An array starts with its first element. Changes by its owner or an administrator do not count against the
  * forecast. */
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
@@ -328,7 +328,7 @@ static void init(struct core *core)
     calibration_init(&core->forecasts->calibration);
 }
 
-/* Jobs that were submitted before the start have been told. */
+/* Jobs submitted before the start have had their forecasts. */
 static void begin(struct core *core)
 {
     core->forecasts->last_job = core->last_job;

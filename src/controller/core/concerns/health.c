@@ -86,7 +86,7 @@ static struct gpu_trouble present_trouble(const struct cluster_change *fault)
     return (struct gpu_trouble){ (enum gpu_fault)fault->fault, fault->xid, fault->energy_mj };
 }
 
-/* The time of the next look that would be due although nothing comes from the node. */
+/* The time of the next check that is due even if no message of the node arrives. */
 static int64_t check_gpu(struct core *core, const struct core_node *node, const struct cluster_node *ledger,
     struct core_gpu *known)
 {
@@ -112,7 +112,8 @@ static int64_t check_gpu(struct core *core, const struct core_node *node, const 
     }
 }
 
-/* The earliest of all nodes, or earlier when a node's has moved since: a look too early finds nothing due. */
+/* Arms the earliest check of all nodes, or an earlier time if a node's has moved since; a check that is too
+ * early finds nothing due. */
 static void look_by(struct core *core, int64_t due_ms)
 {
     if (due_ms < core->health_due_ms)

@@ -37,8 +37,8 @@ static void note_level(struct core *core, struct core_entry *entry, enum idle_le
 static void on_usage(struct core *core, struct core_entry *entry, const struct attempt_usage *usage)
 {
     bool is_over = false;
-    bool is_still = job_run(entry->job)->suspended_ms != 0 ||
-                    job_park(entry->job)->phase != PARK_NONE; // what it cannot use is not held against it
+    bool is_still = job_run(entry->job)->suspended_ms != 0 || // GPUs that it cannot use do not count
+                    job_park(entry->job)->phase != PARK_NONE;
     if (entry->job->state != JOB_RUNNING || core_extra(entry)->usage == NULL || is_still)
         return;
     int64_t idle_ms = (int64_t)core_extra(entry)->usage->idle_ms;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A GPU that is divided into MIG instances is closed. Running jobs of which a MIG instance does not exist any
- * more, because an administrator has changed the layout of its GPU: what they had there is lost, so they are
- * ended. Jobs that are started or parked at that time are ended with the first sample after that.
+ * Closes GPUs that are divided into MIG instances, and ends running jobs whose MIG instance no longer exists
+ * because an administrator has changed the layout of its GPU: their data there is lost. Jobs that are
+ * starting or parked at that time are ended with the first sample after that.
  */
 #include <stdlib.h>
 

@@ -2,9 +2,8 @@
 /*
  * Timers of single jobs: the deadline while a job waits, and when nodes that refused it are tried again; its
  * time limit while it runs. The shepherd enforces the limit; here it is enforced for jobs without a shepherd,
- * and for others it detects that they should have ended. Two sets of timers: time limits are on the boot
- * clock, so setting a clock neither extends nor ends a job, and what ends a wait is a time of the core's
- * clock.
+ * and for others it detects that they should have ended. There are two sets of timers. Time limits use the
+ * boot clock, so setting a clock neither extends nor ends a job; times that end a wait use the core's clock.
  */
 #include <stdlib.h>
 
@@ -19,11 +18,11 @@
 #include "controller/core/state.h"
 #include "controller/core/stop.h"
 
-#define SHEPHERD_LATE_MS 5000 // after its limit and its grace a job should be over
+#define SHEPHERD_LATE_MS 5000 // a job should have ended this long after its limit and its grace period
 
 struct core_limits {
-    struct timers limits;    // by the boot clock
-    struct timers deadlines; // by the core's clock
+    struct timers limits;    // on the boot clock
+    struct timers deadlines; // on the core's clock
 };
 
 static struct timers *timers_of(const struct core *core, bool is_deadline)
@@ -48,7 +47,7 @@ static void set(const struct core *core, struct core_entry *entry, bool is_deadl
     timers_set(timers_of(core, is_deadline), at_ms, 0, entry, &due->place);
 }
 
-/* In the time of the core. */
+/* On the core's clock. */
 static int64_t limit_ends_ms(const struct core *core, const struct job *job)
 {
     int64_t ends_ms = job->started_ms + job->ask->time_limit_ms + job_park(job)->total_ms;
@@ -71,7 +70,7 @@ static int64_t waiting_due_ms(const struct core_entry *entry)
     return is_sooner ? readmits_ms : deadline_ms;
 }
 
-/* According to its state and request. */
+/* Sets the timer according to its state and request. */
 static void set_due(struct core *core, struct core_entry *entry)
 {
     const struct job *job = entry->job;

@@ -32,11 +32,11 @@
 #include "controller/core/state.h"
 
 #define BEATS_PER_TIMEOUT 6U
-#define BEATS_PER_LEASE   6U // a lease that is shorter than the beat would end on a healthy node
+#define BEATS_PER_LEASE   6U // a lease with fewer heartbeats would end on a healthy node
 #define HEARTBEAT_MAX_MS  5000
-#define LEASE_MARGIN_MS   30000 // to end what runs there; of a short lease as long as that itself
-#define LEASE_DRIFT       100   // one part in so many by which two clocks may differ
-#define FENCE_LOOK_MS     1000  // after a start, at nodes that had been fenced
+#define LEASE_MARGIN_MS   30000 // time to end what runs there; for a short lease, the duration of the lease
+#define LEASE_DRIFT       100   // fraction by which two clocks may differ (1/100)
+#define FENCE_LOOK_MS     1000  // delay after a start for nodes that had been fenced
 
 struct core_loss {
     int64_t look_ms; // boot clock: next check for silent nodes; 0: none
@@ -80,18 +80,18 @@ static void await_nodes(struct core *core)
          entry = core_extra(entry)->active_after)
         for (size_t rank = 0; rank < job_node_count(entry->job); rank++)
             core_add_node(core, job_node_name(entry->job, rank))->is_awaited = true;
-    const struct cluster *known = sched_known(core->sched); // they may be missed, drained and fenced as well
+    const struct cluster *known = sched_known(core->sched); // nodes may also be missed, drained and fenced
     for (size_t i = 0; i < known->n_nodes; i++)
         (void)core_add_node(core, known->nodes[i].name);
     for (size_t i = 0; i < core->n_nodes; i++) {
-        core_touch_node(core, &core->nodes[i]); // those with marks are there from the time before the clock
+        core_touch_node(core, &core->nodes[i]); // nodes with marks are older than the clock
         core_ack_node(core, &core->nodes[i]);
         if (is_fenced(&core->nodes[i]) && core->options.loss.timeout_ms == 0)
             look_by(core, core->boot_ms + FENCE_LOOK_MS); // otherwise it is checked when it has been silent
     }
 }
 
-/* When nothing of this attempt can run there any more, if the node stays away. */
+/* The time after which no process of this attempt can be running there, if the node stays away. */
 static int64_t lease_over_ms(const struct core_node *node, const struct job *job)
 {
     int64_t lease_ms = job_run(job)->node_lease_ms;
@@ -99,7 +99,7 @@ static int64_t lease_over_ms(const struct core_node *node, const struct job *job
     return node->acked_ms + lease_ms + lease_ms / LEASE_DRIFT + margin_ms;
 }
 
-/* Of a job on several nodes the part there, and with it perhaps the attempt. */
+/* Ends the attempt's part there and, for a job on several nodes, possibly the whole attempt. */
 static void end_there(
     struct core *core, struct core_entry *entry, const struct core_node *node, const char *text)
 {
@@ -159,7 +159,7 @@ static void end_all(struct core *core, const struct core_node *node, const char 
             end_there(core, entries[i], node, text);
 }
 
-/* Results of single ranks are not in the store: after a restart those of a fenced node are lost again. */
+/* Results of single ranks are not stored: after a restart, ranks on a fenced node are lost again. */
 static void look_at_fence(struct core *core, const struct core_node *node)
 {
     if (is_fenced(node))

@@ -8,8 +8,8 @@
  *         └──10 s, 1 min, 10 min, 1 h── NOTIFIED failed ──after the last──> FAILED
  *      too many of one user in an hour, or disabled: DROPPED at once
  *
- * That a delivery is in progress is only known in memory. After a restart of either side it is repeated: at
- * least once, with the same number (MGPU_NOTICE). Nothing waits for notifications.
+ * Whether a delivery is in progress is kept only in memory. After a restart of either side it is repeated:
+ * delivery is at least once, with the same number (MGPU_NOTICE). Nothing waits for notifications.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -31,8 +31,8 @@
 #define KIND             "notice"
 #define KEY_SIZE         40
 #define HOUR_MS          3600000
-#define ANSWER_MS        60000 // a node that does not answer for this long after the timeout has failed
-#define BUSY_MS          5000  // to the next try when a node has too much to do
+#define ANSWER_MS        60000 // a node that does not answer within this time after the timeout has failed
+#define BUSY_MS          5000  // until the next attempt if a node is too busy
 #define NODE_SENDING_MAX 8U
 #define USER_SENDING_MAX 2U
 #define KEPT_MAX         1000U // finished notifications kept for display
@@ -49,11 +49,11 @@ struct open_notification {
     uint32_t link; // by whom
 };
 
-/* What is counted for one user. */
+/* Counters of one user. */
 struct notification_user {
     uint32_t uid;
-    int64_t hour_ms; // when the counting began
-    uint32_t count;  // made in this hour
+    int64_t hour_ms; // start of the counting period
+    uint32_t count;  // created in this hour
     uint32_t n_sending;
     struct notification_user *next;
 };
@@ -61,10 +61,10 @@ struct notification_user {
 struct notifications {
     struct open_notification *open;
     size_t n_open, capacity;
-    struct notification *over[KEPT_MAX]; // a ring, the oldest at `first`
+    struct notification *over[KEPT_MAX]; // a ring with the oldest at `first`
     size_t first, n_over;
     struct notification_user *users;
-    int64_t looked_ms; // what was due by then waits for a node, a commit or a NOTIFIED
+    int64_t looked_ms; // everything due by then waits for a node, a commit or a NOTIFIED
 };
 
 static struct notifications *notifications_of(struct core *core)
@@ -145,7 +145,7 @@ static void add_open(struct core *core, struct notification *notification, uint6
     };
 }
 
-/* It is not open any more. */
+/* It is no longer open. */
 static void end_notification(struct core *core, size_t i, enum notification_state state, int64_t now_ms)
 {
     struct notifications *notifications = core->notifications;
@@ -169,7 +169,7 @@ static enum notify_event classify(
     bool is_bad = is_over && (strcmp(json_job_state(job), "failed") == 0 || job->array_failed > 0);
     *ret_wishes = 0;
     if (job->array_job != 0)
-        return 0; // its array notifies for all of them
+        return 0; // its array notifies for all its elements
     if (is_over) {
         *ret_wishes = NOTIFY_END | (is_bad ? NOTIFY_FAIL : 0);
         return is_bad ? NOTIFY_FAIL : NOTIFY_END;
@@ -190,7 +190,7 @@ static enum notify_event classify(
     return has_given_way ? NOTIFY_PREEMPT : NOTIFY_REQUEUE;
 }
 
-/* Why this one is dropped; NULL: it is not. The caller frees it. */
+/* Why this one is dropped; NULL if it is not. The caller frees it. */
 static char *why_dropped(const struct core *core, struct notification_user *user, int64_t now_ms)
 {
     uint32_t limit = core->options.notifications.per_hour;
@@ -271,7 +271,7 @@ static void stop_sending(struct core *core, struct open_notification *open)
         node->n_sending--;
 }
 
-/* The try came to nothing. `error` EBUSY: it was none. */
+/* The attempt failed. `error` EBUSY: it does not count as one. */
 static void note_failure(struct core *core, size_t i, int32_t error, const char *text, int64_t now_ms)
 {
     struct notification *notification = core->notifications->open[i].notification;
@@ -290,7 +290,7 @@ static void note_failure(struct core *core, size_t i, int32_t error, const char 
     put_row(core, notification);
 }
 
-/* Sends what is due. */
+/* Sends all that are due. */
 static void send_due(struct core *core, int64_t now_ms)
 {
     struct notifications *notifications = core->notifications;
@@ -342,7 +342,7 @@ static void on_told(struct core *core, struct core_node *node, const void *messa
         if (open->notification->seq != told->notification || open->notification->target != told->target)
             continue;
         if (open->is_sending && open->link != node->link)
-            return; // another node is at it now
+            return; // another node is delivering it now
         if (open->is_sending)
             stop_sending(core, open);
         if (told->error != 0) {

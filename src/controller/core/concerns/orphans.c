@@ -5,8 +5,8 @@
  * because their jobs may run elsewhere by now. Until each has been reported as ended, the node gets nothing
  * new: the GPUs that are free in the ledger may be in use.
  *
- * On a node that is held because the store is an older copy, they may be jobs that the store has lost: there
- * they run until they end, or until an administrator resumes the node.
+ * On a node that is held because the store is an older copy, orphans may be jobs that the store has lost.
+ * They run until they end, or until an administrator resumes the node.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -87,7 +87,7 @@ static void on_over(struct core *core, struct core_node *node, const struct mess
     }
 }
 
-/* A node that was held is held no more. */
+/* The node was held and no longer is. */
 static void on_mark(struct core *core, const struct cluster_change *change)
 {
     struct core_node *node = core_find_node(core, change->node);

@@ -2,17 +2,17 @@
 /*
  * Dependencies between the elements of two arrays (AFTER_CORR, aftercorr of Slurm): element 3 starts when
  * element 3 of the other array has ended successfully. To the scheduler this is a dependency on the other
- * array as a whole. When an element of that ends, the waiting element with its index is split off, with a
- * dependency on the ended one in place of the array, which is settled at once. An element that was split off
- * before, because it was held for example, gets that dependency then. Elements without a partner wait for the
- * whole array.
+ * array as a whole. When an element of that array ends, the waiting element with the same index is split off,
+ * with a dependency on the ended element in place of the array, which is settled at once. An element that was
+ * split off before, for example because it was held, gets that dependency at the same time. Elements without
+ * a partner wait for the whole array.
  *
- * Elements are split off at the end of a turn, before waiting jobs whose dependency has failed are looked at,
- * and again when such a job was given up: a third array may wait for it.
- * After a start, and for a new job, all partners still in memory are looked at once.
+ * Elements are split off at the end of a turn, before waiting jobs whose dependency has failed are checked,
+ * and again after such a job was given up, because a third array may wait for it. After a start, and for a
+ * new job, all partners still in memory are checked once.
  *
- * Each array has a list of those that wait for its elements, in core_extra: an end costs nothing to jobs that
- * wait for others.
+ * Each array has a list of the jobs that wait for its elements, in core_extra, so an end causes no work for
+ * other waiting jobs.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -27,22 +27,22 @@
 #include "controller/core/tables.h"
 #include "job/array.h"
 
-/* That the waiting job waits for elements of this array. */
+/* A job that waits for elements of this array. */
 struct pair {
     struct core_entry *waiting;
     struct core_entry *array;    // NULL: it has left memory
-    struct pair *before, *after; // that wait for the same array
+    struct pair *before, *after; // other pairs that wait for the same array
 };
 
-/* Of an array, or of an element that was split off before its partner had ended. */
+/* List of an array, or of an element that was split off before its partner had ended. */
 struct pair_list {
     struct pair *pairs;
     size_t count;
-    bool is_due; // all partners are to be looked at
+    bool is_due; // all partners are to be checked
 };
 
 struct core_pairs {
-    uint64_t *ended; // elements that ended in this turn, of arrays that others wait for
+    uint64_t *ended; // elements of arrays with waiting jobs that ended in this turn
     size_t n_ended;
     uint64_t *due; // waiting jobs
     size_t n_due;
@@ -56,7 +56,7 @@ static void add_id(uint64_t **ids, size_t *count, uint64_t id)
 
 /* --- who waits for which array --- */
 
-/* An array of which elements are left, or an element that has not started. */
+/* True for an array with elements left, or an element that has not started. */
 static bool can_wait(const struct job *job)
 {
     if (job->state != JOB_QUEUED || job->ask->after == NULL)
@@ -92,7 +92,7 @@ static void forget_pairs(struct core_entry *waiting)
     core_make_extra(waiting)->pairs = NULL;
 }
 
-/* The array that it waits for element by element, while in memory; NULL: this dependency is another one. */
+/* The array that it waits for element by element, while in memory; NULL: it is another kind of dependency. */
 static struct core_entry *array_of(const struct core *core, const struct ask_after *after)
 {
     struct core_entry *array = after->kind == AFTER_CORR ? core_find(core, after->job) : NULL;
@@ -148,7 +148,7 @@ static void gone(struct core *core, struct core_entry *entry)
 
 /* --- splitting off --- */
 
-/* Its dependencies, with the ended element in place of its array; NULL: it does not wait for that array. */
+/* Its dependencies, with the ended element in place of its array; NULL if it does not wait for that array. */
 static char *replace(const struct job *waiting, const struct job *ended)
 {
     struct buffer out = { 0 };
@@ -172,7 +172,7 @@ static char *replace(const struct job *waiting, const struct job *ended)
     return NULL;
 }
 
-/* Those that run or wait on their own count; those whose partner has failed never run. */
+/* Elements that run or wait on their own count; those whose partner has failed never run. */
 static bool is_at_limit(const struct core *core, const struct core_entry *waiting)
 {
     struct array array = { 0 };
@@ -192,7 +192,7 @@ static bool is_at_limit(const struct core *core, const struct core_entry *waitin
     return limit != 0 && open >= limit;
 }
 
-/* False if the array has no room for more running elements. `waiting` NULL: it has left memory. */
+/* False if the array may not have more running elements. `waiting` NULL: it has left memory. */
 static bool release(struct core *core, struct core_entry *waiting, const struct job *ended)
 {
     if (waiting == NULL || !can_wait(waiting->job))
@@ -225,7 +225,7 @@ static void release_partners(struct core *core, const struct core_entry *ended)
         (void)release(core, core_find(core, waiting[i]), ended->job);
 }
 
-/* Whatever ended before the array or the element was there, or while there was no room. */
+/* Checks elements that ended before the array or the element existed, or while the limit was reached. */
 static void look_at_all(struct core *core, struct core_entry *waiting)
 {
     _cleanup_free_ uint64_t *arrays = NULL;
@@ -244,7 +244,7 @@ static void look_at_all(struct core *core, struct core_entry *waiting)
     }
 }
 
-/* What ends meanwhile is looked at in another round. */
+/* Elements that end meanwhile are checked in another round. */
 static bool run_turn(struct core *core)
 {
     struct core_pairs *pairs = core->pairs;
@@ -256,7 +256,7 @@ static bool run_turn(struct core *core)
         if (ended != NULL)
             release_partners(core, ended);
     }
-    for (size_t i = 0; i < pairs->n_due; i++) { // a release may add some
+    for (size_t i = 0; i < pairs->n_due; i++) { // a release may add more
         struct core_entry *waiting = core_find(core, pairs->due[i]);
         struct pair_list *list = waiting != NULL ? core_extra(waiting)->pairs : NULL;
         if (list == NULL || !list->is_due)

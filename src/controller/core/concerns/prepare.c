@@ -19,7 +19,7 @@
 #include "controller/core/tables.h"
 
 #define GUESSES_MAX 16U
-#define WRONG_MS    250 // after a wrong one, until the next: the guesses may change with every submit
+#define WRONG_MS    250 // delay after a wrong guess: guesses may change with every submit
 
 /* A job that a node prepares. */
 struct guess {
@@ -70,7 +70,7 @@ static bool is_same_place(const struct record_list *one, const struct record_lis
     return one->count == other->count;
 }
 
-/* Is it what `now` says? */
+/* True if the guess still equals `now`. */
 static bool holds(const struct core *core, const struct guess *guess, const struct sched_guess *now)
 {
     const struct core_entry *entry = core_find(core, guess->job);
@@ -106,7 +106,7 @@ static void prepare(struct core *core, const struct sched_guess *now)
     core_make_extra(entry)->next_token = guess.token;
     guesses->items[guesses->count++] = guess;
     if (!core_send_prepare(core, entry, &guess.gpus, node->link))
-        remove_guess(core, guesses->count - 1); // again when its request is in memory
+        remove_guess(core, guesses->count - 1); // added again when its request is in memory
 }
 
 static bool is_guessed(
@@ -126,8 +126,8 @@ static bool is_prepared(const struct core *core, const struct sched_guess *now)
     return false;
 }
 
-/* After every batch: what starts has its LAUNCH. While something waits for a pass, nobody knows what is next.
- */
+/* Called after every batch, when started jobs have their LAUNCH. While a change waits for a pass, the next
+ * jobs are unknown. */
 static void revise(struct core *core)
 {
     struct core_guesses *guesses = core->guesses;
@@ -146,7 +146,7 @@ static void revise(struct core *core)
             prepare(core, &now[i]);
 }
 
-/* On the same node, the agent compares the LAUNCH. */
+/* If it is on the same node, the agent compares the LAUNCH. */
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     if (news->event->type != EVENT_ALLOCATED)
@@ -162,7 +162,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
     }
 }
 
-/* It has ended, and its guess was withdrawn when that was durable. */
+/* It has ended, and its guess was withdrawn when that became durable. */
 static void on_gone(struct core *core, struct core_entry *entry)
 {
     for (size_t i = core->guesses != NULL ? core->guesses->count : 0; i > 0; i--)
@@ -170,7 +170,7 @@ static void on_gone(struct core *core, struct core_entry *entry)
             remove_guess(core, i - 1);
 }
 
-/* The agent drops them by itself. */
+/* The agent drops its prepared jobs by itself. */
 static void on_cut(struct core *core, struct core_node *node, uint32_t link)
 {
     for (size_t i = core->guesses->count; i > 0; i--)

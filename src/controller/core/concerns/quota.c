@@ -2,9 +2,9 @@
 /*
  * Quotas of the queue and of stored requests per day, for all users and for each. Requests are kept long
  * after their jobs have ended, so the rate of bytes is limited: a bucket that drains evenly within a day and
- * is empty when mgpud starts. What users change of jobs is stored as well, as events, and goes into the same
- * bucket; there is some room for it above the limit, so that jobs that were submitted can still be held,
- * edited and signalled. A cancel is never refused. Administrators are not limited.
+ * is empty when mgpud starts. Changes of jobs by users are also stored, as events, and go into the same
+ * bucket. Some space above the limit is reserved for them, so that submitted jobs can still be held, edited
+ * and signalled. A cancel is never refused. Administrators are not limited.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,9 +23,9 @@
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 #define CHAINS 64U
 
-#define ADMIN_PART 100 // this part of the queue is kept for administrators
+#define ADMIN_PART 100 // one part in this many of the queue is reserved for administrators
 
-#define CHANGES_ROOM (UINT64_C(1) << 20) // bytes above the limit that changes may use, and submits not
+#define CHANGES_ROOM (UINT64_C(1) << 20) // bytes above the limit that only changes may use
 
 struct quota {
     struct quota *next;
@@ -36,7 +36,7 @@ struct quota {
 };
 
 struct core_quotas {
-    size_t n_undone; // jobs not done, of all users
+    size_t n_undone; // jobs of all users that have not ended
     struct quota *chains[CHAINS];
 };
 
@@ -65,7 +65,7 @@ static uint64_t stored_now(const struct core *core, const struct quota *quota)
     return emptied < (double)quota->stored ? quota->stored - (uint64_t)emptied : 0;
 }
 
-/* 0 if that many bytes more of this user are within the limit, with `room` above it. */
+/* 0 if the user may store that many more bytes within the limit plus `room`. */
 static int check_stored(
     const struct core *core, const struct identity *who, uint64_t size, uint64_t room, struct error *err)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All or nothing. Each node prepares its rank up to the gate; when all are ready they get GO, and not before:
+ * All ranks start, or none. Each node prepares its rank up to the gate, and only when all are ready they get
+ * GO:
  *
  *   unheard ──LAUNCH──> asked ──READY──> ready ──GO, when all are──> released ──STARTED──> started
  *                         │                │                            │                    │
@@ -8,9 +9,9 @@
  *                     returned         returned                 ended, returned, lost    ended, lost
  *
  * A started rank proves that all were ready: a controller that restarts and finds a running one sends GO to
- * the others. The job runs from the start of rank 0. The first rank that ends in any other way than with exit
- * status 0 stops the others, and the attempt ends when all have ended: with the end of that first one, or
- * requeued if none of them ever ran. Exit records are kept until then, so that they can be reported again.
+ * the others. The job runs from the start of rank 0. The first rank that ends without exit status 0 stops the
+ * others, and the attempt ends when all have ended. Its result is the end of that first rank; if no rank ever
+ * ran, the job is requeued. Exit records are kept until then, so that they can be reported again.
  *
  * The rendezvous port is chosen on the node of rank 0 and sent to the others with GO.
  */
@@ -34,7 +35,7 @@
 #include "job/slurm.h"
 #include "wire/json_ranks.h"
 
-#define LAUNCHED_PEERS 32768U // in the LAUNCHes of an attempt that are under way
+#define LAUNCHED_PEERS 32768U // limit of peers in the LAUNCHes in progress for an attempt
 
 static const char *const state_names[RANK_STATES] = {
     [RANK_UNHEARD] = "starting",
@@ -66,8 +67,8 @@ static void drop(struct core_entry *entry)
     core_make_extra(entry)->ranks = NULL;
 }
 
-/* Those of its present attempt, made when there are none yet; NULL when the attempt has one node. Those of
- * an attempt that was there at a start of the controller are made by on_resume(). */
+/* The ranks of its present attempt, created if there are none yet; NULL if the attempt has one node. For
+ * attempts that existed when the controller started, on_resume() creates them. */
 static struct core_ranks *take_ranks(struct core_entry *entry)
 {
     const struct job *job = entry->job;
@@ -107,7 +108,7 @@ static bool has_failed(const struct core_ranks *ranks)
     return false;
 }
 
-/* The others of a batch script, or of srun, are there for its steps. */
+/* In a batch script, or with srun, the other ranks exist only for its steps. */
 static bool is_led_to_end(const struct core_entry *entry)
 {
     return slurm_is_on_first(&entry->job->ask->slurm) &&
@@ -131,7 +132,7 @@ static bool may_go(const struct core_entry *entry)
     return are_all_ready || entry->job->started_ms != 0;
 }
 
-/* After a restart, rank 0 may be running although its node has not reported yet. */
+/* After a restart, rank 0 may be running before its node has reported. */
 static bool is_port_known(const struct core_ranks *ranks)
 {
     return ranks->items[0].state >= RANK_READY;
@@ -150,11 +151,11 @@ static void say_go(struct core *core, struct core_entry *entry, uint32_t number,
     ranks->may_have_gone = true;
 }
 
-/* What is the same for all ranks of an attempt. */
+/* Data that is the same for all ranks of an attempt. */
 struct pass {
     bool must_stop, is_released;
     size_t n_launches;        // that may follow
-    struct record_list peers; // made for the first rank that is launched
+    struct record_list peers; // created for the first rank that is launched
 };
 
 static size_t count_in(const struct core_ranks *ranks, enum rank_state state)
@@ -165,7 +166,8 @@ static size_t count_in(const struct core_ranks *ranks, enum rank_state state)
     return count;
 }
 
-/* Each LAUNCH names all nodes. On very many, the next ranks are launched when half of the last are ready. */
+/* Each LAUNCH names all nodes. With very many nodes, the next ranks are launched when half of the last ones
+ * are ready. */
 static size_t count_launches(const struct core_ranks *ranks)
 {
     size_t most = LAUNCHED_PEERS / ranks->count + 1, asked = count_in(ranks, RANK_ASKED);
@@ -185,7 +187,7 @@ static void launch(
     pass->n_launches--;
 }
 
-/* Nothing is sent to a rank that runs, unless its terms were changed. */
+/* A running rank gets no message unless it must stop or its terms were changed. */
 static bool is_settled(const struct core_entry *entry, const struct core_rank *rank, const struct pass *pass)
 {
     bool is_going = rank->state == RANK_RELEASED || rank->state == RANK_STARTED;
@@ -235,7 +237,7 @@ static void act(struct core *core, struct core_entry *entry)
     struct core_ranks *ranks = take_ranks(entry);
     const char *node = NULL;
     if (ranks == NULL || entry->changed_in > core->durable_batch)
-        return; // what was changed is acted upon when it is durable
+        return; // the change takes effect when it is durable
     if (entry->job->state == JOB_STARTING && is_untouched(ranks) && !core_can_meet(core, entry->job, &node)) {
         _cleanup_free_ char *text = xasprintf(
             "the other nodes cannot reach node %s: it connected to a loopback address, for example through a "
@@ -266,7 +268,8 @@ static int64_t last_word_ms(const struct core *core, const struct core_entry *en
     return node->is_up ? node->left_ms : node->heard_ms;
 }
 
-/* Why the others are stopped. After a restart, a stopped rank may be reported before its cause. */
+/* True if the cause for stopping the others is known. After a restart, a stopped rank may be reported before
+ * its cause. */
 static bool has_cause(const struct core_ranks *ranks)
 {
     for (size_t i = 0; i < ranks->count; i++) {
@@ -278,11 +281,11 @@ static bool has_cause(const struct core_ranks *ranks)
     return false;
 }
 
-/* A rank has ended, and with it perhaps the attempt. */
+/* A rank has ended, and possibly the attempt with it. */
 static void settle(struct core *core, struct core_entry *entry, struct core_rank *rank, enum rank_state state)
 {
     struct core_ranks *ranks = core_extra(entry)->ranks;
-    bool was_stopping = must_stop(entry); // then the others have been told
+    bool was_stopping = must_stop(entry); // in that case the other ranks have been informed
     rank->is_in_stop = entry->job->state == JOB_STOPPING || has_cause(ranks);
     rank->state = state;
     rank->order = ++ranks->n_over;
@@ -345,7 +348,7 @@ static void note_return(
     settle(core, entry, rank, RANK_RETURNED);
 }
 
-/* The clocks of nodes may differ, but time passes at the same speed. */
+/* The clocks of nodes may differ, but they run at the same speed. */
 static int64_t end_of(const struct core *core, const struct core_entry *entry, const struct core_node *node,
     const struct launch_exit *record)
 {
@@ -455,7 +458,7 @@ static void on_down(struct core *core, struct core_node *node)
 
 /* --- messages --- */
 
-/* Does this node have that rank of the current attempt? */
+/* True if this node has that rank of the current attempt. */
 static bool is_own_rank(
     const struct core_entry *entry, const struct core_node *node, uint32_t rank, uint64_t token)
 {
@@ -479,7 +482,7 @@ static void on_started(struct core *core, struct core_node *node, const void *me
         note_started(core, entry, started->id.rank, started);
 }
 
-/* Its exit record is released with the others': a later controller may need it. */
+/* The exit record is released together with the others: a later controller may need it. */
 static void on_exited(struct core *core, struct core_node *node, const void *message)
 {
     const struct launch_exit *record = message;
@@ -500,9 +503,9 @@ static void on_returned(struct core *core, struct core_node *node, const void *m
         return;
     if (!has_started(entry, returned->id.rank) && !is_lost(entry, returned->id.rank)) {
         note_return(core, entry, returned->id.rank, returned->cause, returned->text);
-        return; // it is released with the others
+        return; // it is released together with the others
     }
-    /* What has started cannot have been returned: its agent has lost what it knew of it. */
+    /* A rank that has started cannot have been returned: its agent has lost its state. */
     if (has_started(entry, returned->id.rank))
         lose(core, entry, returned->id.rank, END_UNKNOWN, NO_RECORD);
     core_forget_stated(core, node, &returned->id, returned->token);

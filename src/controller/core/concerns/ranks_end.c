@@ -35,8 +35,8 @@ bool core_rank_is_loss(const struct core_rank *rank)
     return is_told && (end == END_NODE_LOST || end == END_REBOOT);
 }
 
-/* The last message of the first node that was lost. Later failures may have been caused by that loss: this
- * cannot be determined, and the loss is the better reason. */
+/* The last message of the first node that was lost. Later failures may have been caused by that loss. This
+ * cannot be determined, and the loss is the better explanation. */
 static int64_t first_loss_ms(const struct core_ranks *ranks)
 {
     int64_t loss_ms = TIME_NEVER;
@@ -49,7 +49,7 @@ static int64_t first_loss_ms(const struct core_ranks *ranks)
 /* Which ended rank determines the end of the attempt: the lowest value, and the first among equals. */
 enum weight { FAILED, LOST, FAILED_AFTER_LOSS, GIVEN_UP, ENDED_FOR_OTHERS, FAILED_IN_STOP, ENDED_WELL };
 
-/* By the clocks of their nodes only if one of them cannot tell how long ago it was. */
+/* The clocks of their nodes are compared only if one of the nodes cannot tell how long ago its rank ended. */
 static bool has_ended_before(const struct core_rank *rank, const struct core_rank *other)
 {
     if (rank->ended_ms != 0 && other->ended_ms != 0)
@@ -58,9 +58,9 @@ static bool has_ended_before(const struct core_rank *rank, const struct core_ran
 }
 
 /*
- * An earlier controller had stopped another rank before this one failed, which is not the reason then. The
- * times of two nodes are compared if this rank had ended before this controller heard from it: not with a
- * rank that ended later, which this controller may have stopped.
+ * True if an earlier controller had stopped another rank before this one failed, which is then not the
+ * reason. The times of two nodes are compared if this rank had ended before this controller received a report
+ * from it. They are not if it ended later, because this controller may have stopped it.
  */
 static bool is_after_stop(const struct core_ranks *ranks, const struct core_rank *rank)
 {
@@ -110,8 +110,8 @@ static uint32_t find_deciding(const struct core_entry *entry)
 }
 
 /*
- * The ranks were stopped, but nobody had asked for that: because a rank had failed or was lost. A failure is
- * reported again after a restart of the controller, a loss is not if the node has returned.
+ * The ranks were stopped without a request, because a rank had failed or was lost. After a restart of the
+ * controller, a failure is reported again, but a loss is not if the node has returned.
  */
 static bool is_for_forgotten_loss(const struct job *job, const struct core_rank *rank)
 {
@@ -136,7 +136,7 @@ static char *tell_end(const struct job *job, uint32_t number, const struct core_
     return xasprintf("rank %u on %s", number, node);
 }
 
-/* "rank 1 on gpu2: SIGTERM to 1 process (python3)", for each rank that has something to tell; NULL: none. */
+/* "rank 1 on gpu2: SIGTERM to 1 process (python3)", for each rank that was sent signals; NULL: none. */
 static char *tell_signals(const struct job *job, const struct core_ranks *ranks)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
@@ -164,7 +164,7 @@ static void add_up(const struct core_ranks *ranks, struct job_event *event)
     }
 }
 
-/* What all made of their GPUs, and the last lines of the one that decides. */
+/* The usage of all ranks, and the last lines of the one that determines the result. */
 static struct job_usage *merge_usage(const struct core_entry *entry, const struct core_rank *deciding)
 {
     struct job_usage *merged = core_ranks_final_usage(entry);
@@ -216,7 +216,7 @@ static void set_end(const struct core_entry *entry, const struct core_rank *rank
     }
 }
 
-/* Nodes that are not connected get this when they report the rank again. */
+/* Nodes that are not connected receive this when they report the rank again. */
 static void forget_all(struct core *core, const struct job *job, const struct core_ranks *ranks)
 {
     for (uint32_t number = 0; number < ranks->count; number++) {
@@ -238,7 +238,7 @@ void core_ranks_end(struct core *core, struct core_entry *entry)
     bool has_any_run = ranks->may_have_gone && rank->state == RANK_LOST;
     for (size_t i = 0; i < ranks->count; i++)
         has_any_run = has_any_run || core_rank_has_run(&ranks->items[i]);
-    struct job_nodes *nodes = job_nodes_copy(&job_run(job)->nodes->nodes); // it may go back to the queue
+    struct job_nodes *nodes = job_nodes_copy(&job_run(job)->nodes->nodes); // the job may go back to the queue
     struct job was = {
         .id = job->id, .attempt = job->attempt, .node = NULL, .run = &(struct job_run){ .nodes = nodes }
     };

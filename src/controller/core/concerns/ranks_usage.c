@@ -10,7 +10,7 @@
 #include "controller/core/entry.h"
 #include "job/usage_merge.h"
 
-#define MERGES_PER_ROUND 16U // while each rank is reported once
+#define MERGES_PER_ROUND 16U // merges while each rank is reported once
 
 static const struct job_usage *last_report(const struct core_rank *rank)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPUs released by operators, so that they can be reset. The list is kept as marks, like pauses. A node is
- * sent the whole list whenever its report differs: nothing needs to be remembered about messages, and a list
- * that was lost, late or forgotten in a crash is corrected by the next sample.
+ * GPUs released by operators, so that they can be reset. The list is stored as marks, like pauses. A node is
+ * sent the whole list whenever its report differs. No state of messages is needed: a list that is lost, late
+ * or forgotten in a crash is corrected by the next sample.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reservations: GPUs for some users for some time. The scheduler manages them; a row of the store, the event
- * as it was created, lets a start restore them with the chosen GPUs. */
+/* Reservations: GPUs for some users for some time. The scheduler manages them. The event that created one is
+ * a row of the store, from which a start restores it with the chosen GPUs. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,8 +52,7 @@ char *core_gpu_list(const struct core *core, const struct alloc_gpu *gpus, size_
     return out.length > 0 ? buffer_take(&out) : NULL;
 }
 
-/* The GPUs that were chosen, for the log and the next start: "node:0;node:1" and their UUIDs in the same
- * order. */
+/* The chosen GPUs, for the log and the next start: "node:0;node:1" and their UUIDs in the same order. */
 static void write_gpus(
     const struct core *core, const struct sched_reservation *reservation, struct cluster_change *change)
 {
@@ -132,7 +131,7 @@ void core_reserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const str
     core_reply(core, request, &answer);
 }
 
-/* It is gone from the scheduler already. */
+/* The scheduler has already removed it. */
 static void note_unreserved(struct core *core, uint64_t reservation, uint32_t uid, char *why)
 {
     struct cluster_change change = {

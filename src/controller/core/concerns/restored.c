@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Detects a store that is older than what was done in its name: a snapshot, a copy of the files, a disk that
- * was rolled back. The store itself recognises some of these (store_check.c). Others are recognised with the
- * help of the nodes: they are sent the epoch, the start time of this mgpud and the last durable event, and
- * HELLO returns them. A node that knows of a later event proves that the store is old.
+ * Detects a store that is older than the actions taken on the basis of it: a snapshot, a copy of the files, a
+ * disk that was rolled back. The store itself recognises some of these (store_check.c). Others are recognised
+ * with the help of the nodes: they are sent the epoch, the start time of this mgpud and the last durable
+ * event, and HELLO returns them. A node that knows of a later event proves that the store is old.
  *
- * Then numbers continue above all that can have been assigned, and every node is held: drained, and its
- * unknown attempts are not stopped, until an administrator resumes the node. A node that connects only later,
- * when mgpud may have been started again, is recognised by the epoch that it has accepted: it is from before
- * the gap. A node is therefore refused until its drain, and the end of what may have run there, are durable,
- * and only then told the new epoch. Nothing is allocated on it before its first heartbeat, which shows that
- * it has stored this epoch: it could connect from before the gap once more.
+ * Numbers then continue above all that can have been assigned, and every node is held: it is drained, and its
+ * unknown attempts are not stopped, until an administrator resumes it. A node that connects only later, when
+ * mgpud may have been restarted, is recognised by the epoch that it has accepted, which is from before the
+ * gap. Such a node is refused until its drain, and the end of the attempts that may have run there, are
+ * durable, and only then receives the new epoch. Nothing is allocated on it before its first heartbeat, which
+ * shows that it has stored this epoch; until then it could connect with the old one again.
  *
- * HELLO also says which orders about each running attempt the node has had. If there were later ones than the
- * job's record has, their numbers are continued, with a gap for the job's other nodes: otherwise the node
- * would take the next orders for late copies. It is then told what the record says, or how to get there.
+ * HELLO also reports which orders the node has received for each running attempt. If some are later than
+ * those in the job's record, their numbers are continued, with a gap for the job's other nodes; otherwise the
+ * node would take the next orders for late copies. The node is then sent the state in the record, or the
+ * orders that lead to it.
  */
 #include <errno.h>
 
@@ -33,7 +34,7 @@
 #include "store/store.h"
 
 #define ORDERS_GAP 1000U
-#define ORDERS_MAX (UINT32_C(1) << 30) // no job has had so many: what a node says beyond that is ignored
+#define ORDERS_MAX (UINT32_C(1) << 30) // no job has had this many; higher numbers from a node are ignored
 
 static bool is_ahead(const struct core *core, const struct message_hello *hello)
 {
@@ -61,13 +62,13 @@ static uint64_t highest_job(const struct message_hello *hello)
     return highest;
 }
 
-/* The epoch grows by one with each start, and by RESTORE_GAP at least with a restore. */
+/* The epoch increases by one with each start, and by at least RESTORE_GAP with a restore. */
 static bool is_from_before(const struct core *core, const struct core_node *node)
 {
     return node->hello.epoch != 0 && node->hello.epoch + RESTORE_GAP / 2 < core->epoch;
 }
 
-/* A mark that is there already keeps its kind and its reason. */
+/* An existing mark keeps its kind and its reason. */
 static void hold_node(struct core *core, struct core_node *node)
 {
     if (node->held_in != 0 || (!core->is_store_old && !is_from_before(core, node)))
@@ -88,8 +89,8 @@ static void hold_node(struct core *core, struct core_node *node)
 }
 
 /*
- * What was starting there when the copy was made, and is unknown to the node, may have run and ended since.
- * It is not launched again, even if the node is resumed before it is accepted.
+ * Attempts that were starting there when the copy was made, and are unknown to the node, may have run and
+ * ended since. They are not launched again, even if the node is resumed before it is accepted.
  */
 static void give_up_starts(struct core *core, struct core_node *node)
 {
@@ -106,7 +107,7 @@ static void give_up_starts(struct core *core, struct core_node *node)
     }
 }
 
-/* They accept the new epoch when they connect again. */
+/* The nodes accept the new epoch when they connect again. */
 static void call_back_others(struct core *core, const struct core_node *node)
 {
     for (size_t i = 0; i < core->n_nodes; i++)
@@ -167,7 +168,7 @@ static uint32_t highest_order(const struct job *job, const struct known_attempt 
     return known->park_number > number ? known->park_number : number;
 }
 
-/* Another rank may have had its number continued already. */
+/* The numbers may have been continued already for another rank. */
 static bool is_off(const struct job *job, const struct known_attempt *known)
 {
     bool is_parked = job_is_parked(job) && !job_park_is_unconfirmed(job);
@@ -198,8 +199,8 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
     free(event.text);
 }
 
-/* A job that has only now been found to run: it was starting when this copy of the store was made. The
- * concerns behind this one hear of that before the start itself, and none of them depends on the order. */
+/* A job that has only now been found to run: it was starting when this copy of the store was made. Later
+ * concerns receive that event before the start itself, and none of them depends on the order. */
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     if (news->event->type == EVENT_ALLOCATED)

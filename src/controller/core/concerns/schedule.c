@@ -26,16 +26,16 @@
 #include "job/idle.h"
 #include "sched/from_record.h"
 
-#define RESTORE_BACKOFF_MS 10000 // after a node could not begin to restore a job
+#define RESTORE_BACKOFF_MS 10000 // delay after a node could not begin to restore a job
 
 struct core_schedule {
-    uint64_t *never; // jobs whose dependency turned out in this turn to be impossible to satisfy
+    uint64_t *never; // jobs whose dependency became impossible to satisfy in this turn
     size_t n_never;
 };
 
 /* --- what the scheduler decides --- */
 
-/* A grant without a node is on that of rank 0, whatever the order of the allocation. */
+/* A grant without a node is on the node of rank 0, whatever the order of the allocation. */
 static void write_same_grants(const struct core *core, const struct job *job,
     const struct allocation *allocation, struct record_list *ret)
 {
@@ -85,7 +85,7 @@ static void preempt(void *arg, uint64_t job, const char *why)
         return; // it is being stopped already
     if (job_park(entry->job)->phase == PARK_SAVING ||
         (entry->job->ask->park_on_preempt && core_park_job(core, entry, PARK_PREEMPTED)))
-        return; // it gives its GPUs back without losing its work
+        return; // it returns its GPUs without losing its work
     bool is_idle = entry->job->idle_level == IDLE_YIELDS && !entry->job->ask->preemptible;
     struct job_event event = {
         .type = EVENT_PREEMPTED,
@@ -113,7 +113,7 @@ static bool may_park(void *arg, uint64_t job)
     return core_may_park(core, core_find(core, job));
 }
 
-/* Its end may be what yet another job waits for: a long chain must not be a deep call. */
+/* Another job may wait for its end: a long chain must not become deep recursion. */
 static void never(void *arg, uint64_t job)
 {
     struct core *core = arg;
@@ -129,7 +129,7 @@ static void unreserve(void *arg, uint64_t reservation)
 
 /* --- reports to the scheduler --- */
 
-/* The ends from which run times are learnt: the job's own, or its time limit. */
+/* The run time to learn from: only of jobs that ended by themselves or at their time limit. */
 static int64_t learnt_run_ms(const struct job_event *event)
 {
     switch (event->end) {
@@ -143,7 +143,7 @@ static int64_t learnt_run_ms(const struct job_event *event)
 /* It runs without its GPUs, and waits for them like a parked job. */
 static void on_allocated(struct core *core, const struct job *job, const struct job_event *event)
 {
-    if (event->behind != 0) // it waits, but for no pass
+    if (event->behind != 0) // it waits, but not for a pass
         sched_block(core->sched, core->now_ms, job->id, BLOCK_HELD_USER, 0, TIME_NEVER);
     if (event->is_early != 0)
         core_enqueue_parked(core, core_find(core, job->id), true);
@@ -151,14 +151,14 @@ static void on_allocated(struct core *core, const struct job *job, const struct 
 
 static void on_started(struct core *core, const struct job *job, const struct job_event *event)
 {
-    if (job_is_early(job) || job_is_behind(job)) // without its GPUs, it is no run yet
+    if (job_is_early(job) || job_is_behind(job)) // without its GPUs, it is not running yet
         sched_began(core->sched, core->now_ms, job->id, core->now_ms);
     else
         sched_started(core->sched, core->now_ms, job->id);
     core_forget_trouble(core, job);
 }
 
-/* It is parked, and not to return. */
+/* It is parked, and is not to return. */
 static void stay_parked(struct core *core, const struct job *job)
 {
     if (job_is_parked(job))
@@ -178,8 +178,8 @@ static void on_preempted(struct core *core, const struct job *job, const struct 
     stay_parked(core, job);
 }
 
-/* It is requeued with other properties: it was preemptible because it was idle, had another time limit, or
- * another place. Its dependencies are settled. */
+/* It is requeued with other properties: it was preemptible because it was idle, or had another time limit or
+ * placement. Its dependencies are settled. */
 static void stop_run(struct core *core, const struct job *job)
 {
     struct sched_look look;
@@ -209,7 +209,7 @@ static void on_returned(struct core *core, const struct job *job, const struct j
 {
     if (job->state == JOB_DONE) {
         sched_ended(core->sched, core->now_ms, job->id, -1);
-        sched_withdraw(core->sched, core->now_ms, job->id); // it was behind another
+        sched_withdraw(core->sched, core->now_ms, job->id); // it was committed behind another job
         return;
     }
     stop_run(core, job);
@@ -228,7 +228,7 @@ static void on_requeued(struct core *core, const struct job *job, const struct j
 static void on_ended(struct core *core, const struct job *job, const struct job_event *event)
 {
     sched_ended(core->sched, core->now_ms, job->id, learnt_run_ms(event));
-    sched_withdraw(core->sched, core->now_ms, job->id); // given up while it waited
+    sched_withdraw(core->sched, core->now_ms, job->id); // given up while it was waiting
 }
 
 /* core_enqueue() handles a waiting job. */
@@ -241,7 +241,7 @@ static void on_edited(struct core *core, const struct job *job, const struct job
 
 static void on_parked(struct core *core, const struct job *job, const struct job_event *event)
 {
-    bool is_back = job_park(job)->since_ms != event->wall_ms; // nothing of it was restored
+    bool is_back = job_park(job)->since_ms != event->wall_ms; // nothing was restored
     if (job_is_owed(job)) {
         sched_parked(core->sched, core->now_ms, job->id, job_park(job)->ran_ms);
     } else {
@@ -275,7 +275,7 @@ static void on_reconciled(struct core *core, const struct job *job, const struct
         stay_parked(core, job);
 }
 
-/* That of a job that goes back to the queue counts from then on. */
+/* The hold of a job that goes back to the queue counts from that time on. */
 static void on_hold(struct core *core, const struct job *job, const struct job_event *event)
 {
     if (job->state == JOB_QUEUED)
@@ -346,7 +346,7 @@ static bool run_never(struct core *core)
         bool is_never = entry != NULL && entry->job->state == JOB_QUEUED &&
                         sched_look(core->sched, entry->job->id, core->now_ms, &look) &&
                         (look.blockers & BLOCK_NEVER) != 0;
-        /* All elements of such an array have dependencies of their own: pairs.c. */
+        /* All elements of such an array have dependencies of their own (pairs.c). */
         is_never = is_never && !job_is_split_up(entry->job);
         is_never = is_never && entry->job->ask->cancel_if_never && entry->job->stop_reason == END_NONE;
         if (is_never)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Running jobs that use more GPU memory than their share, if it is enforced (job/share.h). Their agent
- * measures it and warns them at once; here they are ended when it lasts. Unknown usage is not held against a
- * job, nor is the time for which it was suspended.
+ * Running jobs that exceed their share of GPU memory, if it is enforced (job/share.h). Their agent measures
+ * the use and warns them at once; they are ended here if it lasts. Unknown usage does not count against a
+ * job, nor does the time for which it was suspended.
  */
 #include "job/share.h"
 #include "controller/core/concern.h"

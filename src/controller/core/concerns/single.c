@@ -73,7 +73,7 @@ static void on_started(struct core *core, struct core_node *node, const void *me
 {
     const struct launch_started *started = message;
     struct core_entry *entry = core_find(core, started->id.job);
-    /* A start need not be acknowledged: the report of its end tells it, too. */
+    /* A start need not be acknowledged, because the report of its end includes it. */
     if (entry != NULL && !job_is_wide(entry->job) && entry->job->token == started->token)
         core_begin_attempt(core, entry, started->log_path, started->text);
 }
@@ -126,7 +126,7 @@ static void on_returned(struct core *core, struct core_node *node, const void *m
     struct core_entry *entry = find_or_forget(core, node, &returned->id, returned->token);
     if (entry == NULL)
         return;
-    /* What has started cannot have been returned: its agent has lost what it knew of it. */
+    /* An attempt that has started cannot have been returned: its agent has lost its state. */
     if (entry->job->started_ms != 0)
         core_end_attempt(core, entry, END_UNKNOWN, NO_RECORD);
     else if (core_extra(entry)->recalled == entry->job->token && entry->job->state == JOB_STARTING)

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Steps of running jobs (job/step.h). They divide what their job holds, which the scheduler has given to it:
- * a step begins when its share is free, in the order in which the steps of a job were requested, and its
- * client runs the tasks. For as long as the step runs the client keeps its request open. When that has been
- * closed for AWAY_MS, the client is gone and the step ends; a client whose connection broke asks again
- * before.
+ * Steps of running jobs (job/step.h). They divide the resources that the scheduler has given to their job. A
+ * step begins when its share is free, in the order in which the steps of a job were requested, and its client
+ * runs the tasks. The client keeps its request open while the step runs. When it has been closed for AWAY_MS,
+ * the client has left and the step ends; a client whose connection broke repeats its request before that.
  *
  *   WAITING ── its share is free: EVENT_STEP_STARTED ──> RUNNING ── EVENT_STEP_ENDED, or its attempt ends
  *      └── its client leaves, or its job stops: it never was ──^
  *
- * Running steps are a row of the store, one for each job; waiting ones are not stored. A step also waits
- * while the row would be too long with it: thousands of steps, or tens on a thousand nodes each.
+ * The running steps of each job are a row of the store; waiting ones are not stored. A step also waits while
+ * it would make the row too long, which takes thousands of steps, or tens on a thousand nodes each.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -38,8 +37,8 @@
 
 struct core_steps {
     struct job_share *first;
-    bool is_freed; // a waiting step is gone: those behind it may begin
-    bool has_away; // a client may be away
+    bool is_freed; // a waiting step has left: those behind it may begin
+    bool has_away; // a client may have closed its request
 };
 
 /* --- lists --- */
@@ -127,7 +126,7 @@ static void keep(struct core *core, const struct job_share *share)
     store_batch_put(core_batch(core)->changes, KIND, key, &bytes);
 }
 
-/* Is the row short enough for a record when this step runs as well, whatever their tasks come to use? */
+/* True if the row is short enough for a record when this step runs as well, whatever its tasks will use. */
 static bool fits_row(const struct job_share *share, const struct step *next)
 {
     struct job_steps row = describe(share, next);
@@ -165,7 +164,7 @@ static int load(struct core *core, const char *key, const uint8_t *bytes, size_t
     return 0;
 }
 
-/* Their clients have lost their connections to the mgpud before. */
+/* Their clients have lost their connections to the previous mgpud. */
 static void begin(struct core *core)
 {
     struct job_share *next = NULL;
@@ -203,8 +202,8 @@ static void start(struct core *core, struct core_entry *entry, struct job_share 
     reply(core, step->request, share->job, &step->step);
 }
 
-/* Those whose share is free, up to the first whose is not: none overtakes another. True if there were any:
- * the caller keeps the row. */
+/* Starts steps whose share is free, up to the first whose share is not: none overtakes another. True if there
+ * were any; the caller stores the row. */
 static bool start_waiting(struct core *core, struct job_share *share)
 {
     struct core_entry *entry = core_find(core, share->job);
@@ -220,7 +219,7 @@ static bool start_waiting(struct core *core, struct job_share *share)
     return has_started;
 }
 
-/* The caller starts those that wait for its share, and keeps the row. */
+/* The caller starts the steps that wait for its share, and stores the row. */
 static void end(struct core *core, struct job_share *share, struct step *step, const struct job_step *how)
 {
     struct core_entry *entry = core_find(core, share->job);
@@ -252,7 +251,7 @@ static void refuse_waiting(struct core *core, struct job_share *share)
     }
 }
 
-/* Its steps end with its attempt, and none begins in one that is being stopped. */
+/* Its steps end with its attempt, and none begins in an attempt that is being stopped. */
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     enum job_state state = entry->job->state;
@@ -330,7 +329,7 @@ static int check_job(const struct job *job, const struct job_share *share, struc
     return error_hint(err, "begin others when some have ended");
 }
 
-/* The one that this client has begun before. */
+/* The step that this client has already begun. */
 static struct step *find_known(const struct job_share *share, const struct job_step *wish)
 {
     struct step *step = share != NULL && wish->key != NULL ? share->first : NULL;

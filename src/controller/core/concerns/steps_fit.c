@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What of a job is free for another step of it: CPUs, memory and GPUs on each node. */
+/* The resources of a job that are free for another step: CPUs, memory and GPUs on each node. */
 #include <stdlib.h>
 
 #include "base/buffer.h"
@@ -18,7 +18,7 @@ const struct job_step_node *steps_node_of(const struct job_step *step, uint32_t 
     return NULL;
 }
 
-/* The CPUs of the job on a node: those that are booked, or that its tasks of Slurm need. 0: not limited. */
+/* The CPUs of the job on a node: those that were allocated, or that its Slurm tasks need. 0: not limited. */
 static uint64_t cpu_milli_on(const struct job *job, uint32_t rank)
 {
     const char *tasks = slurm_note(&job->ask->slurm, SLURM_NOTE_TASKS);
@@ -37,7 +37,7 @@ static uint64_t cpu_milli_of(const struct job_step *step, const struct job_step_
     return (uint64_t)node->tasks * (step->cpus_per_task > 0 ? step->cpus_per_task : 1) * MILLI;
 }
 
-/* "0,2": the first that are free; NULL: there are too few. */
+/* "0,2": the first free ones; NULL: there are too few. */
 static char *choose_gpus(const bool *taken, size_t count, uint32_t wanted)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
@@ -49,8 +49,8 @@ static char *choose_gpus(const bool *taken, size_t count, uint32_t wanted)
     return wanted == 0 ? buffer_take(&out) : NULL;
 }
 
-/* Is the share of `step` on this node, where the job has `gpus` GPUs, free, beside the running steps of
- * `share` (NULL: there are none)? Then *ret_gpus are its GPUs there, NULL when it requests none. */
+/* True if the share of `step` is free on this node, where the job has `gpus` GPUs, in addition to the running
+ * steps of `share` (NULL: there are none). *ret_gpus are then its GPUs there, NULL if it requests none. */
 static bool fits_node(const struct job *job, const struct job_share *share, const struct job_step *step,
     const struct job_step_node *node, size_t gpus, char **ret_gpus)
 {

@@ -16,9 +16,9 @@ struct waiter {
     void *request;
     uint64_t job;
     uint32_t states;
-    bool is_for_element; // `job` is an array, and this element of it is a job of its own yet to be
+    bool is_for_element; // `job` is an array, and this element is not a job of its own yet
     uint32_t element;
-    uint32_t idle_level; // another one than this is waited for too; IDLE_LEVELS: none is
+    uint32_t idle_level; // a change from this level ends the wait too; IDLE_LEVELS: none does
     struct waiter *next;
 };
 
