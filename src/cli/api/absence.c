@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The socket of an mgpud stays when it leaves, and so does its lock beside it, which holds its process id
- * while it runs. An mgpud that is stopped empties the lock, and the file's time is that of the stop; one that
- * is killed leaves the id.
+ * When an mgpud exits, its socket stays, and so does the lock beside it, which contains its process id while
+ * it runs. An mgpud that is stopped empties the lock, so the file's time is that of the stop; one that is
+ * killed leaves the id.
  */
 #include "cli/api/absence.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests contain the user's whole environment, which may include secrets, so the listener is checked before
- * anything is sent: the kernel reports who began to listen on the socket (SO_PEERCRED, sock_diag). Trusted
- * are root, the user itself, the service's own user, and the owner of a directory that only this owner can
- * write to, because no other user can have created a socket there.
+ * anything is sent: the kernel reports which user began to listen on the socket (SO_PEERCRED, sock_diag).
+ * Root, the caller and the service's own user are trusted. So is the owner of a directory that only this
+ * owner can write to, because no other user can have created a socket there.
  */
 #include "cli/api/client.h"
 
@@ -33,7 +33,7 @@
 #define DELAY_FIRST_MS 20
 #define DELAY_MAX_MS   1000
 #define CONNECT_MS     30000
-#define TELL_MS        300 // an absence that is over by then is not worth a word
+#define TELL_MS        300 // a shorter absence is not reported
 
 static const char *extra_place; // searched after the usual ones; NULL: none
 static int answer_usual_ms = ANSWER_WAIT_MS;
@@ -92,7 +92,7 @@ void client_places(const struct client *client, struct strings *places)
     if (home != NULL && *home != '\0')
         strings_take(places, xasprintf("%s/.local/state/mgpu/run/mgpud.sock", home));
     strings_add(places, SYSTEM_SOCKET);
-    if (access(SYSTEM_JOB_SOCKET, F_OK) == 0) // answers commands in jobs, and tells others what they need
+    if (access(SYSTEM_JOB_SOCKET, F_OK) == 0) // answers commands in jobs, and informs other commands
         strings_add(places, SYSTEM_JOB_SOCKET);
     if (extra_place != NULL)
         strings_add(places, extra_place);
@@ -110,7 +110,7 @@ static bool is_directory_of(const char *path, uid_t uid)
            (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/* "http://localhost:9123" in the place of a path. */
+/* True for "http://localhost:9123" in place of a path. */
 static bool is_url(const char *path)
 {
     return strncmp(path, LOOPBACK_SCHEME, strlen(LOOPBACK_SCHEME)) == 0;
@@ -171,7 +171,7 @@ static int connect_to(const struct client *client, const char *path, struct http
     return 0;
 }
 
-/* Whether this user, who is not root, has had an mgpud: its socket is left. */
+/* True if this user, who is not root, has had an mgpud: its socket still exists. */
 static bool had_own_mgpud(void)
 {
     const struct client nothing_asked = { 0 };
@@ -187,7 +187,7 @@ static bool had_own_mgpud(void)
 const char *client_absence_hint(void)
 {
     static const char *const hints[2][2] = {
-        // by whether there is a trace of the machine's, and of an own one
+        // depending on traces of the machine's mgpud, and of the user's own
         { "systemctl status mgpud, or start your own without root: mgpud --detach",
             "your own mgpud is not running: mgpud --detach, with its options, starts it again; jobs are not "
             "affected while it is down" },
@@ -201,7 +201,7 @@ const char *client_absence_hint(void)
     return hints[system_mgpud_trace() != NULL][had_own_mgpud()];
 }
 
-/* No process listens there, as opposed to a listener that must not be used. */
+/* No process is listening there; this differs from a listener that must not be used. */
 static int explain_unreachable(const struct client *client, struct error *err)
 {
     if (err == NULL)
@@ -281,7 +281,7 @@ static int64_t restart_wait_ms(const struct client *client)
     return longest_ms;
 }
 
-/* A machine on which there never was an mgpud is told so at once. */
+/* If there has never been an mgpud on this machine, the error is reported at once. */
 static int find_patiently(struct client *client, struct http_client **ret, struct error *err)
 {
     int64_t first_ms = clock_boot_ms(), until_ms = 0;
@@ -333,7 +333,7 @@ int client_connect(struct client *client, struct http_client **ret, struct error
 {
     if (client->leader != NULL && connect_to_leader(client, ret) == 0)
         return 0;
-    free(take_ptr(client->leader)); // another one may lead now: the standby knows
+    free(take_ptr(client->leader)); // another controller may lead now: the standby knows which
     if (client->host != NULL) {
         _cleanup_free_ char *hosts = controllers_complete(client->host);
         return connect_to_host(client, hosts, ret, err);
@@ -351,7 +351,7 @@ int client_export(const struct client *client)
     const char *wanted = client->host != NULL ? "MGPU_HOST" : "MGPU_SOCKET";
     const char *other = client->host != NULL ? "MGPU_SOCKET" : "MGPU_HOST";
     if (client->path == NULL)
-        return 0; // no mgpud was looked for yet: others find the same one
+        return 0; // no mgpud has been searched for yet, so other processes find the same one
     return setenv(wanted, client->path, 1) < 0 || unsetenv(other) < 0 ? -errno : 0;
 }
 
@@ -432,7 +432,7 @@ bool client_refer(struct client *client, const struct http_answer *answer)
     return true;
 }
 
-/* What an answer tells beside its body. */
+/* Notes the information of an answer that is not in its body. */
 static void note_controllers(struct client *client, const struct http_answer *answer)
 {
     if (answer->age_ms >= 0)
@@ -543,14 +543,14 @@ int client_call(struct client *client, const char *method, const char *path, con
             return r;
         if (is_interrupted(client))
             return error_set(err, -EINTR, "interrupted before mgpud responded");
-        bool is_stale = was_open && r != -EAGAIN; // an idle connection that had been closed meanwhile
+        bool is_stale = was_open && r != -EAGAIN; // an idle connection had been closed meanwhile
         was_open = false;
         if (is_stale)
             continue;
         if (client->path == NULL || clock_boot_ms() - first_ms >= client->timeout_ms)
             return r == -EHOSTDOWN ? r
-                                   : error_recode(err, -EAGAIN); // it is not known whether it was carried out
-        if (r == -EAGAIN && err != NULL) // it answered that it cannot carry this out now
+                                   : error_recode(err, -EAGAIN); // it is unknown whether it was carried out
+        if (r == -EAGAIN && err != NULL) // the server answered that it cannot carry this out now
             tell_wait(client, first_ms, err->message, "trying again");
         else
             client_tell_absence(client, first_ms);
@@ -563,7 +563,7 @@ int client_get(struct client *client, const char *path, json_t **ret, struct err
     return client_call(client, "GET", path, NULL, ret, err);
 }
 
-/* -ESTALE: the answer was a standby's, and the next connection is one to the leader that it names. */
+/* -ESTALE: the answer came from a standby, and the next connection goes to the leader that it names. */
 static int upgrade_once(struct client *client, const struct http_request *request, struct http_client **ret,
     struct buffer *first, struct error *err)
 {

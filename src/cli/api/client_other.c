@@ -10,7 +10,7 @@
 #include "base/system_mgpud.h"
 #include "cli/api/client.h"
 
-/* One may be a link to the other. */
+/* One path may be a link to the other. */
 static bool is_same_place(const char *a, const char *b)
 {
     struct stat first, second;

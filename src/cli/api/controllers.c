@@ -14,9 +14,9 @@
 #include "wire/http_client.h"
 
 #define SCHEME   "https://"
-#define LIST_MAX 16U // addresses that are tried
+#define LIST_MAX 16U // addresses tried
 
-/* ~/.cache/mgpu; -1: there is no such place. */
+/* ~/.cache/mgpu; -1 if there is no such directory. */
 static int open_cache(bool is_made)
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -31,7 +31,7 @@ static int open_cache(bool is_made)
     return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* One file for each pin, whose characters are those of file names. */
+/* One file for each pin, whose characters are all valid in file names. */
 static char *file_of(const char *host)
 {
     const char *hash = strchr(host, '#');

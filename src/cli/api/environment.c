@@ -18,7 +18,7 @@
 static const char *const minimal[] = { "HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LANGUAGE", "TZ",
     "TERM", NULL };
 
-/* How this mgpu reaches mgpud, and with what secret: that of the job is the business of its node. */
+/* How this mgpu reaches mgpud, and its secret: the node of the job provides its own. */
 static const char *const own[] = { "MGPU_TOKEN", "MGPU_TOKEN_FILE", "MGPU_HOST", NULL };
 
 static bool is_keyword(const char *what)
@@ -84,7 +84,7 @@ static const char *get_entry(const void *environment, const char *name)
     return NULL;
 }
 
-/* It describes the job in which this command runs, and was not asked for by its name. */
+/* True if the variable describes the job in which this command runs, and was not requested by name. */
 static bool is_of_job_around(char *const *environment, const char *what, const char *name)
 {
     bool is_named = what != NULL && !is_keyword(what) && is_listed(what, name);
@@ -112,7 +112,7 @@ static unsigned add_entries(json_t *env, const char *what, bool is_inherited, ch
     return left_out;
 }
 
-/* A name that is not there is a slip: the job would miss it only when it runs. */
+/* A name that does not exist is a mistake, which the job would notice only when it runs. */
 static int check_there(const char *what, const json_t *env, struct error *err)
 {
     _cleanup_free_ char *copy = xstrdup(what);

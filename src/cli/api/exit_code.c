@@ -15,7 +15,7 @@ static const struct {
 } error_codes[] = {
     { EINVAL, EXIT_USAGE },
     { ERANGE, EXIT_USAGE },
-    { EDOM, EXIT_USAGE },    // a value of an option of Slurm's
+    { EDOM, EXIT_USAGE },    // a value of a Slurm option
     { EBADSLT, EXIT_USAGE }, // no node can ever run the job
     { E2BIG, EXIT_USAGE },
     { ENOENT, EXIT_MISSING },
@@ -66,7 +66,7 @@ static int unknown_status(const json_t *job)
     return EXIT_SELF;
 }
 
-/* How its process ended is unknown; that it has ended is what was waited for. */
+/* The status of its process is unknown, but the end that was waited for has been reached. */
 static int released_status(const json_t *job)
 {
     return EXIT_OK;

@@ -49,7 +49,7 @@ static int receive_soon(struct feed_events *events, const struct client *client,
     return ready < 0 ? 0 : http_client_receive(events->http, err);
 }
 
-/* A standby's answer is complete before it names the leader; whoever follows events opens them again. */
+/* A standby's answer is complete before it names the leader; callers that follow events open them again. */
 static int refuse(struct feed_events *events, struct client *client, struct error *err)
 {
     int r = 0;
@@ -68,7 +68,7 @@ int feed_events_open(struct feed_events *events, struct client *client, struct e
     int r = client_connect(client, &events->http, err);
     if (r == 0)
         r = http_client_send(events->http, &request, err);
-    /* Before the header of the answer it is unknown from which event on the stream begins. */
+    /* Before the header of the answer it is unknown with which event the stream begins. */
     while (r == 0 && http_client_answer(events->http)->status == 0)
         r = receive_soon(events, client, err);
     if (r >= 0 && http_client_answer(events->http)->status != 200)

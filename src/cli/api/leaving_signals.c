@@ -28,7 +28,7 @@ void leaving_signals(sigset_t *ret)
 
 static struct {
     bool is_changed, was_ignored;
-} unread; // what this program has done to SIGPIPE
+} unread; // what this program has changed for SIGPIPE
 
 bool leaving_ignore_unread(void)
 {

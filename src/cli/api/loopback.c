@@ -26,7 +26,7 @@ bool loopback_is(const char *host)
     return addresses_find(host, NULL, &found) == 0 && are_loopback(found);
 }
 
-/* "http://[::1]:9123/" to its parts. */
+/* Splits "http://[::1]:9123/" into its parts. */
 static int read_url(const char *url, char **ret_host, char **ret_port, struct error *err)
 {
     const char *start = url + strlen(LOOPBACK_SCHEME), *end = start + strcspn(start, "/");
@@ -40,7 +40,7 @@ static int read_url(const char *url, char **ret_host, char **ret_port, struct er
     return 0;
 }
 
-/* Connects to whom the kernel names, twice the same. */
+/* Connects to a listener whose owner the kernel reports, twice the same. */
 static int connect_known(const struct addrinfo *at, int timeout_ms, int *ret_fd, uid_t *ret_uid)
 {
     uint32_t before = 0, after = 0;
@@ -67,7 +67,7 @@ int loopback_connect(
     int failure = addresses_find(host, port, &found);
     if (failure != 0) {
         (void)name_trouble(failure, url, err);
-        return error_recode(err, -EINVAL); // not -EAGAIN: waiting does not mend it
+        return error_recode(err, -EINVAL); // not -EAGAIN: waiting does not help
     }
     if (!are_loopback(found)) {
         (void)error_set(err, -EINVAL, "%s is another machine, which requires TLS", host);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * To the rest of mgpu this is a unix socket like any other: mgpu-tls has its other end, and ends with it. It
- * is not a child and not in the terminal's session, so a Ctrl-C does not end it first.
+ * To the rest of mgpu this is a unix socket like any other. mgpu-tls has its other end, and ends with it. It
+ * is neither a child nor in the terminal's session, so Ctrl-C does not end it first.
  */
 #include "cli/api/remote.h"
 
@@ -71,8 +71,8 @@ int remote_start(const char *const *arguments, int fd, int as_fd, struct error *
     return 0;
 }
 
-/* The next line from the helper, byte by byte, because the following data is not for this process. False at
- * the end. */
+/* Reads the next line from the helper byte by byte, because the following data is not for this process. False
+ * at the end. */
 static bool read_line(int fd, char *line, size_t size)
 {
     size_t length = 0;

@@ -24,7 +24,7 @@
 void stream_start(struct stream *stream, struct client *client, const char *path)
 {
     char *copy = xstrdup(path);
-    /* The next request, of this stream or another, may have the connection of an answer that is complete. */
+    /* A connection with a complete answer may be used by the next request, of this stream or another. */
     bool is_spare = stream->state == STREAM_COMPLETE && client->http == NULL && stream->http != NULL &&
                     http_client_is_reusable(stream->http);
     if (is_spare)
@@ -48,7 +48,7 @@ static int take_bytes(void *target, const void *bytes, size_t length)
         int64_t start = http_client_answer(stream->http)->range_start;
         bool is_part = http_client_answer(stream->http)->status == 206;
         if (stream->tail > 0 && start >= 0)
-            stream->offset = (uint64_t)start; // the server has found the place
+            stream->offset = (uint64_t)start; // the server has found the position
         stream->tail = 0;
         if (start >= 0)
             stream->skip = (uint64_t)start < stream->offset ? stream->offset - (uint64_t)start : 0;
@@ -69,7 +69,7 @@ static int ask(struct stream *stream, struct error *err)
 {
     http_client_free(stream->http);
     stream->http = NULL;
-    /* A connection that stayed open after the last request is used again. */
+    /* A connection that stayed open after the last request is reused. */
     if (stream->client->http != NULL && stream->lost_ms == 0)
         stream->http = take_ptr(stream->client->http);
     int r = stream->http == NULL ? client_connect(stream->client, &stream->http, err) : 0;
@@ -94,13 +94,13 @@ static int ask(struct stream *stream, struct error *err)
     return http_client_send(stream->http, &request, err);
 }
 
-/* Plans the next try, or gives up when mgpud was away for too long. */
+/* Plans the next attempt, or gives up if mgpud was unreachable for too long. */
 static int plan_retry(struct stream *stream, int code, struct error *err)
 {
     int64_t now = clock_boot_ms();
     http_client_free(stream->http);
     stream->http = NULL;
-    /* A connection that lasted a second was a good one, even without any data. */
+    /* A connection that lasted a second counts as good, even without any data. */
     bool is_new = stream->lost_ms > 0 && stream->asked_ms > stream->lost_ms;
     bool was_well = stream->lost_ms == 0 || (is_new && now - stream->asked_ms > DELAY_MAX_MS);
     if (was_well) {

@@ -27,14 +27,14 @@ static const char *find_state_dir(const json_t *answer)
     return NULL;
 }
 
-/* The file that mgpud read first, unless it read drop-ins only: those it finds by itself. */
+/* The file that mgpud read first; NULL if it read only drop-ins, which it finds by itself. */
 static const char *find_config(const json_t *answer)
 {
     const char *first = json_string_value(json_array_get(json_object_get(answer, "files"), 0));
     return first != NULL && strstr(first, DROP_INS) == NULL ? first : NULL;
 }
 
-/* Otherwise mgpud's program fails at the first file, in the words of its log. */
+/* Otherwise mgpud's program would fail at the first file, with a message of its log. */
 static int check_user(const char *state_dir, struct error *err)
 {
     struct stat st;

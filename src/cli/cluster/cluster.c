@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu cluster: of several controllers, which one leads, and how far this one has followed. */
+/* mgpu cluster: which of several controllers leads, and how far this one has followed. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ static void print_standby(const json_t *answer)
         (void)printf("complete   not yet\n");
 }
 
-/* How many entries of the log a standby has yet to apply, by its last report. */
+/* Shows how many entries of the log each standby has yet to apply, according to its last report. */
 static void print_controllers(const json_t *answer)
 {
     const json_t *controller;

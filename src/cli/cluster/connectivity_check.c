@@ -48,7 +48,7 @@ int doctor_walk(const char *where, doctor_step_fn *on_step, void *arg, struct er
     FILE *in = r == 0 ? fdopen(ours, "r") : NULL;
     if (in == NULL)
         return r < 0 ? r : error_set_errno(err, -errno, "cannot read the output of mgpu-tls");
-    ours = -1; // it is the stream's
+    ours = -1; // the stream owns it now
     while (getline(&line, &size, in) > 0)
         tell_line(line, on_step, arg);
     free(line);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu doctor: which features are on or off, and how to enable them, the worst first; for the nodes named and
- * with --all, node by node; with --node, checks the connection to another machine. With --json, the findings
- * of the same checks, and the nodes as the API has them.
+ * mgpu doctor: which features are on or off, and how to enable them, the most severe first. For the nodes
+ * named, and with --all, node by node. With --node, checks the connection to another machine. With --json,
+ * the findings of the same checks, and the nodes as in the API.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -29,10 +29,10 @@
 
 #define STALL_BAD_MS   1000
 #define CLOCK_SLACK_MS 5000
-#define LINES_MAX      5 // of one name and verdict
+#define LINES_MAX      5 // of the same name and verdict
 
 struct doctor_options {
-    const char *node; // look at the way to this one instead
+    const char *node; // check the connection to this machine instead
     bool is_all;
 };
 
@@ -51,12 +51,12 @@ static const struct option_row rows[] = {
 struct doctor {
     struct call *call;
     struct screen screen;
-    struct findings *findings; // NULL: each is printed at once
-    json_t *nodes;             // for --json: those inspected; NULL: not collected
-    const char *about;         // the node inspected; NULL: none
+    struct findings *findings; // NULL: each is printed immediately
+    json_t *nodes;             // for --json: the nodes inspected; NULL: not collected
+    const char *about;         // the node being inspected; NULL: none
     size_t n_nodes;
     unsigned off, bad;
-    bool is_connected; // to mgpud, as far as that was tried
+    bool is_connected; // connected to mgpud, if that was tried
 };
 
 static void tell(
@@ -70,7 +70,7 @@ static void tell(
         finding_print(&doctor->screen, stdout, verdict, name, text, fix);
 }
 
-/* A user's own mgpud comes first and hides that of the machine. */
+/* A user's own mgpud is used first and hides the machine's. */
 static void check_other(struct doctor *doctor)
 {
     _cleanup_free_ char *other = client_other(&doctor->call->client);
@@ -108,7 +108,7 @@ static void print_places(const struct doctor *doctor)
         (void)printf("     %-14s tried: %s\n", "", places.items[i]);
 }
 
-/* How long one user's request kept all others waiting. */
+/* How long one request kept all others waiting. */
 static void check_loop(struct doctor *doctor, const json_t *version)
 {
     int64_t stall_ms = field_integer(version, "longest_stall_ms", 0);
@@ -177,8 +177,8 @@ static void check_version(struct doctor *doctor)
             "timedatectl set-ntp true");
 }
 
-#define LEASE_LOW   4    // the part of a lease below which its renewals are late
-#define LAG_ENTRIES 1000 // a standby that is so far behind would take long to lead
+#define LEASE_LOW   4    // the fraction of a lease below which its renewals are late (1/4)
+#define LAG_ENTRIES 1000 // a standby that lags this far would take long to become leader
 #define AGE_BAD_MS  10000
 
 static void check_members(struct doctor *doctor, const json_t *answer)
@@ -239,7 +239,7 @@ static void check_lease(struct doctor *doctor, const json_t *answer)
         tell(doctor, VERDICT_BAD, "standby", age, "see the log of mgpud: journalctl -u mgpud");
 }
 
-/* True if this is a standby, which answers nothing else. */
+/* True if this is a standby, which answers no other checks. */
 static bool check_controllers(struct doctor *doctor)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -290,7 +290,7 @@ static void check_gpus(struct doctor *doctor, const json_t *node)
         tell(doctor, VERDICT_BAD, "GPU health", failed, "mgpu gpus shows why; mgpu gpu resume resumes a GPU");
 }
 
-/* mgpud parks jobs by its own rule (park: auto) only where this has passed. */
+/* mgpud parks jobs by its own rule (park: auto) only where this test has passed. */
 static void check_parking(struct doctor *doctor, const json_t *node)
 {
     const json_t *parking = json_object_get(node, "parking");
@@ -350,7 +350,7 @@ static int get_of_node(
     return client_get(&doctor->call->client, buffer_text(&text), ret, err);
 }
 
-/* What the nodes found when they tested idle GPUs. mgpud sends all that failed, and one GPU of each state. */
+/* Results of tests of idle GPUs on the nodes. mgpud sends all that failed, and one GPU of each state. */
 static void check_tests(struct doctor *doctor, const char *node)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -417,7 +417,7 @@ static int sum_up(const struct doctor *doctor)
     return status_of(doctor);
 }
 
-/* It stays until a reboot, and is charged to no job. */
+/* Such memory stays until a reboot, and is charged to no job. */
 static void check_shared_memory(struct doctor *doctor)
 {
     _cleanup_free_ char *text = shared_memory_text();
@@ -427,7 +427,7 @@ static void check_shared_memory(struct doctor *doctor)
             "--private-tmp leave none");
 }
 
-/* mgpud and all its nodes. */
+/* Checks mgpud and all its nodes. */
 static int check_all(struct doctor *doctor, struct error *err)
 {
     if (!check_socket(doctor))
@@ -466,7 +466,7 @@ static int show_json(struct doctor *doctor, int argc, char **argv, struct error 
     return status_of(doctor);
 }
 
-/* All nodes are summed up, unless it is asked for them one by one. */
+/* All nodes are summarized, unless they are requested one by one. */
 static int show_text(struct doctor *doctor, int argc, char **argv, struct error *err)
 {
     const struct doctor_options *options = doctor->call->options;
@@ -489,7 +489,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     struct doctor doctor = { .call = call, .is_connected = true };
     const struct doctor_options *options = call->options;
     screen_open(&doctor.screen, STDOUT_FILENO, call->color);
-    client_hurry(&call->client); // an mgpud that is away is a finding
+    client_hurry(&call->client); // an unreachable mgpud is a finding
     if (options->node != NULL && argc > 0)
         return error_set(err, -EINVAL, "--node checks the connection to a machine, not to '%.60s'", argv[0]);
     return call->is_json ? show_json(&doctor, argc, argv, err) : show_text(&doctor, argc, argv, err);

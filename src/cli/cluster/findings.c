@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A finding is an object of JSON, under a key made of all that its nodes have in common: jansson keeps the
+ * A finding is a JSON object, under a key made of everything that its nodes have in common: jansson keeps the
  * order in which keys were added.
  */
 #include "cli/cluster/findings.h"
@@ -97,7 +97,7 @@ void finding_print(const struct screen *screen, FILE *out, enum verdict verdict,
     print_line(screen, out, verdict, shown_name, shown, shown_fix);
 }
 
-/* "all 1000 nodes: ", "n1, n2, n3 and 14 more: "; empty for what concerns no node, or the only one. */
+/* "all 1000 nodes: ", "n1, n2, n3 and 14 more: "; empty if it concerns no node or the only one. */
 static void append_nodes(struct buffer *line, const json_t *nodes, size_t n_nodes)
 {
     size_t count = json_array_size(nodes);
@@ -114,7 +114,7 @@ static void append_nodes(struct buffer *line, const json_t *nodes, size_t n_node
     buffer_append_text(line, ": ");
 }
 
-/* How many findings of that name there have been, this one included. */
+/* The number of findings with that name so far, including this one. */
 static size_t count_finding(json_t *counts, const char *name)
 {
     json_int_t count = field_integer(counts, name, 0) + 1;

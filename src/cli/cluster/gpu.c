@@ -41,7 +41,7 @@ static int add_gpus(json_t *names, const char *word, struct error *err)
     return r;
 }
 
-/* `names` gets the GPUs. */
+/* `names` receives the GPUs. */
 static int run_on(
     struct call *call, const char *path, int argc, char **argv, json_t *names, struct error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* They work on the machine on which they run, for root, and need no mgpud: a node may be locked before it has
- * one. */
+/* These commands apply to the machine on which they run, require root, and need no mgpud: a node may be
+ * locked before it has one. */
 #include "cli/cluster/gpu_lock.h"
 
 #include <errno.h>
@@ -69,10 +69,11 @@ static char *find_places(const struct call *call, struct gpu_lock_places *ret, s
 
 /* --- what mgpud shows --- */
 
-#define SHOWN_MS 1500 // the agent looks once a second; a lock that was there changes nothing
+#define SHOWN_MS 1500 // the agent checks once a second; a lock that already existed changes nothing
 #define LOOK_MS  50
 
-/* What the node of this machine says of the lock: "only jobs and root can open GPUs". NULL: no mgpud says. */
+/* How this machine's node describes the lock: "only jobs and root can open GPUs". NULL: no mgpud reports
+ * it. */
 static char *read_shown(struct call *call)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -94,7 +95,7 @@ static char *read_shown(struct call *call)
     return NULL;
 }
 
-/* Returns when mgpud shows something else than `before`, so that a doctor asked next tells what is. */
+/* Returns when mgpud shows something other than `before`, so a doctor run next reports the current state. */
 static void await_shown(struct call *call, const char *before)
 {
     for (int waited_ms = 0; before != NULL && waited_ms < SHOWN_MS; waited_ms += LOOK_MS) {

@@ -2,8 +2,8 @@
 /*
  * mgpu gpu test: a job per GPU that runs mgpu-gpu-test there, so GPUs are tested once they are free, and like
  * any job. The job reports its figures as its status; its record keeps them. A GPU is slow if a figure is
- * well below the median of GPUs of the same model, of now and of the last months, or, without such a GPU,
- * below its own best.
+ * well below the median of GPUs of the same model, now and in the last months, or below its own best if there
+ * is no such GPU.
  */
 #include "cli/cluster/gpu_test.h"
 
@@ -133,7 +133,7 @@ static const struct list_kind test_list = {
 
 /* --- results --- */
 
-/* The figures of a job's status, as send_status() of the program writes them. */
+/* The figures in a job's status, as written by send_status() of the program. */
 static void read_status(const json_t *job, json_t *row)
 {
     double values[FIGURES];
@@ -188,7 +188,7 @@ static void add_value(struct reference *reference, const json_t *row, const char
         reference->values[reference->count++] = field_number(row, member, 0);
 }
 
-/* Twins: the other GPUs of the model, each by its latest result. The past is newest first. */
+/* Twins: the other GPUs of the model, each with its latest result. The past is sorted newest first. */
 static double find_reference(
     const json_t *tests, const json_t *past, const json_t *row, const char *member, const char **ret_what)
 {
@@ -233,7 +233,7 @@ static void compare(const json_t *tests, const json_t *past, json_t *row)
         (void)json_object_set_new(row, "result", json_string("slow"));
 }
 
-/* Earlier results with the model of their GPU, newest first; without those of this run. */
+/* Earlier results with the model of their GPU, newest first, without those of this run. */
 static json_t *read_past(struct call *call, const json_t *gpus, const json_t *tests)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -261,7 +261,7 @@ static json_t *read_past(struct call *call, const json_t *gpus, const json_t *te
 
 /* --- jobs --- */
 
-/* Submits the test of a GPU ("node:3"). Its row gets the number of the job. */
+/* Submits the test of a GPU ("node:3"), and stores the number of the job in its row. */
 static int submit(struct call *call, json_t *row, struct error *err)
 {
     const struct test_options *options = call->options;
@@ -281,7 +281,7 @@ static int submit(struct call *call, json_t *row, struct error *err)
     return r;
 }
 
-/* However long the GPU is in use. */
+/* Waits however long the GPU is in use. */
 static int await(struct call *call, json_t *row, struct error *err)
 {
     _cleanup_free_ char *id = xasprintf("%" PRId64, field_integer(row, "job", 0));
@@ -292,7 +292,7 @@ static int await(struct call *call, json_t *row, struct error *err)
     return r;
 }
 
-/* Ctrl-C ends the wait, and not the jobs. */
+/* Ctrl-C ends the wait, but not the jobs. */
 static void tell_jobs(const struct call *call, const json_t *tests)
 {
     const json_t *row;
@@ -320,7 +320,7 @@ static bool is_named(const json_t *gpu, const struct ask_gpu *named)
            (named->node == NULL || field_is(gpu, "node", named->node));
 }
 
-/* The rows of the GPUs of a word such as "0,2-3" or "gpu1:0". */
+/* Adds the rows of the GPUs of a word such as "0,2-3" or "gpu1:0". */
 static int add_named(const json_t *gpus, const char *word, json_t *tests, struct error *err)
 {
     struct ask_gpu *named = NULL;

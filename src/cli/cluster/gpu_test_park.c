@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * mgpu gpu test --park: on one GPU of each model of a node, jobs that fill memory with a pattern are parked
- * and return, with 1, 8 and 40 GiB as far as they fit. Each has a control before it, with the same memory and
- * without parking, so that a GPU that is at fault is told from memory that parking changed. Where the node
- * has another GPU of the model, one more job must return there, because a third job has its own.
+ * and return, with 1, 8 and 40 GiB as far as they fit. Each is preceded by a control with the same memory and
+ * without parking, which distinguishes a faulty GPU from memory changed by parking. If the node has another
+ * GPU of the model, one more job must return there, because a third job has its own.
  *
  *   submit ──status "ready"──> park ──parked──> unpark ──it runs──> it compares its memory and ends
  *
- * The times are those of the events of the job. What came of all is told to mgpud, which keeps it. The
- * daemons are not killed meanwhile: that is not for a job to do on a machine that others use.
+ * The times are those of the job's events. The results are sent to mgpud, which stores them. The daemons are
+ * not killed meanwhile, because a job must not do that on a machine that others use.
  */
 #include "cli/cluster/gpu_test_park.h"
 
@@ -36,19 +36,19 @@
 #define GIB        (UINT64_C(1) << 30)
 #define MIB        (UINT64_C(1) << 20)
 #define MOST_BYTES (40 * GIB)
-#define USABLE     90U // percent of a GPU's memory that is free where no job has it
+#define USABLE     90U // percent of a GPU's memory that is free if no job uses it
 #define TIME_LIMIT "20m"
-#define TRY_MS     (15 * 60 * 1000) // a job that is not over then is cancelled
-#define LOOK_MS    100              // between two looks at a job that is to be parked
-#define RETURN_S   600              // a parked job returns by itself if this program goes away
+#define TRY_MS     (15 * 60 * 1000) // a job that has not ended by then is cancelled
+#define LOOK_MS    100              // between two checks of a job that is to be parked
+#define RETURN_S   600              // a parked job returns by itself if this program ends
 #define SIZES      3U
-#define REFUSED    1 // not parked, and everything else is right
+#define REFUSED    1 // it was not parked, and everything else is correct
 
 /* --- one job --- */
 
 enum step { BEGINNING, PARKING, RETURNING, BACK };
 
-/* Whose the jobs are: mgpud takes none of root. */
+/* The owner of the jobs: mgpud accepts none of root. */
 struct submitter {
     struct client client;
     uid_t uid;
@@ -60,14 +60,14 @@ struct trial {
     struct call *call;
     struct submitter *submitter;
     const json_t *node;
-    json_t *row;   // what comes of it
+    json_t *row;   // its result
     char *own_gpu; // "node:3"
     uint64_t bytes;
     bool is_elsewhere; // its own GPU is given to another job while it is parked
     enum step step;
-    int64_t look_ms;      // boot clock: of the next look
+    int64_t look_ms;      // boot clock: time of the next check
     int64_t job, blocker; // 0: none
-    char *why;            // it was not parked; NULL: it was, so far
+    char *why;            // why it was not parked; NULL: no reason so far
 };
 
 static void trial_clear(struct trial *trial)
@@ -83,7 +83,7 @@ static void fail(struct trial *trial, const char *result, char *text)
     free(text);
 }
 
-/* mgpud sees who connects. */
+/* mgpud identifies the process that connects. */
 static int enter_submitter(const struct submitter *submitter, struct error *err)
 {
     if (submitter->is_other && (setegid(submitter->gid) < 0 || seteuid(submitter->uid) < 0))
@@ -120,7 +120,7 @@ static int find_submitter(struct call *call, const char *name, struct submitter 
     return 0;
 }
 
-/* A job that holds so much memory on `gpu_ids`, or (NULL) on any GPU of the model on the node. */
+/* A job that uses this much memory on `gpu_ids`, or (NULL) on any GPU of the model on the node. */
 static int submit(const struct trial *trial, const char *gpu_ids, const char *seconds, bool is_parked,
     int64_t *ret_job, struct error *err)
 {
@@ -161,7 +161,7 @@ static int post(const struct trial *trial, int64_t job, const char *deed, json_t
     return client_call(&trial->call->client, "POST", path, owned, NULL, err);
 }
 
-/* It is over soon: nobody waits for it any more. */
+/* The job ends soon, so the caller does not wait for it. */
 static void cancel(const struct trial *trial, int64_t job)
 {
     struct error ignored = { 0 };
@@ -169,7 +169,7 @@ static void cancel(const struct trial *trial, int64_t job)
         (void)post(trial, job, "cancel", json_pack("{s:i}", "grace_s", 0), &ignored);
 }
 
-/* What it cannot go on without: the job ends. */
+/* Ends the job after an error that makes it impossible to continue. */
 static void give_up(struct trial *trial, const struct error *err)
 {
     if (trial->why == NULL)
@@ -186,7 +186,7 @@ static char *gpu_of(const struct trial *trial, const json_t *job)
                                  field_integer(granted, "index", 0));
 }
 
-/* The GPU that it left is taken by another job. */
+/* Another job takes the GPU that it left. */
 static int block(struct trial *trial, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
@@ -283,7 +283,7 @@ static void judge(struct trial *trial, const json_t *job)
     else if (trial->why != NULL)
         fail(trial, "refused", xstrdup(trial->why));
     else if (time_between(job, "park", "parked") < 0 || time_between(job, "unpark", "unparked") < 0)
-        fail(trial, "refused", not_parked(job)); // it ended before its refusal was seen
+        fail(trial, "refused", not_parked(job)); // it ended before its refusal was noticed
     else if (!field_is(job, "state", "done"))
         fail(trial, "failed",
             xasprintf("job %" PRId64 " ended as %s, and the same memory was right without parking",
@@ -297,7 +297,7 @@ static void judge(struct trial *trial, const json_t *job)
     set_time(trial, "load_ms", "load_bytes_per_s", time_between(job, "restoring", "unparked"));
 }
 
-/* The whole job, with its events. */
+/* Returns the complete job, with its events. */
 static int await(struct trial *trial, const struct job_end_news *news, json_t **ret, struct error *err)
 {
     _cleanup_free_ char *id = xasprintf("%" PRId64, trial->job);
@@ -325,7 +325,7 @@ static int control(struct trial *trial, const char *gpu, struct error *err)
     return r;
 }
 
-/* `gpu` NULL: on any GPU of the model, and it is to return on another one. */
+/* `gpu` NULL: on any GPU of the model, and it must return on another one. */
 static int run_trial(struct trial *trial, const char *gpu, struct error *err)
 {
     const struct job_end_news news = { .wait_ms = wait_ms, .tell = tell, .arg = trial };
@@ -355,7 +355,7 @@ struct session {
     struct submitter *submitter;
     const json_t *node;
     json_t *tests;  // rows of all nodes
-    json_t *claims; // what mgpud is told
+    json_t *claims; // results sent to mgpud
     uint64_t most_bytes;
 };
 
@@ -376,7 +376,8 @@ static int try_size(struct session *session, const json_t *gpu, uint64_t bytes, 
     return run_trial(&trial, is_elsewhere ? NULL : name, err);
 }
 
-/* 1, 8 and 40 GiB; less where less fits. At least two, so that a start is told from a speed. */
+/* 1, 8 and 40 GiB; smaller sizes if these do not fit. At least two, to distinguish a fixed cost from a
+ * speed. */
 static size_t choose_sizes(const json_t *gpu, uint64_t most_bytes, uint64_t ret[SIZES + 1])
 {
     static const uint64_t sizes[SIZES] = { GIB, 8 * GIB, 40 * GIB };
@@ -415,7 +416,8 @@ static bool has_passed(const struct session *session)
     return json_is_true(json_object_get(session->claims, "passed"));
 }
 
-/* More than fits the host is refused, which is right where less could be parked. */
+/* A size that does not fit into host memory is refused, which is correct where smaller ones could be
+ * parked. */
 static int try_sizes(struct session *session, const json_t *gpu, struct error *err)
 {
     uint64_t sizes[SIZES + 1];
@@ -438,7 +440,7 @@ static int try_sizes(struct session *session, const json_t *gpu, struct error *e
     return 0;
 }
 
-/* The last of the models decides, and one that refuses decides for all. */
+/* The last of the models decides; if one refuses, that decides for all. */
 static int try_elsewhere(struct session *session, const json_t *gpu, struct error *err)
 {
     const json_t *row = NULL;

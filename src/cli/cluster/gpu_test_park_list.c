@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table that mgpu gpu test --park prints: a row for each job that was parked. */
+/* The table printed by mgpu gpu test --park: a row for each job that was parked. */
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"

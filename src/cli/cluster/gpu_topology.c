@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The words are those of nvidia-smi topo -m, as far as mgpu knows the connection. */
+/* The words are those of nvidia-smi topo -m, as far as mgpu knows the connections. */
 #include "cli/cluster/gpu_topology.h"
 
 #include <inttypes.h>
@@ -29,7 +29,7 @@ static bool is_equal(const json_t *a, const json_t *b, const char *name)
     return value >= 0 && value == field_integer(b, name, -1);
 }
 
-/* The UUID of the GPU itself, or of the one that an instance is part of. */
+/* The UUID of the GPU itself, or of the GPU that an instance is part of. */
 static const char *board_of(const json_t *gpu)
 {
     const char *parent = field_text(json_object_get(gpu, "mig"), "parent");

@@ -23,8 +23,8 @@
 #include "cli/term/when.h"
 #include "cli/verbs/verbs.h"
 
-#define FRAME_LINES 3   // header, what was left out, prompt
-#define STATE_SHOWN 200 // GPUs of each state on a terminal, unless specified otherwise
+#define FRAME_LINES 3   // header, line about omitted GPUs, prompt
+#define STATE_SHOWN 200 // GPUs of each state shown on a terminal, unless specified otherwise
 #define LIMIT_MAX   10000
 
 struct gpus_options {
@@ -50,7 +50,7 @@ static int set_history(void *target, const char *value, struct error *err)
 {
     struct gpus_options *options = options_of(target);
     int64_t ms = 0;
-    options->past.since = value; // an age, which moves along with --watch
+    options->past.since = value; // an age, which advances with --watch
     if (parse_duration(value, "--history", &ms, NULL) == 0)
         return 0;
     int r = when_parse_past(value, "--history", clock_wall_ms(), &when_local, &ms, err);
@@ -93,7 +93,7 @@ static bool is_named(const json_t *gpu, const char *name, bool has_one_node)
     return text_equal(name, full) || field_is(gpu, "uuid", name) || (has_one_node && text_equal(name, index));
 }
 
-/* Leaves the one that was named. */
+/* Removes all but the named one. */
 static int keep_named(json_t *gpus, const char *name, struct error *err)
 {
     const json_t *first = json_array_get(gpus, 0), *last = json_array_get(gpus, json_array_size(gpus) - 1);
@@ -117,7 +117,7 @@ static int get(struct call *call, const char *filter, const char *value, json_t 
     return client_get(&call->client, buffer_text(&path), ret, err);
 }
 
-/* "node:3", or the name of a node; a number or a UUID is looked for among all. */
+/* "node:3", or the name of a node; a number or a UUID is searched for among all. */
 static int get_named(struct call *call, const char *name, json_t **ret, struct error *err)
 {
     const char *colon = strrchr(name, ':');
@@ -151,7 +151,7 @@ static size_t count_states(const json_t *gpus)
     return json_object_size(states);
 }
 
-/* How many of each state a terminal has lines for; 0: all. */
+/* How many GPUs of each state a terminal has lines for; 0: all. */
 static int64_t find_room(const json_t *gpus)
 {
     unsigned height = 0, width = 0;
@@ -162,7 +162,7 @@ static int64_t find_room(const json_t *gpus)
     return each > 0 ? each : 1;
 }
 
-/* A list that is too long to read is cut on a terminal; what a program reads is whole. */
+/* A list that is too long to read is shortened on a terminal; output for programs is complete. */
 static int get_list(struct call *call, json_t **ret, struct error *err)
 {
     const struct gpus_options *options = call->options;

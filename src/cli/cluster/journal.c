@@ -56,7 +56,7 @@ static int take_bytes(void *target, const void *bytes, size_t length)
     return r < 0 ? r : 0;
 }
 
-/* Until all of it has come. */
+/* Copies until the end of the answer. */
 static int copy(struct call *call, int fd, struct error *err)
 {
     const struct export_options *options = call->options;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu node drain|resume|fence; for operators. Running jobs on a drained node are not affected; no new job
- * starts there. Fencing confirms that nothing runs on the node any more. The other actions are in
- * node_admit.c. */
+/* mgpu node drain|resume|fence; for operators. Running jobs on a drained node are not affected, but no new
+ * jobs start there. Fencing confirms that no process is running on the node any more. The other actions are
+ * in node_admit.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -55,7 +55,7 @@ static int run_resume(struct call *call, int argc, char **argv, struct error *er
 }
 
 struct fence_options {
-    struct maintenance_options maintenance; // the first: its options are shared
+    struct maintenance_options maintenance; // must be first: its options are shared
     bool is_yes;
 };
 

@@ -80,7 +80,7 @@ static const struct list_kind kind = {
     .wide = "node,state,since,address,gpus,drained,cpus,mem,backend,driver,version",
 };
 
-/* Leaves the nodes named; each must be there. */
+/* Keeps only the nodes named; each must exist. */
 static int choose(const struct nodes_options *options, json_t *answer, struct error *err)
 {
     json_t *all = json_object_get(answer, "nodes"), *chosen = json_array();

@@ -157,7 +157,7 @@ static char *render_users(const struct view *view, const json_t *row, enum color
     return buffer_take(&out);
 }
 
-/* With its day in any case: reservations are compared with each other. */
+/* Always with the day, because reservations are compared with each other. */
 static char *day_text(const struct view *view, const json_t *row, const char *key)
 {
     char text[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sums it up by user, largest first; the files of one user as an example of what to remove. */
+/* Sums by user, largest first; the files of one user serve as an example of what to remove. */
 #include "cli/cluster/shared_memory_text.h"
 
 #include <inttypes.h>
@@ -29,7 +29,8 @@ static char *name_of(uint32_t uid)
     return user != NULL ? text_escape(user->pw_name, NAME_SHOWN) : xasprintf("uid %" PRIu32, uid);
 }
 
-/* "mgpu-ta 1.5 GiB in 2 (torch_4711)" for the owner of the first item; takes its others out of the list. */
+/* "mgpu-ta 1.5 GiB in 2 (torch_4711)" for the owner of the first item; removes the owner's other items from
+ * the list. */
 static size_t write_user(struct buffer *text, struct shared_memory *items, size_t count)
 {
     const struct shared_memory first = items[0];
@@ -59,7 +60,7 @@ static uint64_t bytes_of(const struct shared_memory *items, size_t count, uint32
     return bytes;
 }
 
-/* Of users who have little, such as the locks that podman keeps there, nothing is said. */
+/* Users with small amounts, such as the locks that podman keeps there, are not listed. */
 static size_t leave_out_little(struct shared_memory *items, size_t count)
 {
     _cleanup_free_ bool *is_little = xcalloc(count + 1, sizeof(*is_little));

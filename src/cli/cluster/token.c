@@ -30,7 +30,7 @@ struct token_options {
 
 static const char *const scope_names[] = { "read", "submit", "control", "manage" };
 
-#define SCOPES (sizeof(scope_names) / sizeof(scope_names[0])) // of which a token without a limit has all
+#define SCOPES (sizeof(scope_names) / sizeof(scope_names[0])) // a token without restrictions has all of them
 
 static bool is_scope(const char *name)
 {
@@ -150,7 +150,7 @@ static const struct option_row list_rows[] = {
     { 0 },
 };
 
-/* "submit,read"; of a token without a limit, "all". */
+/* "submit,read"; for a token without restrictions, "all". */
 static char *render_scopes(const struct view *view, const json_t *row, enum color *color)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
@@ -206,7 +206,7 @@ static const struct command list_command = {
 
 /* --- revoke --- */
 
-/* Tokens may share a name: then their numbers are needed. */
+/* Tokens may share a name: they are then identified by number. */
 static int find_named(const json_t *tokens, const char *name, int64_t *ret, struct error *err)
 {
     _cleanup_buffer_ struct buffer numbers = { 0 };
@@ -233,7 +233,7 @@ static int find_named(const json_t *tokens, const char *name, int64_t *ret, stru
     return 0;
 }
 
-/* All words are looked up before the first token goes. */
+/* All words are looked up before the first token is revoked. */
 static int find_tokens(struct call *call, int count, char **words, int64_t *ids, struct error *err)
 {
     _cleanup_json_ json_t *answer = NULL;

@@ -28,7 +28,7 @@ static char *render_gpus(const struct view *view, const json_t *user, enum color
     return xasprintf("%g", (double)(int64_t)(field_number(user, "gpus", 0) * HUNDREDTHS + 0.5) / HUNDREDTHS);
 }
 
-/* The API's names of limits, and their display. */
+/* The API's names of limits, and how they are displayed. */
 static const struct {
     const char *key, *shown;
     double unit;
@@ -48,7 +48,7 @@ static void append_limit(struct buffer *out, const char *key, const json_t *limi
         return;
     }
     _cleanup_free_ char *shown = text_escape(key, TEXT_LIMIT), *text = field_shown(limits, key);
-    buffer_printf(out, "%s %s", shown, text); // of a newer mgpud
+    buffer_printf(out, "%s %s", shown, text); // from a newer mgpud
 }
 
 /* "10 jobs, 4 GPUs, 100 GPU-hours". */
@@ -116,7 +116,7 @@ static const struct list_kind kind = {
             "week_used,week_wasted",
 };
 
-/* True when a column of the last week is shown, or may be: -o wide, or one of their names. */
+/* True if a column of the last week is or may be shown: with -o wide, or one of their names. */
 static bool is_week_shown(const struct list_choice *choice)
 {
     return (choice->output != NULL &&
@@ -131,7 +131,7 @@ static void copy_week(json_t *account, const json_t *sum)
     (void)json_object_set(account, "week_gpu_seconds_wasted", json_object_get(sum, "gpu_seconds_wasted"));
 }
 
-/* An account is a user's or a group's: "user" or "group" is the word that names it. */
+/* An account belongs to a user or a group: "user" or "group" is the key of its name. */
 static int attach_week(struct call *call, const char *word, json_t *accounts, struct error *err)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -177,7 +177,7 @@ static bool is_user(const json_t *accounts, const char *name)
     return false;
 }
 
-/* A group of one, with the name of its user, adds nothing to the user's row. */
+/* A group of one user that has the user's name adds nothing to the user's row. */
 static void drop_private_groups(json_t *accounts)
 {
     for (size_t i = json_array_size(accounts); i-- > 0;) {

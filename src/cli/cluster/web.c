@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu web: prints a one-time address of the web page, and opens it where there is a desktop. */
+/* mgpu web: prints a one-time address of the web page, and opens it if there is a desktop. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -48,8 +48,8 @@ static void print_next(const char *page)
             "  the browser will warn about the certificate: it is this cluster's own (docs/web.md)\n");
 }
 
-/* The user who has become root, and whose browser it is: who has logged in, or called sudo. NULL: unknown.
- * The caller frees it. */
+/* The user who became root, and whose browser it is: the one who logged in or called sudo. NULL: unknown. The
+ * caller frees it. */
 static char *user_before_root(void)
 {
     _cleanup_buffer_ struct buffer login = { 0 };

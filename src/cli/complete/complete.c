@@ -141,7 +141,7 @@ static void print_operands(const struct completion *completion)
         complete_commands(completion);
 }
 
-/* "--name=va" or "-nva": the value begins inside of the word. */
+/* "--name=va" or "-nva": the value begins within the word. */
 static bool print_joined(const struct line *line, const struct completion *completion)
 {
     const char *word = completion->part, *value = NULL;
@@ -187,7 +187,7 @@ void complete_line(struct client *client, int argc, char *const *argv, FILE *out
     if (line.pending != NULL)
         complete_value(&completion, line.pending);
     else if (line.has_verb && line.command == NULL)
-        return; // of a verb that does not exist
+        return; // options of a verb that does not exist
     else if (line.is_operand_only || completion.part[0] != '-')
         print_operands(&completion);
     else if (!print_joined(&line, &completion))

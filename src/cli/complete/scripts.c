@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each script passes on the words typed so far and shows the result; all knowledge is in mgpu. Lines that
- * begin with a colon are described in complete.h.
+ * Each script passes on the words typed so far and shows the result; everything else is done in mgpu. Lines
+ * that begin with a colon are described in complete.h.
  */
 #include "cli/complete/scripts.h"
 
 #include <stddef.h>
 
-/* Bash splits words at = and : before it asks, and replaces only the last piece. */
+/* Bash splits words at = and : before calling, and replaces only the last piece. */
 static const char bash_text[] =
     "# bash completion for mgpu\n"
     "_mgpu()\n"

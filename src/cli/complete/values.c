@@ -20,7 +20,7 @@ static void complete_directories(const struct completion *completion)
     (void)fputs(":directories\n", completion->out);
 }
 
-/* The command of a job begins; its further words are most often files. */
+/* The command of a job begins here; its other words are usually files. */
 void complete_commands(const struct completion *completion)
 {
     (void)fputs(completion->operands == 0 ? ":commands\n" : ":files\n", completion->out);
@@ -130,7 +130,7 @@ static void complete_fallbacks(const struct completion *completion)
     complete_directories(completion);
 }
 
-/* `option` NULL: whatever it is called. What is not here has no words to offer. */
+/* `option` NULL: any name. A kind that is not listed has no words to offer. */
 static const struct {
     const char *argument, *option;
     bool is_list;

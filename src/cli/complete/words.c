@@ -40,7 +40,7 @@ static bool is_in_list(const char *list, const char *word)
     return false;
 }
 
-/* The newest first: it is most often the one that is meant. */
+/* Newest first, because that is most often the job meant. */
 void complete_jobs(const struct completion *completion)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -136,7 +136,7 @@ void complete_gpus(const struct completion *completion)
     }
 }
 
-/* Those on GPUs that mgpu did not start. */
+/* External processes on GPUs. */
 void complete_processes(const struct completion *completion)
 {
     _cleanup_json_ json_t *answer = NULL;

@@ -50,7 +50,7 @@
 
 enum channel { CHANNEL_LOG, CHANNEL_WATCH, CHANNEL_CANCEL, CHANNEL_NEWS, CHANNELS };
 
-#define OTHERS (CHANNELS + 4) // descriptors that are polled before those of ranks
+#define OTHERS (CHANNELS + 4) // descriptors that are polled before those of the ranks
 
 enum phase { FOLLOW_QUEUED, FOLLOW_RUNNING, FOLLOW_BETWEEN, FOLLOW_DONE };
 
@@ -61,8 +61,8 @@ struct follow {
     int64_t attempt; // attempt of the followed log
     json_t *job;     // latest state
     struct stream channels[CHANNELS];
-    struct follow_ranks ranks;  // its outputs on further nodes
-    struct labelled first;      // and then that on the first one
+    struct follow_ranks ranks;  // its outputs on other nodes
+    struct labelled first;      // then also that on the first node
     struct follow_ranks errors; // standard error of all nodes, if it has logs of its own
     struct waiting_line line;
     struct outlet out, error;
@@ -70,11 +70,11 @@ struct follow {
     bool needs_reader;   // SIGPIPE was not ignored when this program began
     bool is_output_lost; // of standard output
     unsigned log_reasks; // number of times a log that ended early was requested again
-    bool is_abandoned;   // the user does not want to wait for the end either
+    bool is_abandoned;   // the user does not wait for the end either
     const struct follow_options *options;
-    struct going going;               // what signals have done
-    bool is_left;                     // the user goes, the job stays
-    struct raw_terminal raw;          // while it waits: single keys
+    struct going going;               // the effect of signals so far
+    bool is_left;                     // the user leaves and the job continues
+    struct raw_terminal raw;          // for single keys while it waits
     char idle_level[IDLE_LEVEL_SIZE]; // last level reported
 };
 
@@ -123,7 +123,7 @@ static void forget_ranks(struct follow *follow)
     follow->errors.stream = "stderr";
 }
 
-/* Not known yet, nor is then how its lines are shown. */
+/* Whether the job has several nodes is not known yet, nor how its lines are shown. */
 static bool may_become_wide(const struct follow *follow)
 {
     bool has_choice = field_integer(follow->job, "gpus", 0) > 1 && !field_is_known(follow->job, "nodes");
@@ -167,7 +167,7 @@ static void leave(struct follow *follow)
     follow->is_left = true;
 }
 
-/* Output may arrive before the news of the start. */
+/* Output may arrive before the message about the start. */
 static bool is_waiting(const struct follow *follow)
 {
     return follow->phase == FOLLOW_QUEUED && !follow->has_output;
@@ -186,7 +186,7 @@ static void request(struct follow *follow, int signal, enum going_step step)
     post(follow, request->action, request->body);
 }
 
-/* Does what the row of this program says about the signal. */
+/* Does what this program's row specifies for the signal. */
 static void go(struct follow *follow, int signal)
 {
     enum going_step step = going_next(&follow->going, is_waiting(follow), signal, clock_boot_ms());
@@ -250,7 +250,7 @@ static void write_output(struct follow *follow)
         talk_line("cannot write the output: %s; it is still available: mgpu logs %" PRIu64, strerror(-r),
             follow->id);
     follow->is_output_lost = !is_reader_gone;
-    /* As in a shell pipeline: without a reader the program ends. */
+    /* As in a shell pipeline, the program ends if its output has no reader. */
     if (is_reader_gone && follow->phase != FOLLOW_DONE)
         go(follow, SIGPIPE);
 }
@@ -288,7 +288,7 @@ static int on_watch(struct follow *follow, struct error *err)
     if (is_start)
         waiting_line_started(&follow->line, job);
     raw_terminal_restore(&follow->raw);
-    listen_to_ranks(follow); // also if its end is the first state received
+    listen_to_ranks(follow); // also if the end is the first state received
     listen_to_errors(follow);
     if (job_is_done(job)) {
         follow->phase = FOLLOW_DONE;
@@ -304,17 +304,17 @@ static int on_watch(struct follow *follow, struct error *err)
     return 0;
 }
 
-/* The job has ended, and all output was received. Its size is the sum over all nodes. */
+/* The job has ended, and all output was received. The size is the sum over all nodes. */
 static bool is_output_whole(const struct follow *follow)
 {
     uint64_t here = follow->channels[CHANNEL_LOG].offset;
-    double written = 0; // not known: nothing was written
+    double written = 0; // unknown: nothing was written
     (void)field_measured(follow->job, "log_bytes", &written);
     return follow->phase == FOLLOW_DONE && follow->ranks.count == 0 && here >= (uint64_t)written;
 }
 
-/* Whether an answer that ended was the last. With several nodes each has its own end. "None" may have been
- * the answer just before the job was reported as started. */
+/* True if the answer that ended was the last one. With several nodes each has its own end. "None" may have
+ * been the answer just before the job was reported as started. */
 static bool is_log_at_its_end(const struct follow *follow, bool is_absent)
 {
     if (follow->ranks.count == 0 || follow->phase != FOLLOW_DONE)
@@ -328,15 +328,15 @@ static int on_log(struct follow *follow, struct error *err)
     if (follow->phase == FOLLOW_BETWEEN)
         return labelled_flush(&follow->first);
     bool is_absent = status == 404 || status == 416;
-    bool is_busy = status == 429; // a user may read so many logs at once; our turn comes
+    bool is_busy = status == 429; // a user may read this many logs at once; the request is repeated
     if (is_busy && (follow->phase != FOLLOW_DONE || ++follow->log_reasks <= LOG_REASKS_MAX)) {
         listen_to_log(follow, LOG_BUSY_MS);
         return 0;
     }
     if (status != 200 && status != 206 && !is_absent)
         return client_problem(stream_answer(&follow->channels[CHANNEL_LOG]), err);
-    /* While the job runs, the end of the log is not its end; afterwards a file that was truncated, moved or
-     * never written is not waited for. */
+    /* While the job runs, its log may still grow; afterwards, a file that was truncated, moved or never
+     * written is not waited for. */
     if (is_log_at_its_end(follow, is_absent))
         return labelled_flush(&follow->first);
     if (follow->phase == FOLLOW_DONE && ++follow->log_reasks > LOG_REASKS_MAX) {
@@ -372,7 +372,7 @@ static int on_news(struct follow *follow, struct error *err)
 
 static const struct {
     int (*on_complete)(struct follow *follow, struct error *err);
-    bool is_vital; // its failure ends following; others are only reported
+    bool is_vital; // its failure ends following; failures of others are only reported
     bool is_told;
 } channel_rows[CHANNELS] = {
     [CHANNEL_LOG] = { on_log, true, true },
@@ -430,7 +430,7 @@ static void begin_next_attempt(struct follow *follow)
     listen_to_errors(follow);
 }
 
-/* Every byte is here: the answer has ended, or the job has and its log is known to have no more. */
+/* All bytes were received: the answer has ended, or the job has and its log is known to contain no more. */
 static bool is_log_read(const struct follow *follow)
 {
     const struct stream *log = &follow->channels[CHANNEL_LOG];
@@ -454,7 +454,7 @@ static int least(int a, int b)
     return a < 0 ? b : b < 0 ? a : a < b ? a : b;
 }
 
-/* One turn: waits for something to happen and lets each log look at it. */
+/* One turn: waits for events and lets each log handle its own. */
 static int turn(struct follow *follow, int signal_fd, struct error *err)
 {
     bool has_output = outlet_has_pending(&follow->out), has_errors = outlet_has_pending(&follow->error);
@@ -485,7 +485,7 @@ static int turn(struct follow *follow, int signal_fd, struct error *err)
         on_key(follow);
     if (fds[CHANNELS + 3].revents != 0)
         (void)outlet_write(&follow->error);
-    size_t n_ranks = follow->ranks.count, n_errors = follow->errors.count; // others that come now: next time
+    size_t n_ranks = follow->ranks.count, n_errors = follow->errors.count; // later ones: next time
     for (size_t i = 0; i < CHANNELS; i++) {
         int r = advance(follow, (enum channel)i, fds[i].revents != 0, err);
         if (r < 0)
@@ -573,7 +573,7 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
             r = timeouts_check(options->timeouts, err);
         if (r < 0) {
             waiting_line_clear(&follow.line);
-            if (r == -EPERM) // the output is another user's
+            if (r == -EPERM) // the output belongs to another user
                 return r;
             return error_hint(err, "the job continues: mgpu logs -f %" PRIu64, follow.id);
         }

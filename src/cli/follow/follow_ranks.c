@@ -76,8 +76,8 @@ int follow_ranks_poll(const struct follow_ranks *ranks, bool is_held, struct pol
     return wait_ms;
 }
 
-/* A log that has not begun, or never did, does not exist; for one that continues, the current end is not its
- * end. "None" may have been the answer just before the log was created. */
+/* A log that has not begun, or never will, does not exist; the current end of a growing log is not its end.
+ * "None" may have been the answer just before the log was created. */
 static int on_complete(struct follow_ranks *ranks, struct rank_log *log, bool is_job_over, struct error *err)
 {
     unsigned status = stream_answer(&log->stream)->status;
@@ -94,7 +94,7 @@ static int on_complete(struct follow_ranks *ranks, struct rank_log *log, bool is
     return labelled_flush(&log->lines);
 }
 
-/* A request that waits because the last answer ended before the job was known to have: it is due now. */
+/* The request waits because the last answer ended before the job was known to have ended: it is due now. */
 static void hurry(struct rank_log *log)
 {
     if (log->is_last || log->is_over || log->stream.state != STREAM_AWAY)

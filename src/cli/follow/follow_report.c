@@ -24,7 +24,7 @@ void follow_report(const struct call *call, const char *verb, const json_t *job)
     if (outcome == NULL || (is_exit && call->is_quiet))
         return;
     if (is_exit && isatty(STDERR_FILENO) != 1) {
-        /* Such as that processes were left running: nothing else says so. */
+        /* For example that processes were left running, which is reported nowhere else. */
         _cleanup_free_ char *message = field_is_known(job, "message") ? field_shown(job, "message") : NULL;
         if (message != NULL)
             talk_line("job %" PRId64 ": %s", id, message);
@@ -39,7 +39,7 @@ void follow_report(const struct call *call, const char *verb, const json_t *job)
     }
     struct screen screen;
     screen_open(&screen, STDERR_FILENO, call->color);
-    if (field_is_known(job, "run_seconds")) // not of an array
+    if (field_is_known(job, "run_seconds")) // arrays have none
         format_duration((int64_t)(field_number(job, "run_seconds", 0) * 1000), ran, sizeof(ran));
     bool is_success = field_integer(job, "exit_code", 1) == 0;
     _cleanup_free_ char *usage = usage_sentence(json_object_get(job, "usage"));
@@ -63,7 +63,7 @@ void follow_show_why(struct call *call, const json_t *job, const struct screen *
     why_print(&view, job, why, stderr);
 }
 
-/* What a requeue has as its cause (job/state.c), as the end of a sentence. */
+/* The cause of a requeue (job/state.c) as the end of a sentence. */
 static const char *cause_text(const json_t *event)
 {
     static const struct {
@@ -87,7 +87,7 @@ void follow_say_requeued(struct call *call, uint64_t id)
     _cleanup_json_ json_t *job = NULL;
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRIu64, id);
     const char *cause = NULL;
-    (void)client_get(&call->client, path, &job, NULL); // without an answer the cause is left out
+    (void)client_get(&call->client, path, &job, NULL); // without an answer the cause is omitted
     const json_t *events = json_object_get(job, "events");
     for (size_t i = json_array_size(events); i > 0 && cause == NULL; i--)
         cause = cause_text(json_array_get(events, i - 1));

@@ -5,7 +5,7 @@
 
 #include "cli/api/leaving_signals.h"
 
-#define ESCALATE_MS 2000 // a further Ctrl-C within this time means more
+#define ESCALATE_MS 2000 // a second Ctrl-C within this time has a stronger effect
 #define SHOWN_MS    1000 // and within this time after the state was shown
 
 bool going_is_again(int64_t *last_ms, int64_t now_ms)
@@ -47,7 +47,7 @@ static enum going_step stop(struct going *going, int signal, enum going_step ste
     return step;
 }
 
-/* By Ctrl-C, a job whose state was shown before gets SIGINT first. */
+/* After Ctrl-C, a job whose state was shown before first gets SIGINT. */
 static enum going_step end(struct going *going, int signal, int64_t now_ms)
 {
     if (going->stops > GOING_CANCEL && signal != SIGINT)

@@ -60,7 +60,7 @@ void idle_news_start(struct idle_news *news, struct client *client, const char *
     ask(news);
 }
 
-/* The job at its new level; none for an ended job. */
+/* The job at its new level; NULL for an ended job. */
 static char *take_answer(struct idle_news *news)
 {
     const struct http_answer *answer = stream_answer(&news->stream);

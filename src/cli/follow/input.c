@@ -17,7 +17,7 @@
 #include "base/memory.h"
 #include "cli/follow/input_sender.h"
 
-#define LEAVE_MS 5000 // for the sender's last words
+#define LEAVE_MS 5000 // for the sender's last messages
 
 static bool is_foreground(void)
 {
@@ -64,7 +64,8 @@ void input_leave_rest(uint64_t taken, uint64_t unused)
         input_say_unused(unused);
 }
 
-/* Otherwise a pipe would have a reader even when the sender is gone, and its writer would wait for ever. */
+/* Otherwise a pipe would have a reader even after the sender has ended, and its writer would wait for
+ * ever. */
 static void let_go(void)
 {
     _cleanup_close_ int fd = isatty(STDIN_FILENO) == 1 ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -118,7 +119,7 @@ void input_feed_end(struct input_feed *feed)
 {
     if (feed->pid == 0)
         return;
-    order(feed, INPUT_LEAVE, 0); // if the job has ended, that was said before
+    order(feed, INPUT_LEAVE, 0); // if the job has ended, that was reported before
     struct pollfd wanted = { .fd = feed->fd, .events = 0 };
     if (poll(&wanted, 1, LEAVE_MS) <= 0)
         (void)kill(feed->pid, SIGKILL);

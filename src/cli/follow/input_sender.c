@@ -7,12 +7,13 @@
  *      └─ does not run ─┴──────────────────────────┘
  *
  * The other side reports how many bytes it has (TERMINAL_TAKEN): a new connection continues there, and that
- * of a later attempt at 0. Bytes of a file are read again where they are needed; those of a pipe are kept, up
- * to KEEP_MAX, beyond which a later attempt cannot have them: that job is cancelled rather than left to
- * compute from a part of its input.
+ * of a later attempt at 0. Bytes of a file are read again if needed. Those of a pipe are kept, up to
+ * KEEP_MAX. If a later attempt needs more than that, the job is cancelled rather than left to compute from a
+ * part of its input.
  *
- * Standard input is read ahead of the job. At the end the other side reports how many bytes the job has read
- * (TERMINAL_READ), and a file's position is set to that, so a shell's loop over its lines loses none.
+ * Standard input is read ahead of the job. At the end, the other side reports how many bytes the job has read
+ * (TERMINAL_READ), and a file's position is set accordingly, so that a shell's loop over its lines loses
+ * none.
  */
 #include "cli/follow/input_sender.h"
 
@@ -35,10 +36,10 @@
 #include "cli/options/talk.h"
 
 #define KEEP_MAX      (64U << 20) // bytes of a pipe
-#define DROP_MIN      (1U << 20)  // are dropped at once, beyond that
+#define DROP_MIN      (1U << 20)  // dropped at once if they exceed this
 #define ENDING_MS     2000        // for the last frame of the other side
-#define BUSY_MS       1000        // until the next try, if the user has too many inputs open
-#define FOREGROUND_MS 500         // until a terminal is looked at again that belongs to another process
+#define BUSY_MS       1000        // until the next attempt, if the user has too many open inputs
+#define FOREGROUND_MS 500         // until a terminal that belongs to another process is checked again
 #define ANSWER_SIZE   4096
 
 enum phase { WAITING, JOINING, SENDING, ENDING };
@@ -49,17 +50,17 @@ struct sender {
     int order_fd;
     enum phase phase;
     int64_t ends_ms;  // of ENDING
-    int64_t retry_ms; // of JOINING: boot clock
+    int64_t retry_ms; // of JOINING; boot clock
     int delay_ms;
-    off_t begin;        // of a file: where it was; -1: it cannot be read twice
-    struct buffer kept; // of other input: bytes from position `kept_from` on
+    off_t begin;        // of a file: its initial position; -1: it cannot be read twice
+    struct buffer kept; // of other input: the bytes from position `kept_from` on
     uint64_t kept_from;
-    bool is_over; // nothing more can be read
+    bool is_over; // no more can be read
     int64_t foreground_ms;
     struct http_client *http;
     struct buffer in, out;
     size_t out_sent;
-    uint64_t sent, taken; // positions: of the next byte to send; behind the last that has arrived
+    uint64_t sent, taken; // positions: of the next byte to send; behind the last byte that has arrived
     bool has_joined, is_end_sent;
     bool is_read_known;
     uint64_t read;
@@ -79,7 +80,7 @@ static void open_source(struct sender *sender)
     sender->begin = is_seekable ? lseek(STDIN_FILENO, 0, SEEK_CUR) : -1;
 }
 
-/* Bytes that are kept only for a later attempt. */
+/* Drops bytes that are kept only for a later attempt. */
 static void drop_kept(struct sender *sender)
 {
     size_t done = sender->taken > sender->kept_from ? (size_t)(sender->taken - sender->kept_from) : 0;
@@ -142,7 +143,7 @@ static void put_from_file(struct sender *sender)
     sender->sent += (uint64_t)n;
 }
 
-/* The next frame, if there is something to send. */
+/* Puts the next frame if there is something to send. */
 static void put_next(struct sender *sender)
 {
     size_t left = left_to_send(sender);
@@ -183,7 +184,7 @@ static void disconnect(struct sender *sender, enum phase next)
     sender->retry_ms = sender->delay_ms = 0;
 }
 
-/* What the job has not read cannot be sent again. */
+/* Bytes that the job has not read cannot be sent again. */
 static void give_up(struct sender *sender)
 {
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRIu64 "/cancel", sender->job);
@@ -275,7 +276,7 @@ static void join(struct sender *sender)
         sender->delay_ms = sender->delay_ms == 0 ? 20 : sender->delay_ms < 500 ? 2 * sender->delay_ms : 1000;
         try_again(sender, sender->delay_ms);
     } else if (r < 0) {
-        /* It does not run, or not any more: the follower knows more. */
+        /* The job does not run, or no longer; the follower finds out more. */
         bool is_normal = r == -EALREADY || r == -ENOTCONN || r == -ENOENT;
         if (!is_normal)
             talk_error(sender->call->command->name, &err);
@@ -364,7 +365,7 @@ void input_say_unused(uint64_t bytes)
         bytes);
 }
 
-/* The part that the job has not read is left to others, or named. */
+/* The bytes that the job has not read are left to other readers, or reported. */
 static void settle(const struct sender *sender)
 {
     uint64_t used = sender->is_read_known ? sender->read : sender->taken;
@@ -383,7 +384,7 @@ _Noreturn void input_send(struct call *call, uint64_t job, int order_fd)
     struct sender sender = { .call = call, .job = job, .order_fd = order_fd };
     for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
         (void)signal(ignored[i], SIG_IGN);
-    call->client.http = NULL; // a connection of the other process
+    call->client.http = NULL; // a connection of the parent process
     open_source(&sender);
     while (sender.phase != ENDING || (sender.http != NULL && clock_boot_ms() < sender.ends_ms))
         turn(&sender);

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "job/array.h"
 
-/* Both are ascending, and what waits is a part of all. */
+/* Both lists are ascending, and the waiting elements are a part of all. */
 static bool is_waiting(const struct array *waiting, uint32_t index)
 {
     for (size_t i = 0; i < waiting->count; i++) {

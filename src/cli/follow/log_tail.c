@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the log backwards, one window after the other, until they contain enough lines. Text without any line
- * end is not searched for ever: a log may be sparse, or no text at all. */
+/* Reads the log backwards, one window at a time, until the windows contain enough lines. The search is
+ * limited for text without line ends: a log may be sparse, or not text at all. */
 #include "cli/follow/log_tail.h"
 
 #include <errno.h>
@@ -11,10 +11,10 @@
 
 #define FIRST_BYTES  (64U << 10)
 #define WINDOW_BYTES (1U << 20)
-#define LINE_BYTES   (16U << 20) // a longer line is shown from here on
+#define LINE_BYTES   (16U << 20) // a longer line is shown from this distance before its end
 #define TAIL_WAIT_MS 30000
 
-/* From the end on: behind which byte the line begins; 0: not among these. */
+/* Searches from the end: the position at which the line begins; 0 if it is not in this text. */
 static uint64_t scan(const uint8_t *text, uint64_t length, uint64_t lines, uint64_t *seen)
 {
     for (uint64_t at = length; at > 0; at--)
@@ -35,7 +35,7 @@ uint64_t log_tail_in(const void *bytes, uint64_t length, uint64_t lines)
     return lines == 0 ? length : scan(bytes, without_end(bytes, length), lines, &seen);
 }
 
-/* Asks for these bytes, where necessary of another controller. */
+/* Requests these bytes, if necessary from another controller. */
 static int fetch(
     struct client *client, const char *path, const char *range, struct http_client **ret, struct error *err)
 {
@@ -55,7 +55,7 @@ static int fetch(
 }
 
 struct tail {
-    uint64_t start; // of the bytes read so far
+    uint64_t start; // start of the bytes read so far
     uint64_t lines, seen;
     uint64_t unbroken; // bytes since the last line end
     bool has_begun, is_found;
@@ -91,7 +91,7 @@ int log_tail_find(
         if (r < 0)
             return r;
         const struct http_answer *answer = http_client_answer(http);
-        /* Nothing written yet, or it was truncated meanwhile. */
+        /* Nothing has been written yet, or the log was truncated meanwhile. */
         if (answer->status == 404 || answer->status == 416) {
             *ret_offset = 0;
             return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A job that has ended does not tell whether its node is reachable, so the node is asked for. */
+/* The record of an ended job does not show whether its node is reachable, so the node is queried. */
 #include "cli/follow/node_away.h"
 
 #include "base/buffer.h"

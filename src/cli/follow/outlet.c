@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define WRITE_PIECE 4096U // a pipe that is ready takes so much at once (PIPE_BUF), so write(2) cannot block
+#define WRITE_PIECE 4096U // a ready pipe accepts this much at once (PIPE_BUF): write(2) cannot block
 
 void outlet_add(struct outlet *outlet, const void *bytes, size_t length)
 {

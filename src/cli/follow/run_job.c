@@ -25,7 +25,7 @@ static int write_out(void *target, const void *bytes, size_t length)
     return write_all(STDOUT_FILENO, bytes, length);
 }
 
-/* A job may have ended before its terminal could be attached: then its log has the output. */
+/* If a job ended before its terminal could be attached, the output is read from its log. */
 static int print_rest(struct call *call, const char *path, uint32_t rank, const json_t *job,
     uint64_t position, struct error *err)
 {
@@ -55,7 +55,7 @@ static int print_rest(struct call *call, const char *path, uint32_t rank, const 
                                                              : client_problem(stream_answer(&stream), err);
 }
 
-/* One attempt. EXIT_OK with *ret_job NULL: the user went away. */
+/* One attempt. EXIT_OK with *ret_job NULL: the user left. */
 static int attach_once(struct call *call, const char *path, const struct terminal_options *options,
     bool is_read_only, bool is_from_start, json_t **ret_job, struct error *err)
 {

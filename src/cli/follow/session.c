@@ -7,8 +7,8 @@
  *
  * Output goes to `pending` and is written only when poll(2) reports that stdout is writable, so keys are
  * processed while a terminal is slow; meanwhile the socket is not read. A new connection begins where the old
- * one ended: of a terminal, output bytes are counted; of an exec, whose output is nowhere else, frames are
- * kept at both ends (session_stream.c).
+ * one ended. For a terminal, output bytes are counted; for an exec, whose output is stored nowhere else,
+ * frames are kept at both ends (session_stream.c).
  */
 #include "cli/follow/session.h"
 
@@ -36,7 +36,7 @@
 #include "cli/options/talk.h"
 
 #define READ_SIZE   (64U << 10)
-#define WRITE_PIECE 4096U // a pipe or terminal that is ready takes so much at once
+#define WRITE_PIECE 4096U // a pipe or terminal that is ready accepts this much at once
 #define HEADER      "Connection: Upgrade\r\nUpgrade: mgpu-terminal"
 
 bool session_is_on_terminal(void)
@@ -139,7 +139,7 @@ static int join_once(struct session *session, struct error *err)
     return 0;
 }
 
-/* If the job has ended meanwhile, that is the end of its terminal, not a failure. */
+/* If the job has ended meanwhile, its terminal has ended, which is not a failure. */
 static int on_refused_return(struct session *session, struct error *err)
 {
     if (session->options->exec != NULL)
@@ -150,7 +150,8 @@ static int on_refused_return(struct session *session, struct error *err)
     return 0;
 }
 
-/* Waits before the next try. -EINTR: a signal has come, and nobody is there to whom it could be passed on. */
+/* Waits before the next attempt. -EINTR: a signal arrived, and there is no process to which it could be
+ * passed on. */
 static int pause_joining(struct session *session, int *delay_ms, struct error *err)
 {
     struct pollfd signals = { .fd = session->signal_fd, .events = POLLIN };
@@ -159,7 +160,7 @@ static int pause_joining(struct session *session, int *delay_ms, struct error *e
     return 0;
 }
 
-/* Survives a restart of mgpud. A process whose start was not confirmed is looked for first. */
+/* Survives a restart of mgpud. A process whose start was not confirmed is searched for first. */
 static int join(struct session *session, struct error *err)
 {
     int64_t first_ms = clock_boot_ms();
@@ -174,7 +175,7 @@ static int join(struct session *session, struct error *err)
             continue;
         }
         if (r == -EINVAL && is_exec && !is_return && session->stream.key != 0) {
-            session->stream.key = 0; // an mgpud that does not know keys
+            session->stream.key = 0; // an mgpud that does not support keys
             continue;
         }
         bool is_loss = client_is_loss(r) || r == -EHOSTUNREACH;
@@ -271,7 +272,7 @@ static int take_frames(struct session *session, struct error *err)
     return 0;
 }
 
-/* The connection ended without a word. */
+/* The connection ended without an END. */
 static int on_lost(struct session *session, struct error *err)
 {
     http_client_free(take_ptr(session->http));
@@ -322,7 +323,7 @@ static void on_signal(struct session *session)
     if (leaving_effect(session->options->leaver, false, number) == LEAVE_SIGNALS_PROCESS)
         session_put_frame(session, TERMINAL_SIGNAL, &number, 1);
     else
-        session_detach(session); // which ends a process that `exec` has started
+        session_detach(session); // which ends a process started by `exec`
 }
 
 /* --- the loop --- */
@@ -338,7 +339,7 @@ static void write_pending(struct session *session, int index)
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
     if (n < 0) {
-        /* The output has no reader any more. */
+        /* The output no longer has a reader. */
         n = (ssize_t)left;
         if (index == 0 && !session->is_over)
             session_detach(session);
@@ -430,7 +431,7 @@ static int open_terminal(void)
     return name == NULL ? -1 : open(name, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
-/* The other side of an exec waits for one of these. */
+/* The other side of an exec waits for one of these frames. */
 static void part(struct session *session)
 {
     if (session->options->exec == NULL)
@@ -459,7 +460,7 @@ int session_run(struct call *call, const struct session_options *options, int *r
     r = join(&session, err);
     if (r < 0)
         return r;
-    if (options->exec == NULL) // only the owner may run something in a job
+    if (options->exec == NULL) // only the owner may run a process in a job
         foreign_init(session.filters, call, options->job, options->is_tty);
     if (options->is_tty && !options->is_input_shut)
         raw_terminal_set(&session.raw);
@@ -468,7 +469,7 @@ int session_run(struct call *call, const struct session_options *options, int *r
     if (options->is_told_idleness)
         idle_news_start(&session.news, &call->client, options->job, call->times);
     r = take_frames(&session, err);
-    /* Output received before the end is written; not after detaching. */
+    /* Output received before the end is written, but not after detaching. */
     while (r == 0 && (!session.is_over || (session.result == SESSION_ENDED &&
                                               session.pending[0].length + session.pending[1].length > 0)))
         r = turn(&session, err);

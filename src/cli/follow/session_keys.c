@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is typed in a session: input for the other side, and keys for mgpu itself. */
+/* Input typed in a session: bytes for the other side, and keys for mgpu itself. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -118,7 +118,7 @@ static void on_key(struct session *session, uint8_t key)
         key_acts[action](session);
 }
 
-/* Most of what is typed or pasted has no special key in it and goes as one frame. */
+/* Most input that is typed or pasted contains no special key and is sent as one frame. */
 static void take_keys(struct session *session, const uint8_t *bytes, size_t length)
 {
     const struct detach_keys *keys = &session->keys;

@@ -16,7 +16,7 @@ int session_stream_init(struct session_stream *stream, bool has_key)
     while (has_key && stream->key == 0) {
         if (getrandom(&stream->key, sizeof(stream->key), 0) != (ssize_t)sizeof(stream->key))
             return -errno;
-        stream->key >>= 1; // JSON's integers are signed
+        stream->key >>= 1; // integers in JSON are signed
     }
     return 0;
 }
@@ -44,7 +44,7 @@ void session_stream_put(
 {
     uint8_t head[TERMINAL_HEAD_SIZE];
     if (resend_room(&stream->out) < sizeof(head) + length)
-        return; // the other side has taken nothing for long, and will not take this either
+        return; // the other side has accepted nothing for a long time, and will not accept this either
     terminal_head(head, type, length);
     (void)resend_put(&stream->out, head, sizeof(head));
     (void)resend_put(&stream->out, payload, length);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One stream per job, so that each survives a restart of mgpud separately. Of several jobs that had already
- * ended, the first one named is returned.
+ * One stream per job, so each survives a restart of mgpud separately. If several jobs had already ended, the
+ * first one named is returned.
  */
 #include "cli/follow/wait_any.h"
 
@@ -20,7 +20,7 @@ struct race {
     struct call *call;
     const struct strings *jobs;
     struct stream *streams;
-    struct pollfd *fds; // of the streams, and after them that of the news
+    struct pollfd *fds; // of the streams, followed by that of the news
     struct job_news news;
     struct wait_any_line line;
     char *path; // of the news
@@ -53,7 +53,7 @@ static void ask(struct race *race, size_t i)
     stream_start(&race->streams[i], &race->call->client, path);
 }
 
-/* Until something can be read, a stream has to try again, the line is due, or the time is up. */
+/* Waits until something can be read, a stream must be retried, the line is due, or the time is up. */
 static int sleep_until_news(struct race *race, int64_t deadline_ms, struct error *err)
 {
     struct pollfd *news = &race->fds[race->jobs->count];

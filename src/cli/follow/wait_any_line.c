@@ -2,7 +2,7 @@
 /*
  *   ⠙ 3 jobs · 2 queued, 1 running · 12s · first end ~14:05 (job 7) · Ctrl-C leaves them as they are
  *
- * A wait of less than PATIENT_MS shows nothing. Long lists are asked for less often.
+ * A wait shorter than PATIENT_MS shows nothing. Long lists are requested less often.
  */
 #include "cli/follow/wait_any_line.h"
 
@@ -49,8 +49,8 @@ int wait_any_line_wait_ms(const struct wait_any_line *line)
 
 struct sums {
     size_t n_jobs, n_queued, n_running;
-    int64_t first_ms;    // of the expected ends; 0: none is known
-    const json_t *first; // the job of that end
+    int64_t first_ms;    // the earliest expected end; 0: unknown
+    const json_t *first; // the job with that end
 };
 
 static struct sums add_up(const json_t *jobs)

@@ -20,7 +20,7 @@
 
 #define PATIENT_MS 300
 #define PAINT_MS   1000
-#define NEWS_TURNS 3 // paints between two questions to the server
+#define NEWS_TURNS 3 // repaints between two requests to the server
 
 void waiting_line_init(struct waiting_line *line, const struct call *call, bool is_detaching)
 {
@@ -46,7 +46,7 @@ bool waiting_line_wants_news(const struct waiting_line *line)
     return line->turns % NEWS_TURNS == 0;
 }
 
-/* " · ~14:05 (<= 15:40)", as far as it is known. */
+/* " · ~14:05 (<= 15:40)", as far as known. */
 static void format_forecast(const struct waiting_line *line, const json_t *job, char *text, size_t size)
 {
     char eta[40], latest[40];
@@ -75,7 +75,7 @@ static void paint_terminal(struct waiting_line *line, const json_t *job)
     format_duration(clock_boot_ms() - line->since_ms, waited, sizeof(waited));
     if (position > 0)
         (void)snprintf(place, sizeof(place), " %s #%" PRId64, dot, position);
-    /* The keys come before the reason, of which a narrow terminal shows only the start. */
+    /* The keys come before the reason, of which a narrow terminal shows only the beginning. */
     const char *keys = line->is_detaching         ? "Ctrl-C leaves it queued"
                        : session_is_on_terminal() ? "d detach, w why, Ctrl-C cancel"
                                                   : "Ctrl-C cancels it";
@@ -124,7 +124,7 @@ void waiting_line_started(struct waiting_line *line, const json_t *job)
         talk_line("job %" PRId64 " started on %s", id, where);
         return;
     }
-    /* On a terminal an instant start needs no words. */
+    /* On a terminal, nothing is printed about an immediate start. */
     if (line->turns == 0)
         return;
     char waited[32];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Each update is built in memory and then written over the old one, to avoid flickering. The keys that end or
- * stop it are read as bytes, so the terminal is as it was when they act. */
+ * stop the program are read as bytes, so the terminal has been restored when they take effect. */
 #include "cli/follow/watch.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ int watch_parse(const char *value, int64_t *ret_ms, struct error *err)
     return 0;
 }
 
-/* Home, every line with its rest cleared, then the rest of the screen. */
+/* Moves to the top, clears the rest of every line, then the rest of the screen. */
 static void paint(const char *picture, bool is_tty)
 {
     if (is_tty)
@@ -43,15 +43,15 @@ static void paint(const char *picture, bool is_tty)
     (void)fflush(stdout);
 }
 
-/* Byte of a key -> what it does as a signal; 0 ends. */
+/* Maps a key's byte to its effect as a signal; 0 ends. */
 static const struct {
     char byte;
     int signal;
 } keys[] = { { 'q', 0 }, { 'Q', 0 }, { '\3', SIGINT }, { '\34', SIGQUIT }, { '\32', SIGTSTP } };
 
-static struct raw_terminal *taken; // by take_keys; read by on_term
+static struct raw_terminal *taken; // set by take_keys; read by on_term
 
-/* Who is ended from elsewhere leaves the terminal as it was, too. */
+/* A program that is ended from outside also restores the terminal. */
 static void on_term(int signal)
 {
     raw_terminal_restore(taken);
@@ -77,7 +77,7 @@ static void take_keys(struct raw_terminal *raw)
     (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &modes);
 }
 
-/* True: a key or the end of the terminal ends it. */
+/* True if a key or the end of the terminal ends it. */
 static bool is_over(struct raw_terminal *raw, char byte)
 {
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -92,7 +92,7 @@ static bool is_over(struct raw_terminal *raw, char byte)
     return false;
 }
 
-/* True: the user has had enough. */
+/* True if the user has ended it. */
 static bool wait_for_key(struct raw_terminal *raw, int64_t ms)
 {
     struct pollfd input = { .fd = raw->is_set ? STDIN_FILENO : -1, .events = POLLIN };
@@ -102,7 +102,7 @@ static bool wait_for_key(struct raw_terminal *raw, int64_t ms)
     return read(STDIN_FILENO, &byte, 1) <= 0 || is_over(raw, byte);
 }
 
-/* Negative errno when it failed. */
+/* Returns a negative errno on failure. */
 static int show_once(watch_show_fn show, void *arg, bool is_tty, struct error *err)
 {
     _cleanup_free_ char *picture = NULL;
@@ -124,7 +124,7 @@ int watch_run(struct call *call, int64_t interval_ms, watch_show_fn show, void *
     call->client.timeout_ms = CLIENT_PATIENT_MS;
     if (is_tty)
         (void)fputs("\033[2J", stdout);
-    static struct raw_terminal raw; // for on_term, whenever it comes
+    static struct raw_terminal raw; // for on_term, whenever it is called
     if (is_tty) {
         take_keys(&raw);
         restore_at_term(&raw);
