@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each connection has a process of its own: connecting to mgpud may take time (TLS, a node that is slow), and
- * the others must not wait for it.
+ * Each connection has a process of its own: connecting to mgpud may take time (TLS, a slow node), and the
+ * other connections must not wait for it.
  */
 #include "cli/ports/carry.h"
 
@@ -60,7 +60,7 @@ static int copy(int plain_fd, int framed_fd, const struct buffer *first)
     _cleanup_(bridge_clear) struct bridge bridge;
     struct pollfd fds[2] = { 0 };
     bridge_init(&bridge, plain_fd, framed_fd, BRIDGE_CLIENT, first);
-    int r = bridge_turn(&bridge, fds); // what has come with the answer
+    int r = bridge_turn(&bridge, fds); // bytes that arrived with the answer
     while (r == 0) {
         bridge_events(&bridge, fds);
         if (poll(fds, 2, -1) < 0 && errno != EINTR)
@@ -81,7 +81,7 @@ int carry(struct call *call, const struct carry_to *to, int fd, struct error *er
     return r < 0 ? error_set_errno(err, r, "the connection to job %s was cut", to->job) : 0;
 }
 
-/* A browser that is told nothing would wait; one that is reset tries again. */
+/* A browser whose connection only ends would wait; after a reset it tries again. */
 static void reset(int fd)
 {
     static const struct linger at_once = { .l_onoff = 1, .l_linger = 0 };
@@ -101,12 +101,12 @@ pid_t carry_start(struct call *call, const struct carry_to *to, int fd, bool is_
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)signal(SIGTERM, SIG_DFL); // it ends by that, whatever this program ignores
+    (void)signal(SIGTERM, SIG_DFL); // the signal ends it, whatever this program ignores
     (void)signal(SIGPIPE, SIG_IGN);
     if (getppid() != parent)
         _exit(EXIT_FAILURE);
     int r = carry(call, to, fd, &err);
-    if (r < 0 && !is_quiet && r != -ECONNRESET) // a reset is the other side's
+    if (r < 0 && !is_quiet && r != -ECONNRESET) // a reset comes from the other side
         talk_error(call->command->name, &err);
     if (r < 0)
         reset(fd);

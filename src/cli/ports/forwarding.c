@@ -24,12 +24,12 @@ struct loop {
     struct call *call;
     struct forwarding *forwarding;
     struct idle_news news;
-    int64_t news_retry_ms; // boot clock; 0: the news are being read
+    int64_t news_retry_ms; // boot clock; 0: the news stream is being read
     int signal_fd;
     size_t connections;
 };
 
-/* What stops it waits from here on: the caller may announce the listeners before forwarding_run(). */
+/* From here on, signals that stop it wait: the caller may announce the listeners before forwarding_run(). */
 static void block_stops(sigset_t *set)
 {
     leaving_signals(set);
@@ -111,7 +111,7 @@ static bool read_news(struct loop *loop, bool is_readable)
     _cleanup_free_ char *sentence = idle_news_advance(&loop->news, is_readable);
     if (sentence != NULL && !loop->call->is_quiet)
         talk_line("%s", sentence);
-    /* mgpud was away for longer than a request waits. */
+    /* mgpud was unreachable for longer than a request waits. */
     if (loop->news.stream.state == STREAM_IDLE && loop->news_retry_ms == 0)
         loop->news_retry_ms = clock_boot_ms() + NEWS_RETRY_MS;
     return loop->news.stream.state == STREAM_COMPLETE;

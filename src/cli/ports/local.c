@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All users of a machine can connect to its loopback address, and what is forwarded acts as the job's owner.
- * So the kernel is asked whose process has connected, as mgpud itself does.
+ * All users of a machine can connect to its loopback address, and forwarded connections act as the job's
+ * owner. The kernel is therefore queried for the user of the connecting process, as in mgpud itself.
  *
- * All can listen there as well: who opens `localhost` may be led to ::1 as well as to 127.0.0.1, and another
- * user's program at one of them would get what is meant for the job. So the port is taken at both.
+ * All users can also listen there. A client that opens `localhost` may connect to ::1 as well as to
+ * 127.0.0.1, and another user's program at one of them would receive data meant for the job. The port is
+ * therefore bound at both.
  */
 #include "cli/ports/local.h"
 
@@ -23,7 +24,7 @@
 #include "wire/peer.h"
 
 #define BACKLOG 128
-#define TRIES   16 // for a port that is free at both addresses
+#define TRIES   16 // attempts to find a port that is free at both addresses
 
 static int listen_unix(const struct endpoint *local, struct error *err)
 {
@@ -60,14 +61,14 @@ static int refuse_port(int code, unsigned port, const char *address, struct erro
     return code == -EADDRINUSE ? error_hint(err, "0 takes any free port: 0:PORT") : code;
 }
 
-/* Is the port of ::1 the caller's own, such as that of a job on this machine, or root's? */
+/* True if the port of ::1 belongs to the caller, such as that of a job on this machine, or to root. */
 static bool is_own_six(const struct sockaddr_in6 *six)
 {
     uint32_t owner = 0;
     return listener_owner((const struct sockaddr *)six, &owner) && (owner == getuid() || owner == 0);
 }
 
-/* At a port that is free at both addresses, if it was not chosen; otherwise at that one. */
+/* Listens at a port that is free at both addresses if none was chosen; otherwise at the chosen one. */
 static int listen_once(uint16_t *port, int fds[LOCAL_SOCKETS_MAX], struct error *err)
 {
     struct sockaddr_in four = {
@@ -115,7 +116,7 @@ int local_accept(int listener, const struct endpoint *local, struct error *err)
         return errno == EINTR || errno == ECONNABORTED ? -EAGAIN : -errno;
     struct peer peer = local->path != NULL ? peer_of_unix(fd) : peer_of_loopback(fd);
     if (!peer.is_known)
-        return -EAGAIN; // it has left already
+        return -EAGAIN; // the client has already left
     if (peer.uid != getuid() && peer.uid != 0)
         return error_set(
             err, -EPERM, "refused a connection of another user of this machine (uid %u)", peer.uid);

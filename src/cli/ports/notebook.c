@@ -5,9 +5,9 @@
  *   submit ──> wait for its start ──> wait until Jupyter answers ──> print or open the address ──> forward
  *                                                            until Ctrl-C (the job ends, or is kept)
  *
- * Jupyter listens on a unix socket that only the job's user can open: on a TCP port of the node every user
- * could try tokens. The folder of the socket has a name that nobody can know before; it and the token are
- * variables of the job, so that another mgpu notebook finds them (--connect).
+ * Jupyter listens on a unix socket that only the job's user can open: on a TCP port of the node, every user
+ * could try tokens. The socket's directory has an unpredictable name. The name and the token are variables of
+ * the job, so that another mgpu notebook can find them (--connect).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -41,7 +41,7 @@
 #define TOKEN        "JUPYTER_TOKEN" // Jupyter reads it
 #define RANDOM_BYTES 16
 #define ANSWER_MS    30000
-#define PATIENCE_MS  5000 // until it is said that Jupyter does not answer yet
+#define PATIENCE_MS  5000 // until a message says that Jupyter does not answer yet
 #define ASK_AGAIN_MS 200
 #define LEADING_FILE "mgpu-notebook.html"
 
@@ -137,8 +137,8 @@ static int set_defaults(struct submit_options *options, struct error *err)
     return r;
 }
 
-/* Submits and waits for the start. 0, a positive exit status or a negative errno; *ret as in paths of the
- * API. */
+/* Submits and waits for the start. 0, a positive exit status or a negative errno; *ret is the job as in paths
+ * of the API. */
 static int start(struct call *call, int argc, char **argv, char **ret, struct error *err)
 {
     static char shell[] = "/bin/sh", from_text[] = "-c", name[] = "mgpu-notebook";
@@ -176,7 +176,7 @@ static void jupyter_clear(struct jupyter *jupyter)
     target_clear(&jupyter->target);
 }
 
-/* The variables of the job say where it listens. */
+/* The variables of the job contain the socket and the token. */
 static int find(struct call *call, struct jupyter *jupyter, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
@@ -195,7 +195,7 @@ static int find(struct call *call, struct jupyter *jupyter, struct error *err)
     return 0;
 }
 
-/* One question on a connection of its own. 0 when it has answered. */
+/* One request on a connection of its own. 0 if it was answered. */
 static int ask_once(struct call *call, const struct jupyter *jupyter, int timeout_ms, struct error *err)
 {
     const struct carry_to to = { .job = jupyter->job, .remote = &jupyter->target.remote };
@@ -221,7 +221,7 @@ static bool has_ended(struct call *call, const char *job)
     return client_get(&call->client, path, &now, &ignored) == 0 && job_is_done(now);
 }
 
-/* The signal that asked this command to go, or 0. They have been blocked since the job was submitted. */
+/* The signal that ended this command, or 0. Signals have been blocked since the job was submitted. */
 static int take_signal(int wait_ms)
 {
     const struct timespec wait = { .tv_sec = wait_ms / 1000, .tv_nsec = wait_ms % 1000 * 1000000L };
@@ -234,8 +234,8 @@ static int take_signal(int wait_ms)
 
 static int leave(struct call *call, const struct jupyter *jupyter, int signal, struct error *err);
 
-/* Nothing announces that a server in a job listens, so it is asked. A positive exit status: the job has
- * ended, or the caller has interrupted. */
+/* No event announces that a server in a job is listening, so it is polled. A positive exit status: the job
+ * has ended, or the caller has interrupted. */
 static int await_answer(struct call *call, const struct jupyter *jupyter, struct error *err)
 {
     int64_t begin_ms = clock_boot_ms();

@@ -21,7 +21,7 @@ int running_wait(struct call *call, const json_t *job, enum leaver leaver, struc
     return started != NULL ? 0 : r != EXIT_OK ? r : EXIT_WRONG_STATE;
 }
 
-/* Asked before anything is forwarded: otherwise each connection would be refused by itself. */
+/* Checked before anything is forwarded; otherwise each connection would be refused separately. */
 static int check_owner(struct call *call, const json_t *job, struct error *err)
 {
     _cleanup_json_ json_t *self = NULL;

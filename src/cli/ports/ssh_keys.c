@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The folder is complete or not there: it is made under another name and renamed, and of two processes that
- * do this at once the first wins.
+ * The directory is either complete or does not exist: it is created under another name and renamed. If two
+ * processes do this at once, the first wins.
  */
 #include "cli/ports/ssh_keys.h"
 
@@ -63,7 +63,7 @@ static int read_key(const char *folder, const char *name, char **ret, struct err
     return 0;
 }
 
-/* Every job is the same host to ssh: its key is the caller's. */
+/* All jobs are the same host to ssh: the key is the caller's. */
 static int write_known_hosts(const char *folder, struct error *err)
 {
     _cleanup_free_ char *key = NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu ssh-proxy: the ProxyCommand of OpenSSH that leads into a job. An sshd of the caller is started in the
- * job by `exec`, without root and without a port, and serves this one connection on its standard input and
- * output. What ssh runs is a descendant of it, in the job's cgroup with the job's limits.
+ * mgpu ssh-proxy: the ProxyCommand of OpenSSH that connects to a job. `exec` starts an sshd of the caller in
+ * the job, without root and without a port, which serves this one connection on its standard input and
+ * output. Processes started by ssh are its descendants, in the job's cgroup and with the job's limits.
  *
- * sshd gives its sessions an environment of their own, so each begins with that of the job.
+ * sshd gives its sessions an environment of their own, so each begins by loading that of the job.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -133,7 +133,7 @@ static json_t *make_body(const struct ssh_keys *keys)
         "MGPU_SSH_HOST_KEY", keys->host_key, "MGPU_SSH_USER_KEY", keys->user_key, "tty", 0);
 }
 
-/* ssh passes the name of the host as it was typed. */
+/* ssh passes the host name as it was typed. */
 static char *job_of_host(const char *host)
 {
     size_t length = strlen(host), suffix = strlen(HOST_SUFFIX);

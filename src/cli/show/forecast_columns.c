@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How good the forecasts of starts were: the output of `mgpu history --forecasts`. */
+/* The accuracy of forecasts of starts: the output of `mgpu history --forecasts`. */
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
@@ -36,7 +36,7 @@ static char *bare_right(const json_t *row)
     return started > 0 ? xasprintf("%.4f", field_number(row, "within", 0) / started) : xstrdup("");
 }
 
-/* "0.5 to 3.2 times": what is told for a forecast of this length. */
+/* "0.5 to 3.2 times": the interval shown for a forecast of this length. */
 static char *render_interval(const struct view *view, const json_t *row, enum color *color)
 {
     double from = 0, until = 0;

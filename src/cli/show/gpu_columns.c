@@ -18,7 +18,7 @@
 #define BAR_WIDTH 16
 #define GIB       (1024.0 * 1024 * 1024)
 
-#define BAR_SCREEN_MIN  120 // a narrower screen has better use for the room
+#define BAR_SCREEN_MIN  120 // a narrower screen has better uses for the space
 #define PART_SCREEN_MIN 90
 
 /* A bar in eighths of a character, as wide as its column; dots show its full width. */
@@ -33,7 +33,7 @@ static void append_bar(struct buffer *out, double part)
     buffer_append_text(out, " ");
 }
 
-/* On a terminal without the words that nobody needs to tell models apart. */
+/* On a terminal, without words that are not needed to distinguish models. */
 static char *render_model(const struct view *view, const json_t *gpu, enum color *color)
 {
     static const char *const words[] = { "NVIDIA ", "GeForce ", "AMD ", "Instinct ", "Radeon " };
@@ -140,7 +140,7 @@ static char *external_users(const json_t *gpu)
     return out.length == 0 ? NULL : buffer_take(&out);
 }
 
-/* Without a job, a sign for what keeps jobs away. */
+/* Without a job, a symbol for the reason that keeps jobs away. */
 static char *render_jobs(const struct view *view, const json_t *gpu, enum color *color)
 {
     _cleanup_free_ char *external = external_users(gpu);
@@ -181,7 +181,7 @@ static char *render_state(const struct view *view, const json_t *gpu, enum color
     return maintenance_text(view, gpu, state == NULL ? "-" : state);
 }
 
-/* A job's process on a GPU that the job has. */
+/* True for a job's process on a GPU that the job has. */
 static bool is_expected(const json_t *gpu, const json_t *process)
 {
     size_t index = 0;
@@ -195,8 +195,8 @@ static bool is_expected(const json_t *gpu, const json_t *process)
     return false;
 }
 
-/* Processes that should not be there, the largest first: "8123 python (cy) 11.2G". Most of them mgpu did not
- * start; those of a job that was given other GPUs name it. */
+/* Unexpected processes, the largest first: "8123 python (cy) 11.2G". Most are external; those of a job that
+ * was given other GPUs name the job. */
 static char *list_external(const json_t *gpu)
 {
     struct buffer out = { 0 };
@@ -279,7 +279,7 @@ const struct list_kind gpu_list = {
     .wide = "node,gpu,model,job,user,util,mem,temp,power,idle,state,external,past,policy,clock,test,uuid,pci",
 };
 
-/* Of GPUs that the scheduled test has not found well. */
+/* For GPUs that the scheduled test did not find healthy. */
 void gpu_print_tests(const json_t *gpus, FILE *out)
 {
     size_t index = 0;

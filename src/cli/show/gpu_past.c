@@ -19,7 +19,7 @@ static const char *const values[] = { "utilization", "utilization_max", "memory"
     "power_w_max", "temperature_c", "temperature_c_max" };
 #define N_VALUES (sizeof(values) / sizeof(values[0]))
 
-/* NULL when nothing is known of that moment. */
+/* NULL if nothing is known about that time. */
 static json_t *make_point(const json_t *gpu, size_t i)
 {
     bool is_known = false;

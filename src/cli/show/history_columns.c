@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * GPU time is allocated from allocation to end. Of the measured time, a part was used and the rest was
- * wasted; time that was not measured is neither.
+ * GPU time is counted from allocation to end. Of the measured time, a part was used and the rest was wasted;
+ * unmeasured time is neither.
  */
 #include "cli/show/history_columns.h"
 
@@ -14,7 +14,7 @@
 #include "cli/show/job_columns.h"
 
 #define BAR_CELLS 24.0
-#define BAR_PART  "bar_part" // of the longest bar
+#define BAR_PART  "bar_part" // the fraction of the longest bar
 
 static char *render_used(const struct view *view, const json_t *row, enum color *color)
 {

@@ -20,7 +20,7 @@
 #include "job/array.h"
 #include "job/state.h"
 
-#define NARROW_TIME 100U // columns; below, the state alone says that the time is one of waiting
+#define NARROW_TIME 100U // columns; on narrower screens only the state shows that the time is a waiting time
 #define TEXT_MAX    1024
 #define SHARE_WHOLE 1000.0 // the API's shares are in thousandths
 
@@ -66,7 +66,7 @@ const char *job_state_shown(const json_t *job)
 
 const char *job_state_word(size_t i)
 {
-    return i + 1 < N_LOOKS ? looks[i].state : NULL; // the last row is for those of a newer mgpud
+    return i + 1 < N_LOOKS ? looks[i].state : NULL; // the last row is for states of a newer mgpud
 }
 
 static int check_state(const char *what, const char *word, struct error *err)
@@ -166,7 +166,7 @@ static char *render_where(const struct view *view, const json_t *job, enum color
     return job_where(job);
 }
 
-/* An error of the driver on its GPUs; where it ended the job, the outcome has it already. */
+/* Adds a driver error on its GPUs; if it ended the job, the outcome includes it already. */
 static char *with_fault(const json_t *job, char *text)
 {
     const json_t *usage = json_object_get(job, "usage");
@@ -176,8 +176,8 @@ static char *with_fault(const json_t *job, char *text)
     return xasprintf("%s (warning: %s)", start, fault);
 }
 
-/* Its unreachable node, or its command; before that its progress, and how long its GPUs have been unused, if
- * too long. */
+/* Its unreachable node, or its command; preceded by its progress and, if too long, by the time for which its
+ * GPUs have been unused. */
 static char *running_text(const struct view *view, const json_t *job, enum color *color)
 {
     char *away = node_unreachable_text(view, job);
@@ -194,7 +194,7 @@ static char *running_text(const struct view *view, const json_t *job, enum color
         bar != NULL ? "  " : "", command);
 }
 
-/* Why the rest of an array waits, or how it ended as a whole; then how its elements ended. */
+/* Why the rest of an array waits, or how it ended as a whole, followed by how its elements ended. */
 static char *elements_why(const json_t *job)
 {
     _cleanup_free_ char *ended = elements_text(job), *start = NULL;
@@ -205,7 +205,7 @@ static char *elements_why(const json_t *job)
     return start != NULL ? xasprintf("%s; %s", start, ended) : take_ptr(ended);
 }
 
-/* A narrow terminal has the fact first (why_brief.h). */
+/* On a narrow terminal the fact comes first (why_brief.h). */
 static char *render_why(const struct view *view, const json_t *job, enum color *color)
 {
     if (field_is_known(job, "brief"))
@@ -231,7 +231,7 @@ static char *render_why(const struct view *view, const json_t *job, enum color *
     return with_fault(job, running_text(view, job, color));
 }
 
-/* For lists that have the command in a column of its own. */
+/* For lists with a separate column for the command. */
 static char *render_waits(const struct view *view, const json_t *job, enum color *color)
 {
     static const char *const members[] = { "brief", "reason_text", "reason" };
@@ -282,7 +282,7 @@ static char *render_memory_mib(const struct view *view, const json_t *job, enum 
     return xasprintf("%lld", (long long)(field_integer(job, "gpu_mem", 0) >> 20));
 }
 
-/* Of a job that waits about when it starts, of one that runs what its limit leaves. */
+/* For a waiting job the time until it is expected to start, for a running one the time left of its limit. */
 static char *render_left(const struct view *view, const json_t *job, enum color *color)
 {
     char text[64];
@@ -305,7 +305,7 @@ static char *bare_time(const json_t *job)
     return has_waited ? xasprintf("%.3f", field_number(job, known, 0)) : xstrdup("");
 }
 
-/* Of a job that waits `eta` has the moment. */
+/* For a waiting job, `eta` has the time. */
 static char *bare_left(const json_t *job)
 {
     double limit = field_number(job, "time_limit_s", 0), ran = field_number(job, "run_seconds", 0);

@@ -19,7 +19,7 @@ static int sooner(int a, int b)
     return a < 0 ? b : b < 0 || a < b ? a : b;
 }
 
-/* Until the answer arrives or the time is up. */
+/* Waits until the answer arrives or the time is up. */
 static int wait_for_answer(struct stream *stream, struct job_news *news, struct call *call, const char *id,
     int64_t deadline_ms, struct error *err)
 {

@@ -61,7 +61,7 @@ static char *outcome_time_limit(const json_t *job)
     return xasprintf("reached its time limit of %s", limit);
 }
 
-/* The message has the amount. */
+/* The message contains the amount. */
 static char *outcome_oom(const json_t *job)
 {
     return xstrdup(field_text(job, "message") == NULL ? "out of memory" : "killed");
@@ -76,7 +76,7 @@ static char *outcome_gpu_fault(const json_t *job)
 char *job_outcome(const json_t *job)
 {
     static const struct {
-        const char *text; // NULL: that of the function
+        const char *text; // NULL: the text of the function
         char *(*tell)(const json_t *job);
     } outcomes[END_KINDS] = {
         [END_EXIT] = { .tell = outcome_exit },
@@ -91,11 +91,12 @@ char *job_outcome(const json_t *job)
         [END_DEPENDENCY] = { "its dependency could never be satisfied" },
         [END_OOM] = { .tell = outcome_oom },
         [END_GPU_FAULT] = { .tell = outcome_gpu_fault },
-        [END_IDLE_TIMEOUT] = { "ended because it was idle" }, // the message has the GPUs and the time
+        [END_IDLE_TIMEOUT] = { "ended because it was idle" }, // the message contains the GPUs and the time
         [END_RELEASED] = { "released" },
         [END_NODE_LOST] = { "its node was lost" },
-        [END_GPU_OOM] = { "ran out of GPU memory" }, // the message says how much, and who reported it
-        [END_GPU_MEM] = { "exceeded its share of GPU memory" }, // the message has both amounts
+        [END_GPU_OOM] = { "ran out of GPU memory" }, // the message contains the amount and the source of the
+                                                     // report
+        [END_GPU_MEM] = { "exceeded its share of GPU memory" }, // the message contains both amounts
         [END_BUDGET] = { "ended because the GPU-hours of its token are used up" },
     };
     const char *name = field_text(job, "ended_by");

@@ -20,8 +20,8 @@ static bool is_on(const json_t *gpu, const char *node, const char *first)
     return strcmp(own != NULL ? own : first, node) == 0;
 }
 
-/* ":0-3" of those on `node`, or "". Runs of neighbours are joined, but the order stays: it is the job's own
- * numbering of its GPUs. */
+/* ":0-3" for those on `node`, or "". Runs of neighbours are joined without changing the order, which is the
+ * job's own numbering of its GPUs. */
 static char *name_indexes(const json_t *granted, const char *node, const char *first_node)
 {
     struct buffer out = { 0 };
@@ -57,7 +57,7 @@ static void add_nodes(struct buffer *out, const struct strings *nodes, const cha
     buffer_printf(out, "%s%s%s", out->length > 0 ? " " : "", shown, indexes);
 }
 
-/* Nodes that follow each other, with the same GPUs, are one list: "gpu[1-16]:0-7 gpu17:0-3". */
+/* Consecutive nodes with the same GPUs are one list: "gpu[1-16]:0-7 gpu17:0-3". */
 static char *name_many(const json_t *ranks, const json_t *granted, const char *first)
 {
     struct buffer out = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A failure for one job must not keep the others from being handled. */
+/* A failure for one job does not keep the others from being handled. */
 #include "cli/show/jobs_each.h"
 
 #include <errno.h>
@@ -36,11 +36,12 @@ int jobs_each(struct call *call, const struct strings *jobs, jobs_each_fn each, 
 
 /* --- many at a time --- */
 
-/* One after the other, each waits for its own commit; side by side, mgpud commits them together. */
+/* Sequential requests each wait for their own commit; parallel ones are committed together by mgpud. */
 #define SIDES     8
 #define SIDES_MIN 64 // jobs
 
-/* Every SIDES-th job, from the first one of this side, so that all are handled in about their order. */
+/* Handles every SIDES-th job, beginning with the first one of this side, so that all are handled in roughly
+ * their order. */
 static int handle_side(
     struct call *call, const struct strings *jobs, size_t side, jobs_each_fn each, void *arg)
 {
@@ -69,7 +70,7 @@ int jobs_each_beside(struct call *call, const struct strings *jobs, jobs_each_fn
     while (count < SIDES && (pids[count] = fork()) > 0)
         count++;
     if (count < SIDES && pids[count] == 0) {
-        call->client.http = NULL; // the parent's, who closes it
+        call->client.http = NULL; // the parent's connection, which the parent closes
         int own = handle_side(call, jobs, count, each, arg);
         (void)fflush(NULL);
         _exit(own);

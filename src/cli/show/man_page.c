@@ -18,7 +18,7 @@
 
 #define STATUS_NOT_FOUND 127
 
-/* The exit status of man, or STATUS_NOT_FOUND when it could not be run. */
+/* The exit status of man, or STATUS_NOT_FOUND if it could not be executed. */
 static int run_man(char *const argv[], bool is_silent)
 {
     posix_spawn_file_actions_t files;

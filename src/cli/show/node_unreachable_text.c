@@ -18,7 +18,7 @@ char *away_since(const struct view *view, const json_t *object)
     return xasprintf("since %s", since);
 }
 
-/* Of a job, the first of its nodes that is unreachable. */
+/* For a job, its first unreachable node. */
 static char *describe(const struct view *view, const json_t *object, const char *verb)
 {
     const json_t *ranks = json_object_get(object, "ranks"), *away = object;

@@ -7,7 +7,7 @@
 
 #define CELLS 8
 
-/* 100% is shown only when complete, and a cell is filled only when its whole part is done. */
+/* 100% is shown only when complete, and a cell is filled only when its part is completely done. */
 static int part_of(double progress, int whole)
 {
     double part = progress < 0 ? 0 : progress > 1 ? 1 : progress;

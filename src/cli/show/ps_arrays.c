@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * mgpud counts the elements of an array by state in the array's own record (`elements` of the API). Sentences
- * about them are made of that, never of the elements that a list happens to contain.
+ * about them use these counts, never the elements that a list happens to contain.
  */
 #include "cli/show/ps_arrays.h"
 
@@ -59,7 +59,7 @@ static bool is_requested(const char *states, const char *state)
     return states == NULL;
 }
 
-/* The worst of those that were requested; NULL: no such element has ended. */
+/* The most severe of the requested ends; NULL: no such element has ended. */
 static const char *worst_of(const json_t *job, const char *states)
 {
     for (size_t i = 0; i < ENDS; i++)
@@ -68,7 +68,7 @@ static const char *worst_of(const json_t *job, const char *states)
     return NULL;
 }
 
-/* Of an array of which elements wait, only where waiting jobs were requested. */
+/* An array with waiting elements is shown as waiting only if waiting jobs were requested. */
 static bool is_shown_as_waiting(const json_t *job, const char *states)
 {
     return field_is(job, "state", "queued") && !job_is_split_up(job) &&

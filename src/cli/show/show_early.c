@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The time in which a job ran on the CPU before its GPUs were its own. */
+/* The time for which a job ran on the CPU before it had its GPUs. */
 #include "base/buffer.h"
 #include "base/json/field.h"
 #include "base/memory.h"

@@ -13,7 +13,7 @@
 #include "cli/term/wrapped.h"
 #include "job/launch.h"
 
-#define EVENT_INDENT 6 // of further lines of an event
+#define EVENT_INDENT 6 // indentation of further lines of an event
 
 void show_print_line(const struct page *page, const char *label, const char *text)
 {
@@ -146,7 +146,7 @@ static bool is_told(const char *key)
     return false;
 }
 
-/* The attempt is ended for a requeue, and for no job that needs its GPUs. */
+/* True if the attempt is ended for a requeue, but not for a job that needs its GPUs. */
 static bool is_requeue(const json_t *event)
 {
     return field_is(event, "type", "preempted") && !field_is(event, "cause", "preempted");
@@ -173,7 +173,7 @@ static void print_event(const struct page *page, json_t *event)
     wrapped_print(page->view.screen, buffer_text(&line), 0, EVENT_INDENT, page->out);
 }
 
-/* An array has two for each element: that it became a job of its own, and that it ended. */
+/* An array has two events for each element: that it became a job of its own, and that it ended. */
 static bool is_of_elements(const struct page *page, const json_t *event)
 {
     return field_is_known(page->job, "array") &&

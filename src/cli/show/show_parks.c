@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The times in which a job was parked, from its events: `park` has the cause, `parked` without a message is
- * the beginning (with one, its return was refused and it stays parked), `unparked` is its return. An attempt
- * that ends while it is parked ends the time as well.
+ * The periods in which a job was parked, from its events: `park` has the cause. `parked` without a message is
+ * the beginning; with a message, its return was refused and it stays parked. `unparked` is its return. If an
+ * attempt ends while it is parked, this ends the period as well.
  */
 #include "base/buffer.h"
 #include "base/json/field.h"
@@ -16,15 +16,15 @@
 
 /* The events are borrowed from the job. */
 struct stretch {
-    const json_t *cause; // `park`, or `reconciled`, by which a node keeps it parked; NULL: it has none
+    const json_t *cause; // `park`, or `reconciled`, by which a node keeps it parked; NULL: it has no cause
     const json_t *begin; // `parked`
     const json_t *end;   // NULL: it is parked now
 };
 
 struct stretches {
-    struct stretch latest[SHOWN_MAX]; // at `count` modulo SHOWN_MAX
+    struct stretch latest[SHOWN_MAX]; // index: `count` modulo SHOWN_MAX
     size_t count;
-    const json_t *cause; // of the park that has not begun
+    const json_t *cause; // of a park that has not begun yet
 };
 
 static bool ends_attempt(const json_t *event)
@@ -71,7 +71,7 @@ static void append_cause(struct buffer *out, const json_t *cause)
     buffer_printf(out, ", requested by %s", user);
 }
 
-/* Of an end that is not a return. */
+/* Appends an end other than a return. */
 static void append_end(struct buffer *out, const json_t *end)
 {
     bool is_lost = field_is(end, "type", "unparked") && field_is_known(end, "message");
@@ -107,7 +107,7 @@ static void print_stretch(const struct page *page, const struct stretch *stretch
     show_print_line(page, "parked", buffer_text(&text));
 }
 
-/* What the rule that short jobs go first does with it. */
+/* How the rule that short jobs go first affects it. */
 static void print_rule(const struct page *page)
 {
     double host = 0;

@@ -11,7 +11,7 @@
 #define GIB            (1024.0 * 1024 * 1024)
 #define JOULES_PER_KWH 3600000.0
 #define LEVELS         8
-#define IDLE_SHOWN_S   60 // below this, it may only be between two steps
+#define IDLE_SHOWN_S   60 // a shorter time may only be a pause between two steps
 
 static void add_part(struct buffer *out)
 {

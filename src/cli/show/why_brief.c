@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sentences are mgpud's. Each row is the beginning of one, and what is shown instead of it; the rest of
- * the sentence follows. A sentence without a row is shown as it is.
+ * The sentences are mgpud's. Each row has the beginning of a sentence and its replacement; the rest of the
+ * sentence follows. A sentence without a row is shown unchanged.
  */
 #include "cli/show/why_brief.h"
 
@@ -17,7 +17,7 @@
 #include "cli/show/ps_arrays.h"
 
 static const struct {
-    const char *begins, *until; // until: the beginning goes on to the end of this text
+    const char *begins, *until; // until: the replaced beginning extends to the end of this text
     const char *brief;
 } beginnings[] = {
     { "requested ", "; ", "" },
@@ -51,7 +51,7 @@ static const struct {
     { "some of its elements failed: ", NULL, "" },
 };
 
-/* "cannot start DIR: No such file or directory": the last part says what is wrong. */
+/* "cannot start DIR: No such file or directory": the last part states the problem. */
 static const struct {
     const char *ends, *brief;
 } endings[] = {
@@ -59,7 +59,7 @@ static const struct {
     { ": Permission denied", "no access to " },
 };
 
-/* The word of the path before that ending, or NULL. */
+/* The path in the text before that ending, or NULL. */
 static char *name_missing(const char *text)
 {
     for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
@@ -130,7 +130,7 @@ static char *name_array_limit(const char *text)
     return at != NULL && sscanf(at, "%u", &most) == 1 ? xasprintf("array limit (%u)", most) : NULL;
 }
 
-/* The first of these that knows the sentence. */
+/* The first of these that recognizes the sentence. */
 static char *name_fact(const json_t *jobs, const char *text, bool is_waiting, bool is_start)
 {
     char *brief = is_waiting ? name_first_ahead(text, jobs) : is_start ? name_missing(text) : NULL;
@@ -139,7 +139,7 @@ static char *name_fact(const json_t *jobs, const char *text, bool is_waiting, bo
     return brief != NULL ? brief : shorten(text);
 }
 
-/* With the ends of an array's elements. */
+/* Adds how an array's elements ended. */
 static char *with_counts(const json_t *job, char *brief)
 {
     _cleanup_free_ char *counts = elements_counts(job), *start = brief;

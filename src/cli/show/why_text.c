@@ -20,10 +20,10 @@
 #include "cli/term/table.h"
 #include "cli/term/wrapped.h"
 
-#define AHEAD_SHOWN 8U  // jobs before this one that are listed
+#define AHEAD_SHOWN 8U  // number of earlier jobs that are listed
 #define LABEL_END   19U // column at which the sentence of a reason begins
 
-/* What takes the reason away, before and behind the job's number: "mgpu edit" 42 " after=". */
+/* Commands that remove the reason, before and after the job's number: "mgpu edit" 42 " after=". */
 static const struct {
     const char *code, *label, *meaning, *command, *change;
 } labels[] = {
@@ -57,7 +57,7 @@ void why_print_codes(FILE *out)
         (void)fprintf(out, "  %-18s %s\n", labels[i].code, labels[i].meaning);
 }
 
-/* A newer mgpud may have more codes: those are shown unchanged. */
+/* A newer mgpud may have more codes, which are shown unchanged. */
 static char *label_of(const json_t *reason)
 {
     for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
@@ -66,7 +66,7 @@ static char *label_of(const json_t *reason)
     return field_shown(reason, "code");
 }
 
-/* The moment in that member, or "" when there is none. */
+/* The time in that member, or "" if there is none. */
 static const char *moment(
     const struct view *view, const json_t *object, const char *name, char *text, size_t size)
 {
@@ -194,7 +194,7 @@ static char *basis_of(const json_t *why, const char *name)
     return xasprintf(" (%s)", text);
 }
 
-/* "between 13:50 and 16:20 (8 of 10 such jobs), ", or nothing if it is as good as certain. */
+/* "between 13:50 and 16:20 (8 of 10 such jobs), ", or nothing if it is practically certain. */
 static char *interval_text(const struct view *view, const json_t *why)
 {
     char from[64], until[64];
@@ -205,7 +205,7 @@ static char *interval_text(const struct view *view, const json_t *why)
                : xstrdup("");
 }
 
-/* "; at the latest 15:40 (BASIS)", or why no such time is known. */
+/* "; at the latest 15:40 (BASIS)", or why that time is unknown. */
 static char *latest_text(const struct view *view, const json_t *why)
 {
     char latest[64];
@@ -288,7 +288,7 @@ static void print_change(const struct view *view, const json_t *why, FILE *out)
     wrapped_print(view->screen, buffer_text(&line), 0, 2, out);
 }
 
-/* The commands that take away what no event will: "To let it start: mgpu release 42". */
+/* The commands that remove reasons which no event will: "To let it start: mgpu release 42". */
 static void print_commands(const struct view *view, const json_t *why, FILE *out)
 {
     _cleanup_buffer_ struct buffer line = { 0 };
@@ -310,7 +310,7 @@ static void print_commands(const struct view *view, const json_t *why, FILE *out
         wrapped_print(view->screen, buffer_text(&line), 0, 2, out);
 }
 
-/* External processes that do not keep jobs away, for information. */
+/* External processes that do not keep jobs away; shown for information. */
 static void print_external(const struct view *view, const json_t *external, FILE *out)
 {
     size_t index = 0;
@@ -352,7 +352,8 @@ static char *situation(const json_t *job)
         has_gpus ? "" : " requested)");
 }
 
-/* By the rule that short jobs go first: for whom it is parked, and until when, or who is parked for it. */
+/* For the rule that short jobs go first: for which job it is parked and until when, or which job is parked
+ * for it. */
 static void print_parks(const struct view *view, const json_t *job, FILE *out)
 {
     double guest = 0, host = 0;
@@ -371,7 +372,7 @@ static void print_parks(const struct view *view, const json_t *job, FILE *out)
         (void)fprintf(out, "Job %.0f is parked for it.\n", host);
 }
 
-/* For a job that does not wait any more: where it is or how it ended. */
+/* For a job that is no longer waiting: where it is or how it ended. */
 static void print_past(const struct view *view, const json_t *job, FILE *out)
 {
     _cleanup_free_ char *name = field_shown(job, "name"), *state = field_shown(job, "state");

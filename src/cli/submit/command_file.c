@@ -54,7 +54,7 @@ int command_file_read(struct call *call, const char *path, struct plan *plan, st
     int r = text_file_open(&file, path, COMMAND_FILE_MAX, err);
     if (r < 0)
         return error_wrap(err, "--file");
-    /* Each line takes the place of the command. */
+    /* Each line replaces the command. */
     _cleanup_json_ json_t *none = json_array();
     r = submit_request(call, none, &common, &plan->left_out, err);
     return r < 0 ? r : read_lines(&file, call->options, common, plan, err);

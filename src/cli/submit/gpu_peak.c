@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The peaks are those that mgpud keeps with ended jobs. The command is compared as lists show it, which is
- * cut: beyond that, commands count as the same. Where no job had the same command, those with the same
- * program or script and other arguments count.
+ * The peaks are those that mgpud stores with ended jobs. The command is compared in the shortened form shown
+ * by lists, so commands that differ only beyond that count as the same. If no job had the same command, jobs
+ * with the same program or script and other arguments are used.
  */
 #include "cli/submit/gpu_peak.h"
 
@@ -23,10 +23,10 @@
 #define JOBS_LOOKED_AT 200
 #define MIB            (UINT64_C(1) << 20)
 
-/* What earlier jobs are compared with. */
+/* What is compared with earlier jobs. */
 struct likeness {
-    char *command; // the whole, as a list shows it
-    char *script;  // its beginning, up to the program or script; NULL: not known
+    char *command; // the whole command, in the form of lists
+    char *script;  // its beginning, up to the program or script; NULL: unknown
 };
 
 static void likeness_clear(struct likeness *likeness)
@@ -42,7 +42,7 @@ static void add_words(struct strings *words, const json_t *command, size_t count
     json_array_foreach(command, index, word) if (index < count) strings_add(words, json_string_value(word));
 }
 
-/* The first `count` words as a list shows them; the caller frees it. */
+/* The first `count` words in the form of lists; the caller frees it. */
 static char *show(const json_t *command, size_t count)
 {
     _cleanup_strings_ struct strings words = { 0 };
@@ -61,7 +61,7 @@ static bool is_script(const char *word)
     return false;
 }
 
-/* Programs that run others, of which they say nothing by themselves. */
+/* True for programs that run others, and whose own name means nothing. */
 static bool runs_others(const char *program)
 {
     static const char *const names[] = { "python", "torchrun", "accelerate", "deepspeed", "bash", "sh", "env",
@@ -74,8 +74,8 @@ static bool runs_others(const char *program)
     return false;
 }
 
-/* "python3 train.py" of "python3 train.py --lr 1", "python3 -m pkg.train", "./train": the number of words; 0:
- * the command names no program of its own, as text that a shell runs. */
+/* The number of words that identify the program: "python3 train.py" of "python3 train.py --lr 1", "python3 -m
+ * pkg.train", "./train". 0: the command names no program of its own, such as text that a shell runs. */
 static size_t count_to_script(const json_t *command)
 {
     size_t index = 0;
@@ -114,9 +114,9 @@ static bool begins_with(const char *command, const char *script)
     return strncmp(command, script, length) == 0 && (command[length] == '\0' || command[length] == ' ');
 }
 
-/* Of the jobs with the same command or, if there is none, with the same script. */
+/* The peak of jobs with the same command or, if there are none, with the same script. */
 struct peak {
-    uint64_t bytes; // 0: no such job, or none that was measured
+    uint64_t bytes; // 0: there was no such job, or none was measured
     size_t jobs;
     bool is_exact;
 };
@@ -189,7 +189,7 @@ static int settle(struct call *call, const struct likeness *likeness, json_t *re
     int r = find_peak(call, likeness, &peak, err);
     if (!is_auto) {
         tell_peak(call, &peak, (uint64_t)json_integer_value(asked));
-        return 0; // the advice is worth no failure
+        return 0; // missing advice is not a failure
     }
     if (r < 0)
         return error_wrap(err, "-m auto");

@@ -23,7 +23,7 @@ struct document {
     const struct yaml_source *source;
     const yaml_node_t *root, *command, *needs, *name;
     struct plan *plan;
-    int depth, n_pairs; // of what is being read
+    int depth, n_pairs; // of the document being read
 };
 
 bool job_file_is_one(const char *word)
@@ -120,7 +120,7 @@ static int set_value(void *arg, const yaml_node_t *key, const yaml_node_t *value
     return set_text(setting->document, setting->row, yaml_text(value), value);
 }
 
-/* Options of the call itself, such as --json, are not the job's. */
+/* Options of the call itself, such as --json, are not part of the job. */
 static bool is_of_call(const struct option_row *row)
 {
     for (const struct option_row *other = call_global_rows; other->name != NULL; other++)
@@ -166,7 +166,7 @@ static int merge(struct document *document, const yaml_node_t *value)
         return read_mapping(document, value);
     if (value->type != YAML_SEQUENCE_NODE)
         return yaml_refuse(source, value, "<< takes a mapping or a list of mappings");
-    /* The first of several counts most. */
+    /* The first of several values takes precedence. */
     int r = 0;
     for (const yaml_node_item_t *item = value->data.sequence.items.top;
          r == 0 && item > value->data.sequence.items.start; item--) {
@@ -206,7 +206,7 @@ static int read_pair(void *arg, const yaml_node_t *key, const yaml_node_t *value
     return set_option(document, key, value);
 }
 
-/* What is merged in first, then its own pairs, which count more. */
+/* Reads merged mappings first, then its own pairs, which take precedence. */
 static int read_mapping(struct document *document, const yaml_node_t *mapping)
 {
     if (document->depth >= MERGE_DEPTH)

@@ -98,7 +98,7 @@ static bool is_ready(const struct plan_unit *unit, const bool *is_placed)
     return true;
 }
 
-/* The first of its needs that is not placed. */
+/* The first of its needs that has not been placed. */
 static size_t next_in_circle(const struct plan *plan, const bool *is_placed, size_t at)
 {
     const struct plan_unit *unit = &plan->units[at];
@@ -193,7 +193,7 @@ static int send_unit(struct call *call, const struct plan *plan, struct plan_uni
     return 0;
 }
 
-/* The newest first, so that nothing starts only because what it waits for was cancelled. */
+/* Newest first, so that no job starts only because the job it waits for was cancelled. */
 static void cancel_sent(struct call *call, const struct plan *plan, const size_t *order)
 {
     _cleanup_buffer_ struct buffer gone = { 0 }, left = { 0 };

@@ -33,7 +33,7 @@ static void on_ignored(
     leave_out(reading->target, option->name, reading->line);
 }
 
-/* Scripts of other clusters name partitions that this one does not have. */
+/* Scripts of other clusters name partitions that do not exist here. */
 static void check_partition(struct sbatch *sbatch, struct call *call)
 {
     json_t *ask = sbatch->job.submit.ask;
@@ -59,8 +59,8 @@ static void check_partition(struct sbatch *sbatch, struct call *call)
     (void)json_object_del(ask, "partition");
 }
 
-/* As -g has it, which then replaces number and model alike. Without a request, the job gets mgpu's default.
- */
+/* In the form of -g, which then replaces both number and model. Without a request, the job gets mgpu's
+ * default. */
 static void settle_gpus(struct slurm_job *job)
 {
     json_t *ask = job->submit.ask;
@@ -77,7 +77,7 @@ static void settle_gpus(struct slurm_job *job)
     (void)json_object_del(ask, "gpu_model");
 }
 
-/* Targets of notifications add to those of the user's defaults; all else replaces it. */
+/* Targets of notifications are added to those of the user's defaults; everything else replaces them. */
 static void give_request(json_t *from, json_t *to)
 {
     json_t *before = json_object_get(to, "notify"), *added = json_object_get(from, "notify");
@@ -99,7 +99,7 @@ static void give_image(struct image_wishes *from, struct image_wishes *to)
         strings_add(&to->mounts, from->mounts.items[i]);
 }
 
-/* To the options of the verb, which the command line then overrides. */
+/* Passes the request to the options of the verb, which the command line then overrides. */
 static void give(struct call *call, struct slurm_job *job)
 {
     struct submit_options *to = call->options, *from = &job->submit;

@@ -40,7 +40,7 @@ static bool is_head(const char *line)
     return *p == '\0' || *p == '#';
 }
 
-/* Calls `take` with each line of the head, or of what follows it, until that fails. */
+/* Calls `take` with each line of the head, or of the part after it, until a call fails. */
 typedef int take_line_fn(void *arg, const char *line, unsigned number, struct error *err);
 
 static int each_line(const char *text, bool is_of_head, take_line_fn *take, void *arg, struct error *err)
@@ -68,7 +68,8 @@ static int look_for_options(void *arg, const char *line, unsigned number, struct
     return 0;
 }
 
-/* The next bytes of `head`, which holds `length`; the new length. -1: they cannot be read, or are no text. */
+/* Appends the next bytes to `head`, which contains `length`; returns the new length. -1: they cannot be read,
+ * or are not text. */
 static ssize_t read_text(int fd, char *head, size_t length, size_t count)
 {
     ssize_t n = pread(fd, head + length, count, (off_t)length);
@@ -78,12 +79,12 @@ static ssize_t read_text(int fd, char *head, size_t length, size_t count)
     return (ssize_t)length + n;
 }
 
-/* Most programs are no text, which their first bytes show. */
+/* Most programs are not text, as their first bytes show. */
 static char *read_head(struct script *script, const char *path)
 {
     struct stat st;
     _cleanup_free_ char *head = NULL;
-    /* Not blocked by a FIFO of that name. */
+    /* Does not block on a FIFO with that name. */
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return NULL;
@@ -174,7 +175,7 @@ static int apply_options(void *arg, const char *line, unsigned number, struct er
     return r < 0 ? error_wrap(err, "%.200s:%u", reading->path, number) : 0;
 }
 
-/* Such a line has no effect, which whoever wrote it does not expect. */
+/* Such a line has no effect, contrary to its author's expectation. */
 static int tell_late(void *arg, const char *line, unsigned number, struct error *err)
 {
     struct reading *reading = arg;
@@ -200,7 +201,7 @@ int script_apply(struct call *call, void *arg, struct error *err)
 
 /* --- its text --- */
 
-/* What a script calls itself by; of a copy it is the copy. */
+/* True if the script refers to its own path; in a copy, that is the path of the copy. */
 static bool names_itself(const char *text)
 {
     static const char *const words[] = { "$0", "${0", "BASH_SOURCE", "__file__" };
@@ -254,7 +255,7 @@ int script_read(struct script *script, const struct call *call, struct error *er
 
 /* --- its command --- */
 
-/* The path is looked up neither in PATH nor in a directory that is not ours. */
+/* The path is searched for neither in PATH nor in a directory that is not ours. */
 static char *path_to_run(const struct script *script, const char *directory)
 {
     const char *path = script->path;

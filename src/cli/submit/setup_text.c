@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text is run by the user's shell or by sh without start-up files: what these define (the functions
- * `conda` and `module`) is searched for in the usual places, on the node, when the job starts. Names are
- * assigned to quoted variables once, which are unset before the command.
+ * The text is run by the user's shell or by sh without start-up files. Functions that these define (`conda`
+ * and `module`) are searched for in the usual places, on the node, when the job starts. Names are assigned to
+ * quoted variables once, which are unset before the command.
  */
 #include "cli/submit/setup_text.h"
 
@@ -79,8 +79,8 @@ static const char module_check_text[] =
     "(mgpu_name=%s\n" MODULE_SEARCH "command -v module >/dev/null 2>&1 ||\n"
     "  echo \"--module $mgpu_name: there are no environment modules here\")\n";
 
-/* Where `conda activate NAME` looks, without conda, which takes a second to start. Settings of conda may
- * name further folders. */
+/* Searches the directories of `conda activate NAME` without conda, which takes a second to start. conda's
+ * settings may name more directories. */
 static const char conda_check_text[] =
     "(mgpu_name=%s\n" CONDA_SEARCH "mgpu_root=${mgpu_conda%%/*bin/conda}\n"
     "if [ -z \"$mgpu_conda\" ]; then\n"
@@ -111,7 +111,7 @@ static char *quote(const char *word)
     return text_quote_command(&words);
 }
 
-/* No option can end the line: control characters are escaped. */
+/* No option can end the line, because control characters are escaped. */
 static void add_mark(const struct setup_wishes *wishes, struct buffer *out)
 {
     const struct {

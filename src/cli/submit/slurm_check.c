@@ -16,7 +16,7 @@
 #include "cli/submit/slurm_values.h"
 
 #define SLURM_NICE_MAX     2147483645
-#define SLURM_PRIORITY_MAX 4294967294U // no number of a priority, but a mark
+#define SLURM_PRIORITY_MAX 4294967294U // not a priority, but a special value
 
 static bool is_number(const char *value)
 {
@@ -37,7 +37,7 @@ static bool is_size(const char *value)
     return slurm_parse_memory("", value, &bytes, NULL) == 0;
 }
 
-/* "2@10:00": what is behind the mark is a time, which Slurm does not check either. */
+/* "2@10:00": the part behind the mark is a time, which Slurm does not check either. */
 static bool is_number_at(const char *value)
 {
     _cleanup_free_ char *number = xstrndup(value, strcspn(value, "@"));
@@ -73,11 +73,10 @@ static const struct {
 
 /* --- words --- */
 
-/* What is said is `before`, the value and `after`; with `second` a second line, the same way. NULL before:
- * "Invalid
- * --NAME specification". */
+/* The message consists of `before`, the value and `after`; `second` is a second line in the same form. NULL
+ * before: "Invalid --NAME specification". */
 static const struct words {
-    const char *name, *known; // known: between blanks; a number is taken too if it begins with "#"
+    const char *name, *known; // known: separated by blanks; a number is accepted too if it begins with "#"
     int code;
     const char *before, *after, *second, *second_after;
 } words[] = {
@@ -101,14 +100,15 @@ static const struct words {
         "Bad rlimit name: ", "", "--propagate=", " is not valid." },
 };
 
-/* The words of a list; behind "=" and ":" of one is what only some have, except for --distribution. */
+/* Checks the words of a list. Parts behind "=" and ":" are allowed only for some words, and for all in
+ * --distribution. */
 static bool has_words(const struct words *row, const char *value)
 {
     _cleanup_free_ char *copy = xstrdup(value);
     char *rest = copy;
     bool is_nested = strcmp(row->name, "distribution") == 0 || strcmp(row->name, "cpu-freq") == 0;
     for (char *word = NULL; (word = strsep(&rest, is_nested ? ",:-" : ",")) != NULL;) {
-        bool has_list = !is_nested && strchr(word, ':') != NULL; // whose commas are its own
+        bool has_list = !is_nested && strchr(word, ':') != NULL; // its commas are part of the word
         word[strcspn(word, "=:")] = '\0';
         for (char *p = word; *p != '\0'; p++)
             *p = *p >= 'A' && *p <= 'Z' ? (char)(*p - 'A' + 'a') : *p;
@@ -156,7 +156,7 @@ static int check_frequency(const struct slurm_option *option, const char *value,
     return 0;
 }
 
-/* "2:4-8:*": sockets, cores and threads, each a number, a range or a star. */
+/* "2:4-8:*": sockets, cores and threads, each a number, a range or an asterisk. */
 static int check_topology(const struct slurm_option *option, const char *value, struct error *err)
 {
     static const char *const places[] = { "first", "second", "third" };
@@ -173,7 +173,7 @@ static int check_topology(const struct slurm_option *option, const char *value, 
     return 0;
 }
 
-/* "plane=4", or "plane" where a variable has the number: what has_words() leaves open. */
+/* "plane=4", or "plane" if a variable has the number; has_words() does not check this. */
 static int check_plane(const struct slurm_option *option, const char *value, struct error *err)
 {
     const char *size = strchr(value, '=');
@@ -186,7 +186,7 @@ static int check_plane(const struct slurm_option *option, const char *value, str
     return error_mark(err, SLURM_BOTH, -EDOM);
 }
 
-/* A value that is no number is refused where it is used. */
+/* A value that is not a number is refused where it is used. */
 static int check_nice(const struct slurm_option *option, const char *value, struct error *err)
 {
     int64_t number = 0;
@@ -206,7 +206,7 @@ static int check_priority(const struct slurm_option *option, const char *value, 
                            : error_set(err, -EDOM, "Priority must be < %u", SLURM_PRIORITY_MAX);
 }
 
-/* What root may ask for is refused for other reasons. */
+/* Values that only root may request are refused for other reasons. */
 static int check_root(const struct slurm_option *option, const char *value, struct error *err)
 {
     return geteuid() == 0 ? 0 : error_set(err, -EDOM, "--%s only permitted by root user", option->name);
@@ -218,7 +218,7 @@ static int refuse_binding(struct error *err, int code)
     return error_mark(err, SLURM_DOOMED, code);
 }
 
-/* A number of "map_cpu:0,1" or, in hexadecimal, of "mask_cpu:0x3,c". */
+/* A number in "map_cpu:0,1" or, in hexadecimal, in "mask_cpu:0x3,c". */
 static int check_bound(const char *number, bool is_mask, struct error *err)
 {
     const char *digits = is_mask && strncasecmp(number, "0x", 2) == 0 ? number + 2 : number;
@@ -230,7 +230,7 @@ static int check_bound(const char *number, bool is_mask, struct error *err)
                  number, digits[good]));
 }
 
-/* "verbose,map_cpu:0,1": words, some of which have a list of numbers behind them. */
+/* "verbose,map_cpu:0,1": words, some of which are followed by a list of numbers. */
 static int check_binding(const struct slurm_option *option, const char *value, struct error *err)
 {
     static const char known[] =

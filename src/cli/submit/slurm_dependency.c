@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* --dependency of Slurm, in the words of "after". */
+/* --dependency of Slurm, converted to the form of "after". */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,7 +11,8 @@
 #include "cli/submit/slurm_job.h"
 #include "job/after.h"
 
-/* How much a kind demands: each includes those before it. Kinds that exclude each other demand the same. */
+/* How strict a kind is: each includes the less strict ones. Kinds that exclude each other are equally
+ * strict. */
 static int demand_of(const char *kind, size_t length)
 {
     static const char *const kinds[] = { "start", "any" };
@@ -21,7 +22,7 @@ static int demand_of(const char *kind, size_t length)
     return 2;
 }
 
-/* The kind that the list has for this job, and its length; NULL: none. */
+/* The kind in the list for this job, and its length; NULL: none. */
 static const char *find_kind(const char *list, char separator, const char *id, size_t *ret_length)
 {
     size_t length = strlen(id);
@@ -37,8 +38,8 @@ static const char *find_kind(const char *list, char separator, const char *id, s
     return NULL;
 }
 
-/* A job that is listed twice: of all that must be true the kind that includes the other remains, and of
- * alternatives the one that is included. False if neither is. */
+/* Handles a job that is listed twice. If all must be true, the kind that includes the other remains; of
+ * alternatives, the one that is included remains. False if neither includes the other. */
 static bool merge_kind(const char *id, const char *kind, char separator, struct buffer *out)
 {
     size_t length = 0;
@@ -109,7 +110,7 @@ static int add_after(char *words, const char *separator, struct buffer *out)
     return r;
 }
 
-/* Separated by commas, of which all count, or by question marks: then each job of them suffices. */
+/* Separated by commas if all are required, or by question marks if one of them suffices. */
 int slurm_parse_dependency(const char *value, char **ret, struct error *err)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
@@ -117,9 +118,9 @@ int slurm_parse_dependency(const char *value, char **ret, struct error *err)
     const char *separator = strchr(value, '?') != NULL ? "?" : ",";
     char *rest = copy;
     bool is_mixed = separator[0] == '?' && strchr(value, ',') != NULL;
-    bool is_none = value[0] == '\0' || strcmp(value, "0") == 0; // scripts with an empty variable
+    bool is_none = value[0] == '\0' || strcmp(value, "0") == 0; // written by scripts with an empty variable
     bool is_id = !is_none && value[strspn(value, "0123456789")] == '\0';
-    if (is_id) { // the old form: after it has ended
+    if (is_id) { // the old form: after the job has ended
         *ret = xasprintf("%s:any", value);
         return 0;
     }

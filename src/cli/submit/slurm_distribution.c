@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * "block:cyclic:*,pack": the layout of tasks on nodes, on sockets and on cores, and whether nodes are filled.
- * The first is obeyed; the others are shown again. With "arbitrary", -w or the file of SLURM_HOSTFILE names
- * the node of each task in turn.
+ * The first is applied; the others are only displayed. With "arbitrary", -w or the file of SLURM_HOSTFILE
+ * names the node of each task in turn.
  */
 #include "cli/submit/slurm_distribution.h"
 
@@ -72,14 +72,14 @@ char *slurm_distribution_text(const char *value)
 
 /* --- the nodes of tasks --- */
 
-/* A text that the options of the job keep. */
+/* Text that the options of the job keep. */
 static const char *keep(struct slurm_job *job, const char *text)
 {
     strings_add(&job->kept, text);
     return job->kept.items[job->kept.count - 1];
 }
 
-/* Lists of nodes in a file, one or several on a line, joined by commas in *ret. */
+/* Reads lists of nodes from a file, one or several per line, and joins them with commas in *ret. */
 static int read_nodes(const char *path, struct buffer *ret, struct error *err)
 {
     FILE *file = fopen(path, "re");
@@ -101,7 +101,7 @@ static int read_nodes(const char *path, struct buffer *ret, struct error *err)
     return ret->length > 0 ? 0 : error_set(err, -EINVAL, "%.200s names no node", path);
 }
 
-/* Says the sentence of `code`, and of SLURM_HOSTFILE one more. */
+/* Reports the message of `code`, and a second one for SLURM_HOSTFILE. */
 static int refuse(bool is_variable, struct error *err, int code)
 {
     if (is_variable)
@@ -155,7 +155,7 @@ int slurm_distribution_settle(struct slurm_job *job, struct error *err)
     int r = read_file(job, &is_file, err);
     if (r < 0 || slurm_distribution_layout(job->distribution) != SLURM_LAYOUT_ARBITRARY)
         return r;
-    if (job->nodelist == NULL && getenv(OF_JOB) != NULL) // a step of a job that is distributed like this
+    if (job->nodelist == NULL && getenv(OF_JOB) != NULL) // a step of a job with this distribution
         job->nodelist = keep(job, getenv(OF_JOB));
     if (job->nodelist == NULL && job->tasks <= 0 && text_equal(job->program, "srun"))
         return refuse(false, err, error_set(err, -EINVAL, "invalid number of tasks (-n 0)"));
@@ -178,7 +178,7 @@ int slurm_distribution_settle(struct slurm_job *job, struct error *err)
     }
     for (size_t i = 0; i < job->task_nodes.count; i++)
         buffer_printf(&used, "%s%s", i > 0 ? "," : "", job->task_nodes.items[i]);
-    job->nodelist = keep(job, buffer_text(&used)); // of those that have tasks
+    job->nodelist = keep(job, buffer_text(&used)); // of the nodes that have tasks
     strings_set_env(&job->submit.env, OF_JOB, job->nodelist);
     return 0;
 }

@@ -18,7 +18,7 @@
 #include "base/memory.h"
 #include "cli/term/words.h"
 
-#define CODE_LINES_MAX 100 // lines that are no comments, after which there are no options
+#define CODE_LINES_MAX 100 // lines other than comments, after which no options are read
 
 /* Adds "--NAME=VALUE"; a NULL value is a flag. */
 static void add(struct strings *words, const char *name, const char *value)
@@ -40,7 +40,7 @@ static int add_hosts(const char *value, struct strings *words, struct error *err
     return 0;
 }
 
-/* Of a number alone, KiB; "4MB" is "4M". */
+/* Of a number without a unit, in KiB; "4MB" becomes "4M". */
 static void add_size(const char *name, const char *value, const char *unit, struct strings *words)
 {
     size_t length = strlen(value);
@@ -85,7 +85,7 @@ static int add_mail(const char *value, struct strings *words, struct error *err)
     return 0;
 }
 
-/* "depend=afterok:12"; of others nothing is known here. */
+/* "depend=afterok:12"; other attributes are unknown here. */
 static int add_attribute(const char *value, struct strings *words, struct error *err)
 {
     if (strncasecmp(value, "depend=", 7) == 0)
@@ -93,7 +93,7 @@ static int add_attribute(const char *value, struct strings *words, struct error 
     return 0;
 }
 
-/* "2:ppn=4", "n1+n2:ppn=2", "1:gpus=2": nodes, processors of each, GPUs of each. */
+/* "2:ppn=4", "n1+n2:ppn=2", "1:gpus=2": nodes, and processors and GPUs of each. */
 static void add_nodes(const char *value, struct strings *words)
 {
     _cleanup_free_ char *copy = xstrdup(value);
@@ -132,7 +132,7 @@ static int add_resources(const char *value, struct strings *words, struct error 
     char *rest = copy;
     while (rest != NULL && *rest != '\0') {
         bool is_pro = strncasecmp(rest, "select=", 7) == 0 || strncasecmp(rest, "ncpus=", 6) == 0 ||
-                      strncasecmp(rest, "mpiprocs=", 9) == 0; // the next one may be behind a colon
+                      strncasecmp(rest, "mpiprocs=", 9) == 0; // the next one may follow a colon
         char *one = strsep(&rest, is_pro ? ",:" : ","), *equals = strchr(one, '=');
         if (equals == NULL)
             continue;
@@ -156,12 +156,12 @@ static int add_resources(const char *value, struct strings *words, struct error 
 
 struct rule {
     int letter;
-    const char *option;  // NULL: of no effect, or converted
+    const char *option;  // NULL: it has no effect, or is converted
     convert_fn *convert; // or NULL
 };
 
 static const struct kind {
-    const char *mark, *letters; // as getopt(3) takes them
+    const char *mark, *letters; // in the form of getopt(3)
     const struct option *names;
     const struct rule *rules;
 } kinds[] = {
@@ -188,7 +188,7 @@ static const struct kind {
             { 'v', "export", NULL }, { 'W', NULL, add_attribute }, { 0 } } },
 };
 
-/* The words of all lines with the mark. */
+/* Collects the words of all lines with the mark. */
 static int collect(const struct kind *kind, const char *text, struct strings *words, struct error *err)
 {
     _cleanup_free_ char *copy = xstrdup(text);

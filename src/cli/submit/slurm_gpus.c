@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A job may say how many GPUs it has, each of its nodes, sockets and tasks. Slurm compares these numbers in a
- * fixed order, and says of the first that does not fit which.
+ * A job may specify its number of GPUs in total, per node, per socket and per task. Slurm compares these
+ * numbers in a fixed order, and reports the first mismatch.
  */
 #include "cli/submit/slurm_gpus.h"
 
@@ -14,7 +14,7 @@
 
 #define MIB_SHIFT 20
 
-/* Whether a number of things is asked for and is no multiple of the other. */
+/* True if a number is requested and is not a multiple of the other. */
 static bool is_odd(int64_t number, int64_t part)
 {
     return number > 0 && part > 0 && number % part != 0;
@@ -25,7 +25,7 @@ static bool is_below(int64_t number, int64_t part)
     return number > 0 && part > number;
 }
 
-/* Whether both are asked for and their quotient is not the third number, if that was given. */
+/* True if both are requested and their quotient differs from the third number, if that was given. */
 static bool differs(int64_t number, int64_t part, int64_t quotient)
 {
     return number > 0 && part > 0 && quotient > 0 && number / part != quotient;

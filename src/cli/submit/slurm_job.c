@@ -90,7 +90,7 @@ void slurm_job_warn_few_tasks(int64_t tasks, int64_t nodes, const char *program)
         program, tasks, nodes, tasks);
 }
 
-/* Numbers of nodes and tasks from each other. */
+/* Derives the numbers of nodes and tasks from each other. */
 static void settle_tasks(struct slurm_job *job)
 {
     bool has_tasks = job->tasks > 0;
@@ -113,7 +113,7 @@ static void settle_tasks(struct slurm_job *job)
         note_number(job, SLURM_NOTE_CPUS_PER_TASK, job->cpus_per_task);
 }
 
-/* A constraint names models of GPUs, as the type of --gpus does. */
+/* A constraint names GPU models, like the type of --gpus. */
 static int settle_model(struct slurm_job *job, int64_t gpus, struct error *err)
 {
     const char *model = job->gpu_model != NULL ? job->gpu_model : job->constraint;
@@ -145,7 +145,7 @@ static int settle_gpus(struct slurm_job *job, struct error *err)
         return error_set(err, -ERANGE, "Requested node configuration is not available");
     (void)json_object_set_new(ask, "gpus", json_integer(gpus));
     bool is_each =
-        job->nodes > 1 || job->gpus_per_node > 0; // of one node, too: others are not added for them
+        job->nodes > 1 || job->gpus_per_node > 0; // also of a single node: no others are added for them
     if (is_each && gpus > 0 && job->gpus <= 0 && gpus % job->nodes == 0)
         (void)json_object_set_new(ask, "gpus_per_node", json_integer(gpus / job->nodes));
     return settle_model(job, gpus, err);
@@ -184,7 +184,7 @@ static int settle_mail(struct slurm_job *job, struct error *err)
     return r < 0 ? r : ask_set(job->submit.ask, NULL, "notify_on", "--mail-type", job->mail_on, err);
 }
 
-/* Where the files of output are; those of a batch job have a name in Slurm's manner. */
+/* Sets the paths of the output files; those of a batch job are named as in Slurm. */
 static void settle_files(struct slurm_job *job, bool is_batch)
 {
     const char *usual =
@@ -216,7 +216,7 @@ static void add_number(struct slurm_job *job, const char *name, int64_t value)
         strings_set_env(&job->submit.env, name, text);
 }
 
-/* Variables about the job's submission; those of options only if they were given. */
+/* Adds variables about the submission; variables of options only if these were given. */
 static void add_variables(struct slurm_job *job)
 {
     add_number(job, "SLURM_CPUS_PER_GPU", job->cpus_per_gpu);
@@ -251,7 +251,7 @@ static int settle_list(struct slurm_job *job, const char *key, const char *list,
     return r;
 }
 
-/* A job has all nodes that are listed, and no others. */
+/* A job gets all listed nodes, and no others. */
 static int settle_nodes(struct slurm_job *job, struct error *err)
 {
     size_t listed = 0, excluded = 0;
@@ -265,7 +265,7 @@ static int settle_nodes(struct slurm_job *job, struct error *err)
     if (r == 0 && job->program != NULL && job->tasks > 0 && job->tasks < job->nodes) {
         if (!job->is_quiet || text_equal(job->program, "srun"))
             slurm_job_warn_few_tasks(job->tasks, job->nodes, job->program);
-        job->nodes = job->tasks; // a node without a task is none of the job
+        job->nodes = job->tasks; // a node without a task is not part of the job
         r = settle_list(job, "nodelist", job->nodelist, (size_t)job->nodes, &listed, err);
         if (listed > 0)
             job->nodelist = json_string_value(json_object_get(job->submit.ask, "nodelist"));

@@ -23,7 +23,7 @@ static int apply(const char *line, const char *where, const struct slurm_reading
         return error_wrap(err, "%s", where);
     bool is_component =
         words.count > 0 && (strcmp(words.items[0], "hetjob") == 0 || strcmp(words.items[0], "packjob") == 0);
-    if (is_component) { // its lines would be read as those of one job
+    if (is_component) { // its lines would be read as lines of a single job
         (void)error_set(err, -ENOTSUP, "%s: there are no heterogeneous jobs", words.items[0]);
         (void)error_hint(
             err, "submit its components as jobs of their own, or as one job with the largest request");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A moment is a sequence of parts, each of which sets the day or the time of day. What no part has set
- * follows from now and the tense, as in Slurm: a time alone is today's, or ahead the next one; a day alone is
- * its start; a day without a year is the last or the next one.
+ * A time is a sequence of parts, each of which sets the date or the time of day. Missing parts follow from
+ * the present time and the tense, as in Slurm: a time alone is today's or, in the future tense, the next one;
+ * a date alone is its start; a date without a year is the last or the next one.
  */
 #include "cli/submit/slurm_moment.h"
 
@@ -18,7 +18,7 @@
 #include "cli/submit/slurm_option.h"
 
 #define MILLI      1000
-#define CENTURY    100 // of two digits, since 1900
+#define CENTURY    100 // for two-digit years, counted from 1900
 #define UNSET      (-1)
 #define DELTA_MAX  (INT64_C(1) << 32)
 #define DAY_DIGITS 2
@@ -26,7 +26,7 @@
 struct moment {
     const char *rest;
     struct tm now;
-    int year, month, day; // as of struct tm
+    int year, month, day; // as in struct tm
     int hour, minute, second;
 };
 
@@ -182,7 +182,7 @@ static bool read_parts(struct moment *moment)
     return moment->day != UNSET || moment->hour != UNSET;
 }
 
-/* Whether the day, in the year of now, is before today or at least the same moment. */
+/* Compares the date, with the present year, with today, or the time with now. */
 static int compare_now(const struct moment *moment)
 {
     const int ours[] = { moment->month, moment->day, moment->hour, moment->minute };
@@ -237,11 +237,11 @@ static bool join(const struct moment *moment, const struct when_zone *zone, int6
     return true;
 }
 
-/* "now", "now+2hours", "now-60", "now+1week": a count without a unit is of seconds. */
+/* "now", "now+2hours", "now-60", "now+1week": a count without a unit is in seconds. */
 static bool read_now(const char *text, int64_t now_ms, int64_t *ret_ms)
 {
     static const struct {
-        const char *name; // or a part of it from the left
+        const char *name; // or a prefix of it
         int64_t seconds;
     } units[] = { { "seconds", 1 }, { "minutes", 60 }, { "hours", 3600 }, { "days", 86400 },
         { "weeks", 604800 } };
@@ -297,7 +297,7 @@ int slurm_parse_moment(const char *what, const char *text, enum slurm_tense tens
         *ret_ms = ms;
         return 0;
     }
-    bool is_number = text[count_digits(text)] == '\0'; // a date that does not exist, and no age of seconds
+    bool is_number = text[count_digits(text)] == '\0'; // a date that does not exist, not an age
     struct error ours = { 0 };
     int r = tense == SLURM_PAST && !is_number ? when_parse_past(text, what, now_ms, zone, ret_ms, &ours)
                                               : when_parse(text, what, now_ms, zone, ret_ms, &ours);

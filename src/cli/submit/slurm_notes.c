@@ -10,7 +10,7 @@
 #include "cli/options/talk.h"
 
 #define PREFIX        "SLURM"
-#define NAMES_MAX     8U // variables named in one note
+#define NAMES_MAX     8U // variables named per note
 #define NAME_MAX_SIZE 64U
 
 static const struct {

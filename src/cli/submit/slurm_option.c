@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "job/slurm.h"
 
-#define LONG_BASE 0x1000 // values of options without a letter, above all letters
+#define LONG_BASE 0x1000 // values of options without a letter, higher than all letters
 
 static bool has(const struct slurm_program *program, const struct slurm_option *option)
 {
@@ -105,7 +105,7 @@ int slurm_set_clusters(void *target, const struct slurm_option *option, const ch
     return 0;
 }
 
-/* The tables for getopt_long(): built from the same rows, valid while it runs. */
+/* The tables for getopt_long(), built from the same rows and valid while it runs. */
 struct getopt_tables {
     struct option *names;
     const struct slurm_option **rows; // of names
@@ -215,7 +215,7 @@ int slurm_options_from_environment(const struct slurm_reading *reading, const ch
 
 #define USAGE_COLUMNS 79
 
-/* "Usage: squeue [-A list] [-a] [--me] ...", as long as it is. */
+/* "Usage: squeue [-A list] [-a] [--me] ...", without a line limit. */
 static void print_usage(const struct slurm_program *program)
 {
     int column = printf("Usage: %s", program->name), indent = column;
@@ -245,7 +245,7 @@ static void print_row(int letter, const char *name, const char *help, const char
         letter != 0 ? "," : " ", name, help, remark);
 }
 
-/* "-h" is help for the commands of which it is no other option. */
+/* "-h" is help for commands in which it is not another option. */
 static bool has_help_letter(const struct slurm_program *program)
 {
     for (const struct slurm_option *row = program->options; row != NULL && row->name != NULL; row++)
@@ -254,7 +254,7 @@ static bool has_help_letter(const struct slurm_program *program)
     return true;
 }
 
-/* The headings of the commands that submit, and their options; those in none come first. */
+/* The headings of the submitting commands, and their options; options without a heading come first. */
 static const struct heading {
     const char *title, *names; // names: between blanks
 } headings[] = {
@@ -297,7 +297,7 @@ static void print_help(const struct slurm_program *program)
 {
     static const struct {
         unsigned programs;
-        const char *heading; // Slurm's, which scripts and people know
+        const char *heading; // Slurm's heading, which scripts and users know
     } titles[] = { { SLURM_SACCT | SLURM_SCONTROL | SLURM_SSTAT | SLURM_SREPORT,
                        "Valid <OPTION> values are" },
         { SLURM_SRUN | SLURM_SALLOC, "Parallel run options" }, { SLURM_SSHARE, "Valid OPTIONs are" } };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the options of sbatch, srun and salloc set. Their table is in slurm_options.c. */
+/* Sets the options of sbatch, srun and salloc. Their table is in slurm_options.c. */
 #include "cli/submit/slurm_set.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@
 #include "job/ask.h"
 #include "job/slurm.h"
 
-#define SOURCE_MAX (1U << 20) // bytes of the file of an option
+#define SOURCE_MAX (1U << 20) // maximum size in bytes of an option's file
 
 #define SETTER(name)                                                                                         \
     int slurm_set_##name(                                                                                    \
@@ -87,7 +87,7 @@ SETTER(number)
     return -EINVAL;
 }
 
-/* "2k" and "1m", which Slurm takes for counts of nodes: more than can be. */
+/* "2k" and "1m", which Slurm reads as node counts: more than can exist. */
 static bool is_huge_count(const char *text)
 {
     size_t digits = strspn(text, "0123456789");
@@ -95,7 +95,7 @@ static bool is_huge_count(const char *text)
                              (text[digits] == '\0' && strtoull(text, NULL, 10) > ASK_NODES_MAX));
 }
 
-/* "2", or "2-4": as many as are there of the least. */
+/* "2", or "2-4": as many as are available, at least the first number. */
 SETTER(nodes)
 {
     static const char too_many[] = "More processors requested than permitted";
@@ -105,7 +105,7 @@ SETTER(nodes)
     int64_t most = 0;
     (void)option;
     if (job->refusal == too_many)
-        job->refusal = NULL; // of a value that this one is in place of
+        job->refusal = NULL; // of a value that this one replaces
     if (is_huge_count(least)) {
         job->refusal = too_many;
         return 0;
@@ -173,7 +173,7 @@ SETTER(least_time)
                : 0;
 }
 
-/* Higher runs first here, and later there. */
+/* A higher number means earlier here, and later in Slurm. */
 SETTER(nice)
 {
     struct slurm_job *job = target;
@@ -271,7 +271,7 @@ SETTER(array)
     struct slurm_job *job = target;
     (void)option;
     _cleanup_free_ char *indexes = slurm_array_indexes(value);
-    if (indexes[0] == '\0') // a job that is no array
+    if (indexes[0] == '\0') // a job that is not an array
         return 0;
     int r = ask_set(ask_of(job), NULL, "array", "--array", indexes, err);
     if (r < 0)
@@ -280,7 +280,7 @@ SETTER(array)
     return 0;
 }
 
-/* ALL, NONE, NIL, or names and NAME=value; what is not in the environment is left out. */
+/* ALL, NONE, NIL, or names and NAME=value; names that are not in the environment are omitted. */
 SETTER(export)
 {
     struct slurm_job *job = target;
@@ -300,7 +300,7 @@ SETTER(export)
             buffer_printf(&names, "%s%s", names.length > 0 ? "," : "", word);
     }
     bool is_none = names.length == 0 || strcasecmp(value, "NONE") == 0 || strcasecmp(value, "NIL") == 0;
-    /* As a login would have it: without --export the home directory is that of the environment. */
+    /* As after a login; without --export, the home directory is taken from the environment. */
     const struct passwd *user = strcasecmp(value, "NONE") == 0 ? getpwuid(geteuid()) : NULL;
     if (user != NULL)
         strings_set_env(&job->submit.env, "HOME", user->pw_dir);
@@ -346,7 +346,7 @@ SETTER(mail_type)
     return 0;
 }
 
-/* The container of pyxis: there '#' ends the name of a registry. */
+/* The container of pyxis, in which '#' ends the name of a registry. */
 SETTER(image)
 {
     struct slurm_job *job = target;
@@ -401,7 +401,7 @@ SETTER(exclusive)
     return 0;
 }
 
-/* Features of a node are the models of its GPUs: "a100", or "a100|h100" for either. */
+/* Features of a node are its GPU models: "a100", or "a100|h100" for either. */
 SETTER(constraint)
 {
     struct slurm_job *job = target;
@@ -414,7 +414,7 @@ SETTER(constraint)
     return 0;
 }
 
-/* mgpu counts no licenses: a job that needs one would start without it. */
+/* mgpu does not count licenses: a job that needs one would start without it. */
 SETTER(licenses)
 {
     struct slurm_job *job = target;
@@ -446,7 +446,7 @@ SETTER(invalid_dependency)
     return 0;
 }
 
-/* The text of a file, or of a descriptor from 3 on. */
+/* Reads the text of a file, or of a descriptor from 3 on. */
 static int read_source(const char *what, const char *value, struct buffer *text, struct error *err)
 {
     bool is_fd = value[0] != '\0' && value[strspn(value, "0123456789")] == '\0';
@@ -499,7 +499,7 @@ SETTER(nodefile)
     return r;
 }
 
-/* SIGHUP for a shell, SIGTERM for other commands: salloc knows which it is. */
+/* SIGHUP for a shell, SIGTERM for other commands; salloc knows which is used. */
 SETTER(kill_command)
 {
     struct slurm_job *job = target;

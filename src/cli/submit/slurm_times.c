@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slurm's deadline is the moment by which the job has ended, and mgpu's the one by which it has started. The
- * difference is the least time that the job needs: --time-min, else --time, else a minute. It is kept with
- * the job, so that the deadline is shown as it was given.
+ * Slurm's deadline is the time by which a job must have ended, and mgpu's the time by which it must have
+ * started. The difference is the minimum time that the job needs: --time-min, else --time, else a minute. It
+ * is stored with the job, so that the deadline is displayed as it was given.
  */
 #include "cli/submit/slurm_times.h"
 
@@ -58,8 +58,8 @@ static int set_latest_start(struct slurm_job *job, int64_t wall_ms, const char *
     return ask_set(job->submit.ask, NULL, "deadline", option, utc, err);
 }
 
-/* A limit that ends after the deadline however early the job starts is shortened, to whole minutes. A job
- * that must start at once has a second for it. */
+/* A limit that would end after the deadline however early the job starts is shortened, to whole minutes. A
+ * job that must start at once has one second to do so. */
 static int settle_deadline(struct slurm_job *job, int64_t earliest_ms, struct error *err)
 {
     int64_t start_ms = job->deadline_ms - least_of(job) * MILLI;

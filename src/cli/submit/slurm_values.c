@@ -76,7 +76,7 @@ int slurm_parse_gpus(
     return 0;
 }
 
-/* Adds GPUs to those of the list before. There is one model for all of them. */
+/* Adds GPUs to those earlier in the list. All must have the same model. */
 static int add_gpus(const char *item, int64_t *count, char **model, struct error *err)
 {
     _cleanup_free_ char *one = NULL;
@@ -93,7 +93,7 @@ static int add_gpus(const char *item, int64_t *count, char **model, struct error
     return 0;
 }
 
-/* "lscratch:10" is refused, and "craynetwork:0" asks for nothing. */
+/* "lscratch:10" is refused; "craynetwork:0" requests nothing. */
 static int skip_other(const char *item, struct error *err)
 {
     const char *colon = strrchr(item, ':');
@@ -178,7 +178,7 @@ static char *join_indexes(const uint32_t *indexes, size_t count, const char *lim
     return buffer_take(&out);
 }
 
-/* "%4" of what is behind the list, as Slurm reads it: a number and what follows it; none or 0: no limit. */
+/* Reads "%4" behind the list as Slurm does: a number, ignoring what follows it; none or 0: no limit. */
 static char *read_limit(const char *text)
 {
     size_t digits = text[0] == '%' ? strspn(text + 1, "0123456789") : 0;
@@ -225,7 +225,7 @@ char *slurm_path(const char *value)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
     const struct passwd *user = strstr(value, "%u") != NULL ? getpwuid(geteuid()) : NULL;
-    bool is_literal = strchr(value, '\\') != NULL; // a backslash takes the meaning from every code
+    bool is_literal = strchr(value, '\\') != NULL; // a backslash disables all codes
     for (const char *p = value; *p != '\0'; p++) {
         size_t width = *p == '%' ? strspn(p + 1, "0123456789") : 0;
         char letter = *p == '%' ? p[1 + width] : '\0';

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Variables by which a job can read the options that it was submitted with: those of sbatch(1) and srun(1)
- * that have the text of the option. Others are numbers of the job, which its node knows (slurm_env.c). */
+/* Variables from which a job can read the options of its submission: those of sbatch(1) and srun(1) whose
+ * value is the option's text. Others are numbers of the job, which its node knows (slurm_env.c). */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 
 static const struct {
     const char *option, *variable;
-    bool is_of_batch; // sbatch alone sets it, for the steps of the script
+    bool is_of_batch; // only sbatch sets it, for the steps of the script
 } shown[] = {
     { "acctg-freq", "SLURM_ACCTG_FREQ", true },
     { "cpu-bind", "SLURM_CPU_BIND" },
@@ -42,8 +42,7 @@ static const struct {
     { "threads-per-core", "SLURM_THREADS_PER_CORE" },
 };
 
-/* Of --mem and its relatives, one of the command line is in place of those of the script and the environment.
- */
+/* An option of the --mem group on the command line replaces those of the script and the environment. */
 static void settle_memory(struct slurm_job *job, const char *option)
 {
     const struct {
@@ -62,7 +61,7 @@ static void settle_memory(struct slurm_job *job, const char *option)
             *kinds[i].bytes = 0;
 }
 
-/* Kept for --verbose, which counts; SLURM_DEBUG has the number. */
+/* Stored for --verbose, which counts; SLURM_DEBUG has the number. */
 static void define(struct slurm_job *job, const char *option, const char *value)
 {
     const char *before = strings_get_env(&job->defined, option);
@@ -80,7 +79,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* A value as Slurm shows it: times in full, sizes in their unit. The caller frees it. */
+/* A value as Slurm displays it: times in full, sizes with their unit. The caller frees it. */
 static char *defined_text(const struct slurm_job *job, const char *option, const char *value)
 {
     const struct {

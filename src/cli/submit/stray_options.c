@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `mgpu submit python3 train.py -g 2` gives "-g 2" to train.py, and a job with one GPU runs. Most letters and
- * many names are options of other programs too, so only some rows count: those whose name says what they are
- * for, and those whose value does, as the unit of 4h or 64G does. The value must be one that the option
+ * `mgpu submit python3 train.py -g 2` passes "-g 2" to train.py and runs a job with one GPU. Most letters and
+ * many names are also options of other programs, so only some rows are checked: those whose name is
+ * unambiguous, and those whose value is, such as the unit in 4h or 64G. The value must be one that the option
  * accepts.
  */
 #include "cli/submit/stray_options.h"
@@ -18,12 +18,12 @@
 #define SHOWN_MAX 300
 
 enum sign {
-    SIGN_NAME,  // of no other program
+    SIGN_NAME,  // no other program has this name
     SIGN_VALUE, // the value has a unit
 };
 
 static const struct {
-    const char *name; // of the row; its letter counts as well
+    const char *name; // name of the row; its letter counts as well
     enum sign sign;
 } signs[] = {
     { "gpus", SIGN_NAME },
@@ -65,7 +65,7 @@ struct word {
     const struct option_row *row;
     const char *value;
     bool is_letter;
-    int count; // of words: 2 if the value is the next one
+    int count; // number of words: 2 if the value is the next one
 };
 
 static bool has_unit(const char *value)
@@ -122,7 +122,7 @@ static bool read_word(const char *text, const char *next, struct word *ret)
     return ret->value != NULL;
 }
 
-/* Whether it is one of ours: then `count` words are. */
+/* True if it is one of mgpu's options, which takes `count` words. */
 static bool is_stray(const struct call *call, int argc, char *const *argv, int at, int *ret_count)
 {
     struct word word;

@@ -45,7 +45,7 @@ static int add_text(json_t *request, const char *key, const char *what, const ch
     return json_object_set_new(request, key, text);
 }
 
-/* One word with blanks or shell characters is meant for a shell, unless a file is called so. */
+/* A single word with blanks or shell characters is meant for a shell, unless a file has that name. */
 static bool is_shell_text(int argc, char **argv)
 {
     return argc == 1 && strpbrk(argv[0], SHELL_CHARACTERS) != NULL && access(argv[0], F_OK) != 0;
@@ -89,7 +89,7 @@ static int add_directory(json_t *request, const char *directory, struct error *e
 {
     if (directory != NULL && directory[0] == '/')
         return add_text(request, "cwd", "--chdir", directory, err);
-    /* $PWD keeps the symbolic links that the user went through, such as an automounter's. */
+    /* $PWD keeps the symbolic links that the user followed, such as those of an automounter. */
     const char *logical = getenv("PWD");
     bool is_usable = logical != NULL && logical[0] == '/' && is_same_directory(logical, ".");
     _cleanup_free_ char *physical = is_usable ? NULL : getcwd(NULL, 0);
@@ -119,7 +119,7 @@ int submit_renew_key(json_t *request, struct error *err)
     return json_object_set_new(request, "submit_key", json_string(key));
 }
 
-/* Its size is that of this terminal, until a viewer attaches. */
+/* Its size is this terminal's until a viewer attaches. */
 static void add_terminal(json_t *request)
 {
     unsigned rows, columns;
@@ -185,7 +185,7 @@ int submit_build(const struct submit_options *options, json_t *command, json_t *
     return 0;
 }
 
-/* All --after as one value. */
+/* Joins all --after to one value. */
 static int add_after(struct call *call, json_t *request, struct error *err)
 {
     const struct submit_options *options = call->options;
@@ -205,8 +205,8 @@ static bool are_streams_one(void)
            (out.st_dev == error.st_dev && out.st_ino == error.st_ino);
 }
 
-/* Where standard output and standard error of this program are different files, those of a job that is shown
- * stay apart. In one, they keep their order. */
+/* If standard output and standard error of this program are different files, those of a displayed job are
+ * kept separate. In one file, they keep their order. */
 static void settle_log(const struct call *call, json_t *request)
 {
     const struct submit_options *options = call->options;
@@ -257,7 +257,7 @@ void submit_tell_notes(const struct call *call, unsigned left_out)
         talk_line("--mem is memory on each GPU, which can then be shared (-m); host memory is -M");
 }
 
-/* Once, not for each of many jobs. */
+/* Reported once, not for each of many jobs. */
 static void tell_own_priority(struct call *call, const json_t *job)
 {
     if (call->was_own_told || call->is_quiet || !json_is_true(json_object_get(job, "own_priority")))
@@ -281,7 +281,7 @@ int submit_send(struct call *call, const json_t *request, json_t **ret, struct e
     }
     if (r < 0)
         return r;
-    if (json_object_get(request, "split_log") != NULL) // a short answer leaves it out
+    if (json_object_get(request, "split_log") != NULL) // a short answer omits it
         (void)json_object_set(*ret, "split_log", json_object_get(request, "split_log"));
     standard_note_submitted(field_integer(*ret, "id", 0));
     tell_own_priority(call, *ret);
@@ -345,7 +345,7 @@ int submit_dry(struct call *call, const json_t *request, struct error *err)
     return EXIT_OK;
 }
 
-/* "queued, position 3, starts about 14:05 (at the latest 15:40)", as far as it is known. */
+/* "queued, position 3, starts about 14:05 (at the latest 15:40)", as far as known. */
 static void print_place(const struct call *call, const json_t *job)
 {
     char eta[64], latest[64];

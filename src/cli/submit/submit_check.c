@@ -23,16 +23,16 @@
 #include "job/spec.h"
 
 #define SHOWN_MAX      200
-#define BEGIN_SLACK_MS 1000 // "now" is not past
+#define BEGIN_SLACK_MS 1000 // "now" does not count as past
 #define MIB            (INT64_C(1) << 20)
-#define GPU_MEMORY_MIN (256 * MIB) // the context of a CUDA program alone takes about as much
+#define GPU_MEMORY_MIN (256 * MIB) // the context of a CUDA program alone takes about this much
 
 static char *shown(const char *text)
 {
     return text_escape(text, SHOWN_MAX);
 }
 
-/* As the job will see it, relative to its directory. */
+/* The path as seen by the job, relative to its directory. */
 static char *from_directory(const struct submit_options *options, const char *path)
 {
     if (path[0] == '/' || options->directory == NULL)
@@ -63,7 +63,7 @@ static bool check_directory(const struct submit_options *options)
            check_folder(options->directory, X_OK, "start without", options->fallback == NULL);
 }
 
-/* "out/%j.log" -> "out", as the job will see it. The caller frees it. */
+/* "out/%j.log" -> "out", as seen by the job. The caller frees it. */
 static char *output_folder(const struct submit_options *options)
 {
     const char *slash = strrchr(options->output, '/');
@@ -74,7 +74,7 @@ static char *output_folder(const struct submit_options *options)
     return from_directory(options, parent);
 }
 
-/* A name with a placeholder is of a new file. */
+/* A name with a placeholder is always a new file. */
 static void check_output_folder(const struct submit_options *options, bool is_new)
 {
     _cleanup_free_ char *path = output_folder(options), *name = shown(path);
@@ -84,7 +84,7 @@ static void check_output_folder(const struct submit_options *options, bool is_ne
         talk_line("warning: you may not create files in %s; the job cannot write its output there", name);
 }
 
-/* A shell replaces it only at the beginning of a word, and nobody in an option line. */
+/* Shells replace it only at the beginning of a word, and not in option lines. */
 static void check_tilde(const char *option, const char *path)
 {
     _cleanup_free_ char *name = path != NULL ? shown(path) : NULL;
@@ -94,7 +94,7 @@ static void check_tilde(const char *option, const char *path)
             option, name);
 }
 
-/* Nobody else's choice of GPUs or numbers counts in a job. */
+/* In a job, only mgpu's choice of GPUs and numbers is valid. */
 static void check_variables(const struct submit_options *options)
 {
     static const char *const set[] = { "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
@@ -105,7 +105,7 @@ static void check_variables(const struct submit_options *options)
                 "warning: -e %s has no effect: the job has that of its own GPUs; -G chooses them", set[i]);
 }
 
-/* A target of one word that is no address is a command, and often was meant to be a service. */
+/* A target of one word that is not an address is a command, but often a service was intended. */
 static void check_notify(const struct submit_options *options)
 {
     size_t i;
@@ -131,7 +131,7 @@ static bool is_swept(const struct submit_options *options, const char *name)
     return false;
 }
 
-/* {seed} is replaced by a --sweep of that name, and else stays. */
+/* {seed} is replaced by a --sweep with that name; otherwise it is kept. */
 static void check_placeholders(const struct submit_options *options, const char *option, const char *text)
 {
     for (const char *p = text; p != NULL && (p = strchr(p, '{')) != NULL; p++) {
@@ -143,7 +143,7 @@ static void check_placeholders(const struct submit_options *options, const char 
     }
 }
 
-/* Ranges as other programs have them. */
+/* Ranges in the forms of other programs. */
 static void check_sweeps(const struct submit_options *options)
 {
     for (size_t i = 0; i < options->sweeps.count; i++) {
@@ -195,7 +195,7 @@ static void check_input(const struct submit_options *options)
         talk_line("warning: you may not read %s; the job cannot start without its input", name);
 }
 
-/* The runtime of a container, which the node looks for in its own PATH. */
+/* Checks the container runtime, which the node searches for in its own PATH. */
 static void check_image(const struct submit_options *options)
 {
     if (options->image.name == NULL)
@@ -208,7 +208,7 @@ static void check_image(const struct submit_options *options)
         talk_line("warning: --image: there is neither podman nor apptainer here");
 }
 
-/* The kernel takes the carriage return behind "#!/bin/sh" for a part of the name. */
+/* The kernel takes the carriage return after "#!/bin/sh" as part of the name. */
 static bool has_foreign_line_ends(const char *path)
 {
     char head[256];
@@ -218,7 +218,7 @@ static bool has_foreign_line_ends(const char *path)
     return end != NULL && end[-1] == '\r';
 }
 
-/* Neither is executed as the script that it looks like. */
+/* Such a file is not executed as the script that it appears to be. */
 static bool has_byte_order_mark(const char *path)
 {
     char head[3];
@@ -227,7 +227,7 @@ static bool has_byte_order_mark(const char *path)
     return n > 0 && (text_mark_length(head, (size_t)n) > 0 || text_mark_is_wide(head, (size_t)n));
 }
 
-/* The command that runs a file of a language which names no interpreter, or NULL. */
+/* The command that runs a file in a language that names no interpreter, or NULL. */
 static char *interpreter_command(const char *path)
 {
     static const struct {
@@ -255,7 +255,7 @@ void submit_check_interpreter(const struct call *call, const char *path)
         talk_line("warning: %s names no interpreter; to run it: %s", name, command);
 }
 
-/* The path of a program that is named by it. */
+/* Checks a program that is given by its path. */
 static void check_path(const struct submit_options *options, const char *word)
 {
     _cleanup_free_ char *path = from_directory(options, word), *name = shown(path);
@@ -278,7 +278,7 @@ static void check_path(const struct submit_options *options, const char *word)
             name, name);
 }
 
-/* A program that is looked for in PATH, which a setup may change. */
+/* Checks a program that is searched for in PATH, which a setup may change. */
 static void check_name(const struct submit_options *options, const char *word)
 {
     _cleanup_free_ char *setup = setup_text_make(&options->setup), *name = shown(word);
@@ -310,7 +310,7 @@ static void check_name(const struct submit_options *options, const char *word)
             name, name);
 }
 
-/* The script of an interpreter, where it is its first argument. */
+/* Checks the script of an interpreter if it is the first argument. */
 static void check_script(const struct submit_options *options, const char *word, const char *script)
 {
     static const char *const interpreters[] = { "python", "bash", "sh", "dash", "zsh", "perl", "Rscript",
@@ -329,7 +329,7 @@ static void check_script(const struct submit_options *options, const char *word,
     }
 }
 
-/* A number without a unit is in MiB, and was often meant in GiB. */
+/* A number without a unit is in MiB, but often GiB was intended. */
 static void check_gpu_memory(const json_t *ask)
 {
     json_int_t bytes = json_integer_value(json_object_get(ask, "gpu_mem"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A virtual environment is a folder. Modules and conda are searched for by the text that searches for them on
- * the node (setup_text.c), in a shell with this environment; neither of them is started.
+ * A virtual environment is a directory. Modules and conda are searched for by the same text as on the node
+ * (setup_text.c), in a shell with this environment; neither is started.
  */
 #include "cli/submit/submit_check_setup.h"
 
@@ -34,7 +34,8 @@ static void check_venv(const struct submit_options *options)
             name, name);
 }
 
-/* The job's directory, and nothing on standard error: a warning about the check itself would help nobody. */
+/* Runs in the job's directory, without standard error, because warnings about the check itself would not
+ * help. */
 static char *check_text(const struct submit_options *options, const char *check)
 {
     _cleanup_strings_ struct strings words = { 0 };
@@ -43,7 +44,7 @@ static char *check_text(const struct submit_options *options, const char *check)
     return xasprintf("exec 2>/dev/null </dev/null; cd -- %s || exit\n%s", directory, check);
 }
 
-/* Variables of the job decide where conda and modules are. */
+/* Variables of the job determine where conda and modules are. */
 static bool has_own_variables(const struct submit_options *options)
 {
     return options->env.count > 0 || options->env_files != NULL;

@@ -34,7 +34,7 @@ static int set(void *target, const char *key, const char *option, const char *va
     return ask_set(ask_of(target), NULL, key, option, value, err);
 }
 
-/* An option that is a key of the request; a flag sets it to true. */
+/* An option that is a key of the request; a flag sets the key to true. */
 static int set_key(void *target, const struct option_row *row, const char *value, struct error *err)
 {
     char letter[] = { '-', row->letter, '\0' };
@@ -51,7 +51,7 @@ static int set_priority(void *target, const char *value, struct error *err)
                : r;
 }
 
-/* The name that Slurm has for host memory. */
+/* Slurm's name for host memory. */
 static int set_mem(void *target, const char *value, struct error *err)
 {
     options_of(target)->is_mem_named = ((struct call *)target)->layer == NULL;
@@ -92,7 +92,7 @@ static int set_requeue_on(void *target, const char *value, struct error *err)
     return set(target, "requeue_on_node_lost", "--requeue-on", is_lost ? "yes" : "no", err);
 }
 
-/* Names become numbers when mgpud can be asked. */
+/* Names are converted to numbers when mgpud can be queried. */
 static int set_after(void *target, const char *value, struct error *err)
 {
     const char *jobs = NULL;
@@ -217,8 +217,8 @@ static int set_notify(void *target, const char *value, struct error *err)
     return json_object_set(options->ask, "notify", all);
 }
 
-/* srun counts tasks with it, and one of the schedulers before us counted GPUs: a guess would be wrong often.
- */
+/* srun uses it for tasks, and one of the earlier schedulers used it for GPUs: a guess would often be
+ * wrong. */
 static int refuse_n(void *target, const char *value, struct error *err)
 {
     return error_set(err, -EINVAL, "-n is not an option; for %.20s GPUs use -g %.20s", value, value);

@@ -15,7 +15,7 @@
 #include "job/spec.h"
 
 #define DIGITS     "0123456789"
-#define DIGITS_MAX 9 // of the ends of a range
+#define DIGITS_MAX 9 // of each end of a range
 
 struct axis {
     char *name;
@@ -37,7 +37,7 @@ static void axes_clear(struct axes *axes)
     *axes = (struct axes){ 0 };
 }
 
-/* A whole number without leading zeros, or -1; *ret_end is what follows it. */
+/* A whole number without leading zeros, or -1; *ret_end points behind it. */
 static int64_t read_whole(const char *text, const char **ret_end)
 {
     size_t digits = strspn(text, DIGITS);
@@ -84,7 +84,7 @@ static int add_value(struct axis *axis, const char *text, struct error *err)
     return 0;
 }
 
-/* Where the value ends: at a comma without a backslash before it, or at the end. */
+/* The end of the value: a comma without a backslash before it, or the end of the text. */
 static size_t value_length(const char *text)
 {
     size_t i = 0;
@@ -176,7 +176,7 @@ static const char *find_value(const struct combination *combination, const char 
     return NULL;
 }
 
-/* In a path a value is text: a slash in it becomes '_'. */
+/* In a path a slash within a value becomes '_'. */
 static json_t *replace(
     const struct combination *combination, const char *text, bool is_path, bool *ret_has_any)
 {
@@ -209,7 +209,7 @@ static json_t *replace_command(const struct combination *combination, const json
     return words;
 }
 
-/* The text before the values: the given name, or that of the program. */
+/* The name before the values: the given one, or that of the program. */
 static char *base_name(const json_t *request)
 {
     const json_t *command = json_object_get(request, "command");
@@ -223,7 +223,7 @@ static char *base_name(const json_t *request)
     return xstrdup(slash != NULL ? slash + 1 : program);
 }
 
-/* train-lr=0.1-seed=1, or train-17 when that is too long. */
+/* train-lr=0.1-seed=1, or train-17 if that is too long. */
 static char *suffixed_name(const struct combination *combination, const json_t *request)
 {
     _cleanup_buffer_ struct buffer name = { 0 };
@@ -260,7 +260,7 @@ static int set_environment(const struct combination *combination, json_t *reques
     return 0;
 }
 
-/* The members that are the same for all are shared. */
+/* Members that are the same for all are shared. */
 static int make_request(
     const struct combination *combination, json_t *request, json_t **ret, struct error *err)
 {
