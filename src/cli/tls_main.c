@@ -37,7 +37,7 @@
 #include "wire/tls/sessions.h"
 
 #define CONNECT_MS      15000
-#define ONE_OF_MANY_MS  3000 // for each of several controllers
+#define ONE_OF_MANY_MS  3000 // timeout for each of several controllers
 #define STEP_MS         10000
 #define CLOCK_SLACK_MS  5000
 #define TICKET_LINE_MAX 1024
@@ -74,7 +74,8 @@ static int open_any(const char *text, const char *purpose, SSL **ret, int *ret_f
     }
 }
 
-/* "A,B,C#PIN": the leader of several controllers; if none leads, a standby, which answers what it can. */
+/* "A,B,C#PIN": the leader of several controllers; if there is no leader, a standby, which answers what it
+ * can. */
 static int open_session(const char *text, SSL **ret, int *ret_fd, struct error *err)
 {
     if (strchr(text, ',') == NULL)
@@ -185,7 +186,7 @@ static int check(int fd)
     struct error err = { 0 };
     struct join_ticket ticket = { 0 };
     report_fd = fd;
-    ssize_t n = recv(fd, line, sizeof(line) - 1, 0); // sent at once, by us
+    ssize_t n = recv(fd, line, sizeof(line) - 1, 0); // it was sent at once by our own program
     if (n <= 0)
         return EXIT_FAILURE;
     line[strcspn(line, "\n")] = '\0';

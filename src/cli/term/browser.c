@@ -25,7 +25,7 @@ bool browser_is_here(void)
     return has_desktop && !browser_is_over_ssh();
 }
 
-/* SSH_CONNECTION names this machine as it is reached from there. */
+/* SSH_CONNECTION contains this machine's address as seen by the client. */
 void browser_print_tunnel(unsigned port)
 {
     _cleanup_free_ char *words = xstrdup(getenv("SSH_CONNECTION"));
@@ -37,7 +37,7 @@ void browser_print_tunnel(unsigned port)
         self != NULL ? self->pw_name : "USER", server != NULL ? server : "HOST");
 }
 
-/* A file that only this user can read, in a folder that goes with the login. -errno. */
+/* Creates a file that only this user can read, in a directory that is removed at logout. -errno. */
 static int write_leading_file(const char *folder, const char *file, const char *address)
 {
     _cleanup_close_ int dirfd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -58,7 +58,7 @@ void browser_open(const char *file, const char *address)
     (void)execlp("xdg-open", "xdg-open", path, (char *)NULL);
 }
 
-/* Forked twice: the browser may stay as long as it likes. */
+/* Forks twice, because the browser may run for any length of time. */
 void browser_start(const char *file, const char *address)
 {
     (void)fflush(NULL);

@@ -21,7 +21,7 @@ static const struct {
     { '?', KEY_HELP },
 };
 
-/* Docker's words: a character, or ctrl- and one of a-z @ [ \ ] ^ _ */
+/* In Docker's form: a character, or ctrl- and one of a-z @ [ \ ] ^ _ */
 static int parse_key(const char *word, size_t length, uint8_t *ret, struct error *err)
 {
     size_t prefix = strlen(CTRL);
@@ -85,7 +85,7 @@ static enum key_action choose(
             return menu[i].action;
         }
     }
-    /* The prefix twice is the prefix. */
+    /* Typing the prefix twice sends the prefix. */
     if (key == keys->sequence[keys->length - 1])
         keys->matched = 0;
     else
@@ -108,7 +108,7 @@ enum key_action detach_keys_feed(
         return KEY_DETACH;
     }
     detach_keys_expire(keys, out, ret_length);
-    /* It may start the sequence again. */
+    /* The key may begin the sequence again. */
     if (keys->length > 0 && *ret_length > 0 && key == keys->sequence[0]) {
         keys->matched = 1;
         return KEY_PASS;

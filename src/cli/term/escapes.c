@@ -40,7 +40,7 @@ static enum escapes_state next(enum escapes_state state, uint8_t byte)
 
 /* --- text --- */
 
-/* Of a character of UTF-8 that begins with this byte; 1: none does. */
+/* The length of a UTF-8 character that begins with this byte; 1: none does. */
 static size_t character_length(uint8_t byte)
 {
     if (byte < 0xc2 || byte > 0xf4)
@@ -48,7 +48,7 @@ static size_t character_length(uint8_t byte)
     return byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
 }
 
-/* Bytes that are no UTF-8; 0x80 to 0x9f are controls to terminals that do not use it. */
+/* Bytes that are not UTF-8; 0x80 to 0x9f are controls for terminals that do not use it. */
 static void keep_bytes(const char *bytes, size_t length, struct buffer *out)
 {
     for (size_t i = 0; i < length; i++)
@@ -65,7 +65,7 @@ static void end_character(struct escapes *escapes, struct buffer *out)
     escapes->n_character = escapes->n_wanted = 0;
 }
 
-/* A byte from 0x20 on. */
+/* A byte of 0x20 or higher. */
 static void keep(struct escapes *escapes, uint8_t byte, struct buffer *out)
 {
     bool is_continued = escapes->n_character > 0 && (byte & 0xc0) == 0x80;
@@ -109,8 +109,8 @@ void escapes_strip(struct escapes *escapes, const void *bytes, size_t length, st
 /* --- screens --- */
 
 /*
- * Control sequences that only draw, by their last byte; what is between the bracket and that byte begins with
- * one of `prefixes` (space: a digit or nothing), and its intermediate byte is `intermediate` (0: none).
+ * Control sequences that only draw, by their last byte. The text between the bracket and that byte begins
+ * with one of `prefixes` (space: a digit or nothing), and its intermediate byte is `intermediate` (0: none).
  */
 static const struct {
     const char *finals, *prefixes;
@@ -140,7 +140,7 @@ static bool is_drawing_csi(const char *sequence, size_t length)
     return false;
 }
 
-/* Of ESC and one byte, or with a character set in between. */
+/* ESC and one byte, or with a character set in between. */
 static bool is_drawing_escape(const char *sequence, size_t length)
 {
     if (length == 2)

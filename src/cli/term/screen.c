@@ -84,7 +84,7 @@ const char *screen_color(const struct screen *screen, enum color color)
     return screen->has_color ? codes[color] : "";
 }
 
-/* Walks over one character; bytes that are none count as one column each. */
+/* Moves over one character; invalid bytes count as one column each. */
 static size_t step(const char *text, size_t *ret_width)
 {
     wchar_t wide = 0;

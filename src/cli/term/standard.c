@@ -28,7 +28,7 @@ void standard_note_submitted(int64_t job)
     submitted.last = job;
 }
 
-/* Somebody who believes that nothing was submitted would do it again. */
+/* A user who believes that nothing was submitted would submit it again. */
 static void tell_submitted(void)
 {
     if (submitted.count == 1)

@@ -14,9 +14,9 @@
 #include "base/memory.h"
 
 #define SHRUNK_MIN  8
-#define SHRUNK_FAIR 16 // long texts of the higher ranks, such as names, before the first rank loses any
+#define SHRUNK_FAIR 16 // long texts of higher ranks, such as names, before the first rank is cut
 #define SHRUNK_FACT                                                                                          \
-    18 // of the first rank: the beginning of a reason says what it is in so many (why_brief.c)
+    18 // of the first rank: the beginning of a reason is clear within this many columns (why_brief.c)
 #define SHRUNK_SHORT 10
 #define GAP          2
 
@@ -75,7 +75,7 @@ static void measure(const struct table *table, bool has_header, size_t *widths)
     }
 }
 
-/* Takes width from those of the first `count` columns that have this rank, but leaves them `least` and their
+/* Takes width from those of the first `count` columns that have this rank, but not below `least` and their
  * headers. */
 static void shrink(const struct table *table, size_t count, size_t limit, bool has_header, unsigned rank,
     size_t least, size_t *widths)
@@ -98,13 +98,13 @@ static void fit(const struct table *table, size_t limit, bool has_header, size_t
         shrink(table, table->n_columns, limit, has_header, rank, SHRUNK_SHORT, widths);
     for (unsigned rank = 1; rank <= table->n_columns; rank++)
         shrink(table, table->n_columns, limit, has_header, rank, SHRUNK_MIN, widths);
-    /* The head of the last column, often a long one, is cut as well before lines wrap. */
+    /* The header of the last column, which is often long, is also cut before lines wrap. */
     size_t last = table->n_columns - 1, sum = sum_widths(table->n_columns, widths);
     if (sum > limit && table->columns[last].shrink != 0 && widths[last] > SHRUNK_MIN)
         shrink(table, table->n_columns, limit, false, table->columns[last].shrink, SHRUNK_MIN, widths);
 }
 
-/* How many of the columns fit without cutting any short. */
+/* How many of the columns fit without being cut. */
 static size_t fit_some(const struct table *table, size_t limit, bool has_header, size_t *widths)
 {
     for (size_t count = table->n_columns; count > 1; count--) {
@@ -132,7 +132,7 @@ static void print_blanks(size_t count, FILE *out)
     (void)fprintf(out, "%*s", (int)count, "");
 }
 
-/* Prints `text` in its column; a run of blanks is owed until something follows, so no line ends in blanks. */
+/* Prints `text` in its column. Blanks are printed only when text follows, so no line ends in blanks. */
 static void print_cell(const struct screen *screen, const struct table_column *column, size_t width,
     const char *text, enum color color, size_t *owed, FILE *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The API uses UTC; users see local time, with as much of the date as is needed. */
+/* The API uses UTC; users see local time, with only the necessary part of the date. */
 #include "cli/term/time_text.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A date is converted to a time and back: if the result differs, it does not exist, such as February 30 or an
- * hour skipped in spring.
+ * A date is converted to a time and back. If the result differs, the date does not exist, such as February 30
+ * or an hour skipped in spring.
  */
 #include "cli/term/when.h"
 
@@ -21,12 +21,12 @@
 const struct when_zone when_local = { localtime_r, mktime };
 const struct when_zone when_utc = { gmtime_r, timegm };
 
-/* What is being read, and where the reader is. */
+/* The text being read, and the position in it. */
 struct reader {
     const char *text, *what, *rest;
     int64_t now_ms;
     const struct when_zone *zone;
-    bool is_past; // a time of day or a day of the week is the last one, not the next
+    bool is_past; // a time of day or a day of the week means the last one, not the next
     struct error *err;
 };
 
@@ -41,7 +41,7 @@ static void skip_blanks(struct reader *reader)
     reader->rest += strspn(reader->rest, " ");
 }
 
-/* Between `least` and `most` digits. */
+/* Reads between `least` and `most` digits. */
 static bool take_number(struct reader *reader, size_t least, size_t most, int *ret)
 {
     size_t n = 0;
@@ -84,7 +84,7 @@ static struct tm today(const struct reader *reader)
     return date;
 }
 
-/* The moment of a date in `zone`, which must exist. */
+/* The time of a date in `zone`; the date must exist. */
 static int join(
     const struct reader *reader, const struct when_zone *zone, const struct tm *date, int64_t *ret_ms)
 {
@@ -101,7 +101,7 @@ static int join(
     return 0;
 }
 
-/* The moment `days` after a date at its hour; normalised first, so that the 32nd is the first. */
+/* The time `days` after a date at its hour; the date is normalised first, so the 32nd becomes the first. */
 static int join_days(const struct reader *reader, const struct tm *date, int days, int64_t *ret_ms)
 {
     struct tm day = *date;
@@ -153,7 +153,7 @@ static bool take_offset(struct reader *reader, int *ret_seconds)
     return true;
 }
 
-/* 2026-11-22, with a time of day after a blank or T, with an offset after that. */
+/* 2026-11-22, optionally followed by a blank or T and a time of day, and then by an offset. */
 static int read_date(struct reader *reader, int64_t *ret_ms)
 {
     struct tm date = { 0 };
@@ -182,8 +182,8 @@ static int read_date(struct reader *reader, int64_t *ret_ms)
     return r < 0 ? r : 1;
 }
 
-/* The time on the day `days` from today; `step` days later if that has passed, or of what is past, `step`
- * days earlier if it has not. Of what is past, a day without a time is its start. */
+/* The time on the day `days` from today. If it has passed, `step` days later; for past times, `step` days
+ * earlier if it has not passed. For past times, a day without a time means its start. */
 static int read_clock_on(struct reader *reader, int days, int step, int64_t *ret_ms)
 {
     struct tm date = today(reader);

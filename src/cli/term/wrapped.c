@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A word that is wider than the screen is left to the terminal. Without a width nothing is broken. */
+/* A word that is wider than the screen is left to the terminal. Without a width, lines are not wrapped. */
 #include "cli/term/wrapped.h"
 
 #include <string.h>

@@ -22,7 +22,7 @@
 #include "cli/top/draw.h"
 #include "cli/top/keys.h"
 
-#define NAMED_MAX 6 // things that a question names
+#define NAMED_MAX 6 // objects named in a question
 
 struct deed {
     const char *question; // "cancel"
@@ -72,7 +72,7 @@ static void post_each(struct top *top, const struct deed *deed, const json_t *bo
         if (post(top, path, body, &err) >= 0)
             continue;
         first = failed++ == 0 ? err : first;
-        if (client_is_loss(err.code)) { // each of the others would wait as long
+        if (client_is_loss(err.code)) { // each of the other actions would wait as long
             failed += count - i - 1;
             break;
         }
@@ -192,7 +192,7 @@ void top_explain(struct top *top)
     top_open_text(top, title, text);
 }
 
-/* The terminal copies it: also through ssh and, if allowed there, tmux. */
+/* Copied by the terminal: also works through ssh and, if allowed there, tmux. */
 void top_copy_id(struct top *top)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -299,7 +299,7 @@ void top_attach(struct top *top)
         top->outside(top, attach_now);
 }
 
-/* The words reach the shell as variables, so that nothing has to be quoted. */
+/* The words are passed to the shell as variables, so nothing has to be quoted. */
 static void page_now(struct top *top)
 {
     _cleanup_free_ char *program = program_find("mgpu");

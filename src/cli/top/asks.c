@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The list of jobs is requested once; then /events reports which have changed, and only these are requested
- * again, together, at most once a second. Values that change without an event, such as positions in the queue
- * and forecasts, are requested after any event, and only for the jobs on the screen.
+ * The list of jobs is requested once. After that, /events reports which jobs have changed, and only these are
+ * requested again, together, at most once a second. Values that change without an event, such as positions in
+ * the queue and forecasts, are requested after any event, and only for the jobs on the screen.
  */
 #include "cli/top/asks.h"
 
@@ -14,10 +14,10 @@
 #include "base/memory.h"
 #include "cli/show/job_columns.h"
 
-#define OPEN_MAX      10000 // jobs that are not over
+#define OPEN_MAX      10000 // jobs that have not ended
 #define CHANGED_MAX   200   // jobs in one request
-#define ASK_AGAIN_MS  1000  // between two requests for the same, however much happens
-#define CALM_MS       10000 // for what moves slowly
+#define ASK_AGAIN_MS  1000  // minimum time between two identical requests, whatever happens
+#define CALM_MS       10000 // for values that change slowly
 #define DETAIL_POINTS 120
 
 #define TEXT(value)   #value
@@ -32,8 +32,9 @@ static void keep(json_t **place, json_t *answer, const char *member)
 
 /* --- jobs --- */
 
-/* The queue takes mgpud a while when it is long, because each start is forecast; what runs does not, and of
- * the queue the bare jobs less. So the first picture of each comes before the next question is answered. */
+/* With a long queue, the list of waiting jobs takes mgpud some time, because each start is forecast. Running
+ * jobs take less, and so do waiting jobs without forecasts. Each list is therefore drawn first before the
+ * next request is answered. */
 static bool is_first_list(const struct top *top)
 {
     return !top->model.is_complete;
@@ -82,7 +83,7 @@ static bool is_list_there(const struct top *top)
     return top->model.is_complete;
 }
 
-/* What is on the screen moves by itself. */
+/* Values on the screen that change without an event. */
 static void touch_shown(struct top *top)
 {
     for (size_t i = 0; i < top->view.n_shown; i++) {
@@ -99,8 +100,8 @@ static char *changed_path(struct top *top)
     return ids == NULL ? NULL : xasprintf(API_PATH "/jobs?sparse=1&all=1&ids=%s", ids);
 }
 
-/* More than one request can name, such as the elements of a long array, follow one request after the other.
- */
+/* If there are more than one request can name, such as the elements of a long array, several requests follow
+ * each other. */
 static void take_changed(struct top *top, json_t *answer)
 {
     put_jobs(top, answer);
@@ -170,7 +171,7 @@ static void take_detail(struct top *top, json_t *answer)
         top_poke(top, ASK_DETAIL_PAST);
 }
 
-/* Over how long, and in which steps, the past of its GPUs is shown: of all, where these are not too many. */
+/* The period and steps in which the past of its GPUs is shown: of all of them, if these are not too many. */
 static char *detail_past_path(struct top *top)
 {
     const json_t *job = top->model.detail, *gpu = json_array_get(json_object_get(job, "granted"), 0);
@@ -178,7 +179,7 @@ static char *detail_past_path(struct top *top)
     int64_t started_ms = time_parse(field_text(job, "started_at"));
     int64_t seconds = top->view.range == RANGE_MINUTES ? 600 : 3600, step = 10;
     bool is_for_all = json_array_size(top->model.gpus) <= LAYOUT_GPU_ROWS_MAX;
-    if (uuid == NULL || started_ms == 0 || job_is_done(job)) // an ended job has its own timeline
+    if (uuid == NULL || started_ms == 0 || job_is_done(job)) // an ended job has a timeline of its own
         return NULL;
     if (top->view.range == RANGE_ALL)
         seconds = (clock_wall_ms() - started_ms) / 1000 + 1;
@@ -269,10 +270,10 @@ void top_asks_begin(struct top *top)
 {
     for (int i = 0; i < ASKS; i++)
         top->wire.due_ms[i] = 0;
-    top->wire.due_ms[ASK_ENDED] = INT64_MAX; // after the open ones
+    top->wire.due_ms[ASK_ENDED] = INT64_MAX; // after the list of open jobs
 }
 
-/* Not at once: several changes in a second are one request. */
+/* Delayed, so that several changes within a second cause one request. */
 static void poke_soon(struct top *top, enum top_ask_id ask, int64_t delay_ms)
 {
     int64_t when = clock_boot_ms() + delay_ms, soonest = top->wire.last_ms[ask] + ASK_AGAIN_MS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Everything is drawn with UTF-8 characters; without UTF-8, a table has replacements of the same width, so
- * panels need not know.
+ * Everything is drawn with UTF-8 characters. Without UTF-8, a table has replacements of the same width, so
+ * panels need not distinguish.
  */
 #include "cli/top/canvas.h"
 
@@ -33,14 +33,15 @@ static wchar_t replace(wchar_t wide)
     return L'?';
 }
 
-/* Characters without a shape that reorder or join what is around them. */
+/* Characters without a shape that reorder or join their neighbours. */
 static bool is_invisible(wchar_t wide)
 {
     return (wide >= 0x200b && wide <= 0x200f) || (wide >= 0x2028 && wide <= 0x202e) ||
            (wide >= 0x2060 && wide <= 0x206f) || wide == 0xfeff;
 }
 
-/* One character of text, made harmless; its bytes. `*ret_width` is 0 for a mark on the one before. */
+/* Reads one character of text and makes it harmless; returns its length in bytes. `*ret_width` is 0 for a
+ * mark on the previous one. */
 static size_t next(const char *text, wchar_t *ret, int *ret_width)
 {
     mbstate_t state = { 0 };
@@ -91,7 +92,7 @@ struct cell *canvas_cell(const struct canvas *canvas, int y, int x)
     return &canvas->cells[y * canvas->columns + x];
 }
 
-/* A character of two columns that loses one of them loses the other too. */
+/* If a character of two columns loses one of them, the other is cleared too. */
 static void part_from_other_half(struct canvas *canvas, int y, int x)
 {
     const struct cell *cell = canvas_cell(canvas, y, x), *after = canvas_cell(canvas, y, x + 1);
@@ -236,7 +237,7 @@ char *canvas_text(const struct canvas *canvas)
 {
     struct buffer out = { 0 };
     for (int y = 0; y < canvas->rows; y++) {
-        size_t end = out.length; // after the last character that is no blank
+        size_t end = out.length; // after the last character other than a blank
         for (int x = 0; x < canvas->columns; x++) {
             const struct cell *cell = canvas_cell(canvas, y, x);
             for (int i = 0; i < 2 && cell->text[i] != 0; i++) {

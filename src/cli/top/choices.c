@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is shown, and how. Lasting choices are saved (top/prefs.h). */
+/* What is shown, and how. Permanent choices are saved (top/prefs.h). */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -158,7 +158,7 @@ static void show_log(struct top *top)
 static const struct {
     const char *name;
     void (*open)(struct top *top);
-    bool is_told; // as a place to begin
+    bool is_told; // as a starting point
 } places[] = {
     { "jobs", show_jobs, true },
     { "gpus", show_gpus, true },
@@ -191,7 +191,7 @@ void top_go(struct top *top, const char *text)
     while (isspace((unsigned char)*text))
         text++;
     if (isdigit((unsigned char)*text) && parse_integer(text, "job", 1, INT64_MAX, &id, NULL) == 0) {
-        top_show_page(top, PAGE_JOB); // it need not be in the list
+        top_show_page(top, PAGE_JOB); // it is not necessarily in the list
         top_select_job(top, id);
         return;
     }
@@ -205,7 +205,7 @@ void top_go(struct top *top, const char *text)
             "'%.40s' is not a view: jobs, gpus, log, nodes, users, timeline, history, or a job number", text);
 }
 
-/* The first place that begins so. */
+/* The first place that begins with the text. */
 static const char *complete_place(const char *text)
 {
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The screen has less space than a pipe: the user's own name is "you", and GPUs are shown in place of their
- * requested number. */
+/* The screen has less space than a pipe: the user's own name is "you", and GPUs replace the requested
+ * number. */
 #include "cli/top/columns.h"
 
 #include <inttypes.h>
@@ -31,7 +31,7 @@ static char *render_user(const struct view *view, const json_t *job, enum color 
     return xstrdup("you");
 }
 
-/* For a job on several nodes indexes alone would be ambiguous. */
+/* For a job on several nodes, indexes alone would be ambiguous. */
 static char *render_gpus(const struct view *view, const json_t *job, enum color *color)
 {
     _cleanup_free_ char *where = job_where(job);
@@ -77,7 +77,7 @@ static const struct list_column *find_in(const struct list_column *columns, cons
     return columns->name == NULL ? NULL : columns;
 }
 
-/* Of that name, or NULL. */
+/* The column with that name, or NULL. */
 static const struct list_column *top_column_find(const char *name)
 {
     const struct list_column *own = find_in(own_columns, name);

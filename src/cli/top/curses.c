@@ -16,7 +16,7 @@
 
 #undef columns // of term.h
 
-#define ESCAPE_MS 25 // an escape that nothing follows for so long is the key
+#define ESCAPE_MS 25 // an escape that is followed by nothing for this long is the key itself
 
 static SCREEN *terminal;
 static bool is_colored;

@@ -105,7 +105,7 @@ static void add_row(struct top *top, const struct filter *filter, json_t *job)
         top->view.rows[top->view.n_rows++] = job;
 }
 
-/* The selection stays with its job; when that has left the list, with the row. */
+/* The selection stays with its job; if the job has left the list, with the row. */
 static void find_selected(struct top *top)
 {
     struct top_view *view = &top->view;
@@ -136,7 +136,7 @@ void top_update_rows(struct top *top)
         add_row(
             top, &filter, is_history ? json_array_get(top->model.history, i) : top->model.jobs.items[i].job);
     for (size_t i = 0; i < view->n_rows && top->prefs.order.by[0].key == order_find("time"); i++)
-        top_job_tick(view->rows[i], top->now_ms); // the others are brought up to date when they are shown
+        top_job_tick(view->rows[i], top->now_ms); // the others are updated when they are shown
     order_sort(&top->prefs.order, view->rows, view->n_rows);
     view->is_list_old = false;
     find_selected(top);
@@ -172,7 +172,7 @@ static void count(const struct top *top, struct counts *counts)
     }
 }
 
-/* What is at its right end: the clock, or that what is shown is old. */
+/* The text at the right end: the clock, or that the data is outdated. */
 static char *clock_text(const struct top *top, enum look *look)
 {
     char at[64];
@@ -187,12 +187,13 @@ static char *clock_text(const struct top *top, enum look *look)
     return xasprintf("%s %ds ", at, (int)(top->prefs.refresh_ms / 1000));
 }
 
-/* The line while it is filled from the left. */
+/* The line, which is filled from the left. */
 struct line {
     int x, end;
 };
 
-/* A piece that does not fit as a whole is left out, with all that would follow it; true when it did. */
+/* A piece that does not fit completely is omitted, together with all that would follow it; true if it
+ * fits. */
 static bool put_piece(struct top *top, struct line *line, enum look look, char *text)
 {
     _cleanup_free_ char *owned = text;
@@ -256,17 +257,17 @@ static void draw_tabs(struct top *top)
 
 /* --- the line at the bottom --- */
 
-/* The end of a text that is typed: what does not fit is what was typed first. */
+/* The end of a text being typed: the beginning is omitted if it does not fit. */
 static const char *last_part(const char *text, int width)
 {
     while (canvas_width(text) > width)
         do
             text++;
-        while (((unsigned char)*text & 0xc0) == 0x80); // the rest of a character of UTF-8
+        while (((unsigned char)*text & 0xc0) == 0x80); // the remaining bytes of a UTF-8 character
     return text;
 }
 
-/* However long the label is, one sees what is asked of one, and what one types. */
+/* However long the label is, its question and the typed text remain visible. */
 static void draw_prompt(struct top *top, const struct rect *area)
 {
     static const char answers[] = "? y/N ";
@@ -283,7 +284,7 @@ static void draw_prompt(struct top *top, const struct rect *area)
     (void)canvas_put(&top->canvas, area->y, x, 1, LOOK_INPUT, " ");
 }
 
-/* The columns that a key of the legend takes with the blanks after it; its first name is shown. */
+/* The number of columns of a key in the legend with the blanks after it; its first name is shown. */
 static int legend_width(const struct top_key *key)
 {
     return (int)strcspn(key->name, " ") + canvas_width(key->label) + 3;
@@ -302,7 +303,8 @@ static bool is_in_legend(const struct top *top, const struct top_key *key)
     return key->label != NULL && (key->where & top_place(top)) != 0;
 }
 
-/* Those of everywhere ("? keys", "q quit") are always there; the others as many as fit before them. */
+/* The keys that work everywhere ("? keys", "q quit") are always shown; of the others, as many as fit before
+ * them. */
 static void draw_legend(struct top *top, const struct rect *area)
 {
     int x = 1, reserved = 0;
@@ -346,7 +348,7 @@ static void draw_main(struct top *top, const struct rect *body)
     }
 }
 
-/* There is no data yet, and mgpud is not reachable. */
+/* There is no data yet, and mgpud is unreachable. */
 static void draw_absence(struct top *top)
 {
     struct rect box = { top->layout.body.y + top->layout.body.height / 3, 2, 5, top->canvas.columns - 4 };

@@ -51,7 +51,7 @@ static bool is_out_of_use(const json_t *gpu)
            is_state(gpu, "refused", "released");
 }
 
-/* The largest process that has no job here, or NULL. */
+/* The largest process without a job here, or NULL. */
 static const json_t *external_process(const json_t *gpu)
 {
     const json_t *largest = NULL;
@@ -83,7 +83,7 @@ static char *note_of(const struct top *top, const json_t *gpu, enum look *look)
     }
     if (process != NULL) {
         _cleanup_free_ char *user = field_shown(process, "user"), *command = field_shown(process, "command");
-        command[strcspn(command, " ")] = '\0'; // its arguments are more than there is room for
+        command[strcspn(command, " ")] = '\0'; // there is not enough space for its arguments
         const char *slash = strrchr(command, '/');
         return xasprintf("external: %s %s (pid %" PRId64 ")", user, slash == NULL ? command : slash + 1,
             field_integer(process, "pid", 0));
@@ -100,7 +100,7 @@ static char *note_of(const struct top *top, const json_t *gpu, enum look *look)
     return take_ptr(name);
 }
 
-/* The first of its jobs, and how many others there are; "" if it has none. */
+/* The first of its jobs, and the number of others; "" if it has none. */
 static char *jobs_text(const json_t *gpu)
 {
     const json_t *jobs = json_object_get(gpu, "jobs"), *job = json_array_get(jobs, 0);
@@ -225,7 +225,7 @@ static struct gpu_row divide(const struct top *top, int width)
     return row;
 }
 
-/* In columns from top to bottom; the selection scrolls to those that do not fit. */
+/* In columns from top to bottom; the rows scroll to the selection if not all fit. */
 static void draw_rows(struct top *top, const struct rect *inside)
 {
     size_t count = json_array_size(top->model.gpus), columns = (size_t)top->layout.gpu_columns;

@@ -10,10 +10,10 @@
 #include "cli/top/draw.h"
 
 #define SHRUNK_MIN 8
-#define RANKS      3 // of shrinking: 1 and 2 as in table.h, then all others
+#define RANKS      3 // order of shrinking: 1 and 2 as in table.h, then all others
 #define NAME_RANK  2
-#define NAME_FAIR  16  // columns that a name keeps beside a reason
-#define WIDE_FROM  100 // columns of the panel: two blanks between columns
+#define NAME_FAIR  16  // minimum width of a name beside a reason
+#define WIDE_FROM  100 // width of the panel; from here on, there are two blanks between columns
 
 struct grid {
     const struct list_column *columns[TOP_COLUMNS_MAX];
@@ -53,7 +53,7 @@ static bool may_shrink(const struct grid *grid, size_t column, unsigned rank)
     return rank == RANKS ? shrink == 0 : shrink == rank;
 }
 
-/* Takes width from the columns of a rank, but leaves them `least`. */
+/* Takes width from the columns of a rank, but not below `least`. */
 static void shrink(struct grid *grid, unsigned rank, int least, int room)
 {
     for (size_t i = 0; i < grid->n_columns; i++) {
@@ -63,7 +63,7 @@ static void shrink(struct grid *grid, unsigned rank, int least, int room)
     }
 }
 
-/* Natural widths; long names are cut, then the other columns by rank; the last one gets what is left. */
+/* Natural widths; first long names are cut, then the other columns by rank. The last column gets the rest. */
 static void measure(struct grid *grid, int room)
 {
     for (size_t i = 0; i < grid->n_columns; i++) {
@@ -149,7 +149,7 @@ static size_t offset_in(const struct top *top, size_t height)
     return top_scroll_to(top->view.job_offset, top->view.selected_row, top->view.n_rows, height);
 }
 
-/* "18", or "6-10 of 18" where not all are on the screen. */
+/* "18", or "6-10 of 18" if not all are on the screen. */
 static char *count_text(const struct top *top, size_t height)
 {
     size_t first = offset_in(top, height), count = top->view.n_rows;

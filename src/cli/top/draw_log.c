@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For a started job its output; for a waiting one the reasons. */
+/* The output of a started job, or the reasons of a waiting one. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -13,12 +13,12 @@
 #include "cli/top/points.h"
 
 #define LABEL_WIDTH 9
-#define PLOT_ROWS   4 // at most, of each plot
-#define LOG_ROWS    3 // at least, with its frame more
+#define PLOT_ROWS   4 // maximum height of each plot
+#define LOG_ROWS    3 // minimum height, plus the frame
 
 static const char *const range_names[RANGES] = { "10 min", "1 hour", "all" };
 
-/* One line "label  text"; nothing for NULL, which is freed otherwise. */
+/* One line "label  text"; nothing if the text is NULL. The text is freed. */
 static void put_fact(struct top *top, struct rect *rest, const char *label, enum look look, char *text)
 {
     _cleanup_free_ char *owned = text;
@@ -116,7 +116,7 @@ static void draw_plot(struct top *top, const struct rect *area, const double *po
     graph_plot(&top->canvas, top->prefs.graph, &plot, look, points, count);
 }
 
-/* What is plotted, in words. The caller frees it. */
+/* The names of the plotted values. The caller frees it. */
 static char *plots_title(const struct top *top, const json_t *job)
 {
     size_t count = json_array_size(json_object_get(job, "granted"));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which job had or has which GPU, and until when it is expected to have it; below, when waiting jobs are
- * expected to start and end. What is drawn broad is expected to be so, and expected starts rest on it; until
- * its time limit a job has a thin tail. "now" is a third from the left.
+ * Shows which job had or has which GPU, and until when it is expected to have it; below, when waiting jobs
+ * are expected to start and end. A broad bar shows the expected time, on which expected starts are based; a
+ * thin line continues to the job's time limit. "now" is a third from the left.
  *
  *   0  ▕38 ana█████████████┊▒▒▒▒▒▒──────
  *   40 eval                ┊      ░░░░──
@@ -17,7 +17,7 @@
 #include "cli/top/draw.h"
 
 #define LABEL_WIDTH 14
-#define TIMES       6 // above the chart; "now" is the third of them
+#define TIMES       6 // above the chart; the third one is "now"
 #define HOUR_MS     INT64_C(3600000)
 
 static const int64_t spans_ms[RANGES] = { HOUR_MS * 3 / 2, HOUR_MS * 6, HOUR_MS * 36 };
@@ -55,8 +55,8 @@ static void draw_label(
         (void)canvas_printf(&top->canvas, y, chart->area.x + from, room, LOOK_TITLE, "%s %s", id, user);
 }
 
-/* The end by the time limit, which does not pass while the job is parked or has not had its GPUs; without
- * one, the end of the chart. */
+/* The end by the time limit, which does not pass while the job is parked or has not had its GPUs yet; without
+ * a limit, the end of the chart. */
 static int64_t limit_of(const struct chart *chart, const json_t *job, int64_t start_ms)
 {
     double limit_s = field_number(job, "time_limit_s", 0), parked_s, early_s;
@@ -67,8 +67,8 @@ static int64_t limit_of(const struct chart *chart, const json_t *job, int64_t st
     return start_ms + (int64_t)((limit_s + (was_parked ? parked_s : 0) + (was_early ? early_s : 0)) * 1000);
 }
 
-/* From `from_ms` to the expected end of the job, and thin from there to its limit, or on and on. Returns the
- * expected end. */
+/* Draws from `from_ms` to the expected end of the job, and a thin line from there to its limit, or to the end
+ * of the chart. Returns the expected end. */
 static int64_t draw_future(struct top *top, const struct chart *chart, int y, const json_t *job,
     int64_t from_ms, int64_t limit_ms, const char *glyph)
 {
@@ -82,7 +82,7 @@ static int64_t draw_future(struct top *top, const struct chart *chart, int y, co
     return solid_ms;
 }
 
-/* Parked, and not on its way back: until when it has GPUs is not known. */
+/* True if it is parked and not returning: it is unknown until when it has GPUs. */
 static bool is_away(const json_t *job)
 {
     return field_is_known(job, "park") && !field_is(job, "park", "restoring") &&
@@ -106,7 +106,7 @@ static void draw_job_on(struct top *top, const struct chart *chart, int y, const
     draw_label(top, chart, y, start, until, job);
 }
 
-/* At the right: that a GPU is out of use, or that others share it with the job that is drawn. */
+/* At the right: the GPU is out of use, or it is shared by others with the job that is drawn. */
 static void draw_note(struct top *top, const struct chart *chart, int y, const json_t *gpu, size_t n_running)
 {
     const struct view view = top_list_view(top);

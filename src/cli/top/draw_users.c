@@ -22,7 +22,7 @@ static const json_t *sum_of(const struct top *top, int64_t uid)
     return NULL;
 }
 
-/* How much of the limit on GPUs, or of that on GPU time, is used; GRAPH_UNKNOWN without either. */
+/* The used fraction of the limit on GPUs, or of the limit on GPU time; GRAPH_UNKNOWN without either. */
 static double quota_of(const json_t *user)
 {
     const json_t *limits = json_object_get(user, "limits");

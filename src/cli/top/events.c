@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The lines of https://html.spec.whatwg.org/multipage/server-sent-events.html that mgpud sends: `event`,
- * `data` and, to be ignored, `id`, `retry` and comments. An empty line ends an event. */
+ * `data`, and `id`, `retry` and comments, which are ignored. An empty line ends an event. */
 #include "cli/top/events.h"
 
 #include <errno.h>

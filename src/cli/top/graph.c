@@ -56,7 +56,7 @@ void graph_bar(struct canvas *canvas, enum graph graph, int y, int x, int width,
     }
 }
 
-/* Of one column and row of a plot: the character for a column so many steps high in this row. */
+/* The character for one column and row of a plot, from the height of the column in steps within this row. */
 static wchar_t shape(enum graph graph, int left, int right)
 {
     static const wchar_t blocks[] = L" ▁▂▃▄▅▆▇█", hashes[] = L" .#";
@@ -67,7 +67,7 @@ static wchar_t shape(enum graph graph, int left, int right)
     return graph == GRAPH_BLOCK ? blocks[left] : hashes[left];
 }
 
-/* How high a value is in steps, over `rows` rows. */
+/* The height of a value in steps, over `rows` rows. */
 static int height_of(enum graph graph, int rows, double value)
 {
     int all = rows * steps_of[graph];

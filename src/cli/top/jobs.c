@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* New jobs have the largest numbers, so appending nearly always keeps the array ordered. */
+/* New jobs have the largest numbers, so appending almost always keeps the array sorted. */
 #include "cli/top/jobs.h"
 
 #include <inttypes.h>
@@ -12,7 +12,7 @@
 #include "cli/show/job_columns.h"
 #include "cli/term/time_text.h"
 
-/* Where the job is, or belongs. */
+/* The position of the job, or the one at which to insert it. */
 static size_t place_of(const struct top_jobs *jobs, int64_t id)
 {
     size_t low = 0, high = jobs->count;
@@ -175,7 +175,7 @@ void top_job_tick(json_t *job, int64_t now_ms)
     if (job_is_done(job))
         return;
     if (field_is(job, "park", "early"))
-        return; // its time has not begun
+        return; // its time has not started
     if (field_is_known(job, "started_at"))
         set_since(job, "run_seconds", field_is_known(job, "gpus_at") ? "gpus_at" : "started_at", now_ms);
     else

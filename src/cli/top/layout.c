@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#define FRAME        2 // rows of a box that show nothing
+#define FRAME        2 // rows of a box without contents
 #define LOG_ROWS_MIN (2 + FRAME)
 #define JOB_ROWS_MIN (4 + FRAME)
 
@@ -53,7 +53,7 @@ void layout_make(const struct layout_input *input, struct layout *ret)
     memset(ret, 0, sizeof(*ret));
     ret->is_too_small = input->rows < LAYOUT_ROWS_MIN || input->columns < LAYOUT_COLUMNS_MIN;
     bool has_tabs = input->rows < LAYOUT_TABS_BELOW;
-    bool is_large = has_tabs || input->is_maximized; // there is room for a row each
+    bool is_large = has_tabs || input->is_maximized; // there is space for a row each
     ret->is_cells = input->gpus > LAYOUT_GPU_ROWS_MAX && !is_large;
     ret->gpu_columns = input->columns >= LAYOUT_TWO_FROM && input->gpus > 1 ? 2 : 1;
     int width = input->columns / ret->gpu_columns;

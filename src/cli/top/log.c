@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Only the end is shown, so the log is read from shortly before its end. The output of a job that prints
- * faster than can be shown is not read completely: after a burst the connection is closed, and the end is
- * read again a moment later.
+ * Only the end is shown, so the log is read from shortly before its end. If a job prints faster than can be
+ * displayed, its output is not read completely: after a burst the connection is closed, and the end is read
+ * again a moment later.
  */
 #include "cli/top/log.h"
 
@@ -16,12 +16,12 @@
 #include "cli/show/job_columns.h"
 #include "cli/top/top.h"
 
-#define START_BYTES  16384        // read before the end
-#define BURST_BYTES  (256U << 10) // in a second; more is passed over
+#define START_BYTES  16384        // bytes read before the end
+#define BURST_BYTES  (256U << 10) // per second; more is skipped
 #define AGAIN_MS     2000
 #define HTTP_OK      200
 #define HTTP_REFUSED 403
-#define HTTP_AT_END  416 // a range that begins where the output ends
+#define HTTP_AT_END  416 // status for a range that begins where the output ends
 
 static int take_bytes(void *target, const void *bytes, size_t length)
 {
@@ -30,7 +30,7 @@ static int take_bytes(void *target, const void *bytes, size_t length)
     const char *text = bytes, *end = text + length;
     bool is_cut = part->status == 0 && part->stream.offset > 0;
     const char *newline = is_cut ? memchr(text, '\n', length) : NULL;
-    text = newline != NULL ? newline + 1 : text; // the first line was begun before what is read
+    text = newline != NULL ? newline + 1 : text; // the first line began before the part that was read
     part->status = HTTP_OK;
     part->second_bytes += length;
     if (log->last != NULL && log->last != part)
@@ -68,8 +68,8 @@ static json_t *job_of(const struct top *top, int64_t id)
     return job == NULL ? NULL : job->job;
 }
 
-/* The attempt whose output is in the job's log. A starting one has not opened it yet: the log is then still
- * that of the previous one, which must not be followed permanently. */
+/* The attempt whose output is in the job's log. A starting attempt has not opened it yet: the log is then
+ * still that of the previous attempt, which must not be followed permanently. */
 static int64_t attempt_in_log(const struct top *top, int64_t id)
 {
     const json_t *job = job_of(top, id);
@@ -118,7 +118,7 @@ static void end(struct top_log_part *part)
     top->is_changed = true;
 }
 
-/* The rest of a burst is passed over. */
+/* The rest of a burst is skipped. */
 static void give_up_burst(struct top_log_part *part)
 {
     static const char note[] = "\n... more than can be shown ...\n";

@@ -62,7 +62,7 @@ static const struct hit_area *find(const struct top *top, int y, int x)
     return NULL;
 }
 
-/* The wheel is for the panel below it. */
+/* The wheel scrolls the panel under the pointer. */
 static void turn(struct top *top, int y, int x, int wheel)
 {
     for (int i = 0; i < PANELS && top->view.page == PAGE_MAIN; i++)

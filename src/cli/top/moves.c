@@ -56,7 +56,7 @@ static void move_gpu(struct top *top, long by)
         top->view.gpu_row = moved(top->view.gpu_row, by, json_array_size(top->model.gpus));
 }
 
-/* A log that waits begins at its first line, one that is written ends at its last. */
+/* The log of a waiting job begins at its first line; one that is being written ends at its last. */
 static void move_log(struct top *top, long by)
 {
     const json_t *job = top_selected(top);
@@ -163,8 +163,7 @@ void top_show_page(struct top *top, enum top_page page)
     if (top->view.page == page)
         return;
     top->view.is_list_old = true;
-    if (page == PAGE_HISTORY &&
-        top->view.kept == 0) { // another list: with a selection and a filter of its own
+    if (page == PAGE_HISTORY && top->view.kept == 0) { // another list, with its own selection and filter
         top->view.kept = top->view.selected;
         top->view.filter[0] = '\0';
     }
@@ -200,7 +199,7 @@ void top_open_history(struct top *top)
     top_show_page(top, PAGE_HISTORY);
 }
 
-/* Shows only the jobs that `word` lets through. */
+/* Shows only the jobs that match `word`. */
 static void open_filtered(struct top *top, const char *field, const char *value)
 {
     top_show_page(top, PAGE_MAIN);
@@ -270,7 +269,7 @@ void top_go_back(struct top *top)
         top->model.jobs.items[i].is_marked = false;
 }
 
-/* All rows match the filter; after the last comes the first. */
+/* All rows match the filter; the first follows the last. */
 static void go_round(struct top *top, size_t step)
 {
     if (top->view.n_rows == 0)

@@ -15,7 +15,7 @@
 
 struct value {
     double number;
-    const char *text; // NULL: only the number counts
+    const char *text; // NULL: only the number is compared
 };
 
 static struct value by_id(const json_t *job)
@@ -33,8 +33,7 @@ static struct value by_name(const json_t *job)
     return (struct value){ .text = field_text(job, "name") };
 }
 
-/* Running jobs and those that are parked, then those that begin or end, then waiting ones, then ended ones.
- */
+/* Running and parked jobs, then those that are starting or stopping, then waiting ones, then ended ones. */
 static struct value by_state(const json_t *job)
 {
     static const char *const states[] = { "running", "suspended", "parking", "parked", "unparking",
@@ -72,8 +71,8 @@ static struct value by_where(const json_t *job)
         struct value){ .text = node == NULL ? "\x7f" : node, .number = field_number(first, "index", 1e9) };
 }
 
-/* Next events first: waiting jobs by position in the queue, running ones by run time, ended ones by the
- * latest end. */
+/* The next events first: waiting jobs by position in the queue, running ones by run time, ended ones by time
+ * of end, the latest first. */
 static struct value by_turn(const json_t *job)
 {
     if (job_is_done(job))

@@ -9,7 +9,7 @@
 #include "cli/top/graph.h"
 #include "cli/top/jobs.h"
 
-/* Adds what is known of one GPU; how many points it has. */
+/* Adds the values of one GPU; returns its number of points. */
 static size_t add(const json_t *gpu, const char *name, double *sums, unsigned *known)
 {
     const json_t *values = json_object_get(gpu, name);

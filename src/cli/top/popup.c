@@ -11,8 +11,8 @@
 #include "cli/top/keys.h"
 
 #define NAME_WIDTH 12
-#define ROOM       6 // columns that a box leaves beside it, with its frame
-#define TEXT_INSET 4 // of its own columns: the frame, and a blank at each side
+#define ROOM       6 // columns left beside a box, including its frame
+#define TEXT_INSET 4 // within the columns of the box: the frame, and a blank at each side
 
 static void open_box(struct top *top, enum popup popup, const char *title)
 {
@@ -164,7 +164,7 @@ bool top_popup_press(struct top *top, int code)
     return true;
 }
 
-/* Columns of the widest box, with its frame. */
+/* Width of the widest box, including its frame. */
 static int widest_box(const struct top *top)
 {
     return top->canvas.columns > ROOM + 20 ? top->canvas.columns - ROOM : top->canvas.columns;
@@ -190,7 +190,7 @@ static struct rect place_box(const struct top *top)
     return (struct rect){ (top->canvas.rows - height) / 2, (top->canvas.columns - width) / 2, height, width };
 }
 
-/* Lists choose a row; text scrolls, so that its last line is the lowest. */
+/* In a list, a row is selected; text scrolls until its last line is the lowest. */
 void top_draw_popup(struct top *top)
 {
     const struct strings *lines = &top->view.popup_lines;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The prompt in the bottom line. A question is answered by one key; everything but y means no. */
+/* The prompt in the bottom line. A question is answered by one key; any key other than y means no. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static void append(struct prompt *prompt, int code)
     prompt->text[length + n] = '\0';
 }
 
-/* One character, however many bytes it has. */
+/* Removes one character, whatever its length in bytes. */
 static void remove_last(struct prompt *prompt)
 {
     size_t length = strlen(prompt->text);

@@ -23,23 +23,23 @@
 #include "cli/top/wire.h"
 
 #define TICK_MS     1000
-#define PAINT_MS    200 // between two pictures, unless a key was pressed
+#define PAINT_MS    200 // minimum time between two pictures, unless a key was pressed
 #define SETTLE_MS   10000
-#define LOG_WAIT_MS 300 // that one picture waits for output which may never come
-#define SELECTED_MS 150 // a selection that stays for so long has its log read
+#define LOG_WAIT_MS 300 // for which a single picture waits for output that may never arrive
+#define SELECTED_MS 150 // after this time, the log of the selected job is read
 
 /* --- the terminal's signals --- */
 
-static volatile sig_atomic_t leaving_signal; // 0: none has come
-static sigset_t outside_signals;             // as they were found
+static volatile sig_atomic_t leaving_signal; // 0: no signal was received
+static sigset_t outside_signals;             // the original mask
 
 static void on_signal(int signal)
 {
     leaving_signal = signal;
 }
 
-/* Before curses, which keeps existing handlers. Its own, for a new size and Ctrl-Z, draw, and must not
- * interrupt drawing. */
+/* Called before curses starts, which keeps existing handlers. Its own handlers, for a new size and Ctrl-Z,
+ * draw, and must not interrupt drawing. */
 static void take_signals(void)
 {
     struct sigaction action = { .sa_handler = on_signal };
@@ -66,16 +66,17 @@ static void go_outside(struct top *top, void (*act)(struct top *top))
     act(top);
     (void)sigprocmask(SIG_SETMASK, &held, NULL);
     (void)sigaction(SIGTSTP, &of_curses, NULL);
-    if (leaving_signal == SIGINT) // that key was for what had the terminal
+    if (leaving_signal == SIGINT) // that key was for the program that had the terminal
         leaving_signal = 0;
     curses_return();
     top_wire_resume(top);
     top->is_changed = true;
 }
 
-/* A terminal that has gone ends us as it ends others: by its signal, at once. The kernel sends the processes
- * of a session another one, and SIGCONT, when the leader of the session has ended too; that must find nobody
- * who is still busy with leaving, such as a leak check, which waits for a stop that SIGCONT takes back. */
+/* If the terminal is closed, this program ends by that signal at once, like other programs. When the session
+ * leader has ended too, the kernel sends the processes of the session another SIGHUP and SIGCONT. These must
+ * not arrive while this program is still exiting, for example in a leak check, which waits for a stop that
+ * SIGCONT would undo. */
 static void die_of_hangup(void)
 {
     (void)signal(SIGHUP, SIG_DFL);
@@ -113,7 +114,7 @@ static void paint(struct top *top)
     top->is_changed = top->is_urgent = false;
 }
 
-/* Walking through the list opens no log on the way. */
+/* Moving through the list opens no logs on the way. */
 static void follow_selection(struct top *top, int64_t *selected, int64_t *since_ms)
 {
     int64_t now = clock_boot_ms();
@@ -125,7 +126,7 @@ static void follow_selection(struct top *top, int64_t *selected, int64_t *since_
         top_log_follow(top, top->view.selected);
 }
 
-/* Waits for a key, mgpud or the time; true when the terminal has gone. */
+/* Waits for a key, mgpud or the time; true if the terminal was closed. */
 static bool wait_for_any(struct top *top, int most_ms, bool ready[TOP_FDS])
 {
     int fds[TOP_FDS] = { -1, -1, -1, -1 };
@@ -207,7 +208,7 @@ int top_run(struct top *top, const char *place, struct error *err)
         (void)sigprocmask(SIG_SETMASK, &outside_signals, NULL);
         return r;
     }
-    top->screen.has_color = false; // colours are the canvas's here
+    top->screen.has_color = false; // colours are drawn by the canvas here
     top->outside = go_outside;
     top_wire_init(top);
     if (place != NULL)
@@ -235,7 +236,7 @@ int top_print(struct top *top, int rows, int columns, const char *place, struct 
     if (r == 0 && place != NULL)
         top_go(top, place);
     if (r == 0) {
-        top_draw(top, rows, columns); // now it is known what is selected
+        top_draw(top, rows, columns); // now the selection is known
         top_log_follow(top, top->view.selected);
         r = top_wire_settle(top, SETTLE_MS, err);
     }

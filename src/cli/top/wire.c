@@ -18,9 +18,9 @@
 #include "cli/top/asks.h"
 
 #define RETRY_MS   1000
-#define LOST_MS    250  // after a connection that was a good one
-#define REFUSED_MS 5000 // until a refused stream of events is tried again
-#define SILENT_MS  5000 // an answer that takes longer is a mgpud that does not answer
+#define LOST_MS    250  // after a good connection
+#define REFUSED_MS 5000 // until a refused stream of events is retried
+#define SILENT_MS  5000 // if an answer takes longer than this, mgpud counts as unreachable
 #define DEED_MS    5000
 
 enum { FD_ASK, FD_EVENTS, FD_LOG }; // and those of further parts of the log
@@ -72,9 +72,9 @@ static void advance_events(struct top *top, bool is_readable)
     struct stream *stream = &top->wire.events;
     bool was_open = stream->state == STREAM_OPEN;
     int r = stream_advance(stream, is_readable, &err);
-    stream->offset = 0; // events are no bytes to be read on from
+    stream->offset = 0; // there is no position in a stream of events
     if (r > 0 && stream_answer(stream)->status != 200 && stream_answer(stream)->status != 503) {
-        /* The limit of subscriptions is reached: the list shows changes, less often. */
+        /* The limit of subscriptions has been reached: changes are shown by the list, less often. */
         (void)client_problem(stream_answer(stream), &err);
         top_asks_begin(top);
         listen_again(top, REFUSED_MS);
@@ -123,7 +123,7 @@ static void take_answer(struct top *top)
     }
 }
 
-/* The question is asked again when mgpud is back. */
+/* The request is repeated when mgpud is reachable again. */
 static void give_up_question(struct top *top, const struct error *err)
 {
     note_loss(top, err);
@@ -136,7 +136,7 @@ static void give_up_question(struct top *top, const struct error *err)
 static void advance_question(struct top *top, bool is_readable)
 {
     struct error err = { 0 };
-    for (int i = 0; i < ASKS; i++) { // an answer that is here makes room for the next question
+    for (int i = 0; i < ASKS; i++) { // an answer that has arrived makes room for the next request
         if (top->wire.asked < 0 && clock_boot_ms() >= top->wire.retry_ms)
             ask_next(top);
         if (top->wire.asked < 0)
@@ -157,8 +157,9 @@ void top_wire_init(struct top *top)
 {
     top->call->client.timeout_ms = INT64_MAX / 2;
     client_init(&top->wire.actions, top->call->socket, top->call->host);
-    top->call->client.is_impatient = top->wire.actions.is_impatient = true; // the screen says that it is away
-    top->wire.actions.is_quiet = true; // call->client has named a second one
+    top->call->client.is_impatient = top->wire.actions.is_impatient =
+        true;                          // the screen shows that mgpud is unreachable
+    top->wire.actions.is_quiet = true; // call->client has already reported a second mgpud
     top->wire.actions.answer_ms = DEED_MS;
     top->wire.asked = -1;
     top->wire.parser = (struct events){ .take = take_event, .target = top };
@@ -189,7 +190,7 @@ void top_wire_advance(struct top *top, const bool *is_ready)
 
 void top_wire_resume(struct top *top)
 {
-    top->wire.asked_ms = clock_boot_ms(); // an answer that waits here is not late
+    top->wire.asked_ms = clock_boot_ms(); // an answer that is waiting here is not late
     top_asks_begin(top);
 }
 
@@ -226,7 +227,7 @@ int64_t top_wire_lost_s(const struct top *top)
 {
     int64_t now = clock_boot_ms();
     if (top->view.is_frozen)
-        return 0; // it is not subscribed
+        return 0; // not subscribed
     if (top->wire.lost_ms > 0)
         return (now - top->wire.lost_ms) / 1000 + 1;
     bool is_silent = top->wire.asked >= 0 && now - top->wire.asked_ms > SILENT_MS;
@@ -242,7 +243,7 @@ static bool is_settled(const struct top *top)
     return is_settled;
 }
 
-/* The followed log has output, or will have none. */
+/* True if the followed log has output, or will have none. */
 static bool is_log_settled(const struct top *top)
 {
     return top->log.job == 0 || top_log_is_settled(&top->log);

@@ -28,7 +28,7 @@ static const struct option_row rows[] = {
     { 0 },
 };
 
-/* Without a terminal there is nothing to type at: its output is what can be seen. */
+/* A job without a terminal accepts no input, so its output is shown. */
 static int watch_output(struct call *call, const char *path, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;

@@ -23,7 +23,7 @@
 #include "job/ask.h"
 
 #define LIVE_STATES "queued,starting,running,stopping"
-#define ASK_ABOVE   1U // more jobs than this are asked about on a terminal
+#define ASK_ABOVE   1U // with more jobs than this, a terminal asks for confirmation
 
 struct cancel_options {
     bool has_grace, is_all, is_yes, is_kill;
@@ -46,7 +46,7 @@ static int set_grace(void *target, const char *value, struct error *err)
     return 0;
 }
 
-/* Those of the API, and what lists call parts of them. */
+/* The states of the API, and the names that lists use for parts of them. */
 static const char *const state_words[] = { "queued", "held", "starting", "running", "suspended", "stopping",
     NULL };
 
@@ -112,8 +112,8 @@ static bool has_filter(const struct cancel_options *options)
     return options->is_all || options->name != NULL || options->user != NULL || options->states != NULL;
 }
 
-/* Waiting jobs first, the newest before those they may depend on, so that no job starts because another was
- * cancelled. */
+/* Waiting jobs first, and of these the newest before those they may depend on, so that no job starts because
+ * another was cancelled. */
 static void add_in_order(const json_t *found, const struct cancel_options *options, struct strings *jobs)
 {
     for (size_t i = json_array_size(found); i > 0; i--)
@@ -137,7 +137,7 @@ static int find_live(struct call *call, struct strings *jobs, struct error *err)
     return 0;
 }
 
-/* Shows the jobs and asks; anything but y is a no. */
+/* Shows the jobs and asks; any answer other than y means no. */
 static bool is_confirmed(const struct strings *jobs)
 {
     char line[16] = "";
@@ -148,7 +148,7 @@ static bool is_confirmed(const struct strings *jobs)
     return fgets(line, sizeof(line), stdin) != NULL && (line[0] == 'y' || line[0] == 'Y');
 }
 
-/* That a job has not ended yet is a surprise only where its node cannot be reached. */
+/* It is worth reporting that a job has not ended yet only if its node is unreachable. */
 static void tell(const struct call *call, const char *id, const json_t *job)
 {
     struct view view = { .times = call->times, .now_ms = clock_wall_ms() };
@@ -171,7 +171,7 @@ static int cancel(struct call *call, const char *id, void *arg, struct error *er
         (void)json_object_set_new(body, "kill", json_true());
     int r = client_call(&call->client, "POST", path, body, &job, err);
     if (r == -EALREADY && has_filter(options))
-        return 0; // it has ended meanwhile, such as an element with its array
+        return 0; // it has ended meanwhile, for example an element with its array
     if (r < 0)
         return r;
     if (call->is_json)

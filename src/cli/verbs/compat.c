@@ -23,8 +23,8 @@
 
 struct compat_options {
     bool is_forced;
-    bool is_slurm;  // the commands of Slurm, which are another program
-    bool is_python; // a folder of Python files instead of links
+    bool is_slurm;  // the commands of Slurm, which are a separate program
+    bool is_python; // a directory of Python files instead of links
 };
 
 static const struct option_row install_rows[] = {
@@ -57,7 +57,7 @@ static int run_list(struct call *call, int argc, char **argv, struct error *err)
     return EXIT_OK;
 }
 
-/* Is there a program of that name on PATH that is not `self`? *ret_path is where. */
+/* True if PATH has a program of that name other than `self`; *ret_path is its path. */
 static bool find_rival(const char *name, const char *self, char **ret_path)
 {
     _cleanup_free_ char *path = xstrdup(getenv("PATH") != NULL ? getenv("PATH") : "/usr/bin:/bin");
@@ -73,7 +73,7 @@ static bool find_rival(const char *name, const char *self, char **ret_path)
     return false;
 }
 
-/* 0 also when the link is there already. One to mgpu itself, which was all of these programs once, is
+/* Returns 0 also if the link exists already. A link to mgpu itself, which used to include these programs, is
  * replaced. */
 static int make_link(int folder, const char *name, const char *self, struct error *err)
 {
@@ -104,7 +104,7 @@ static int install_one(
     return make_link(folder, row->name, self, err);
 }
 
-/* The path of mgpu-compat or mgpu-slurm, without links. */
+/* The path of mgpu-compat or mgpu-slurm, with links resolved. */
 static int find_program(const char *name, char path[PATH_MAX], struct error *err)
 {
     _cleanup_free_ char *found = program_find(name);
@@ -124,7 +124,7 @@ static int install_python(struct call *call, int argc, char **argv, const char *
     return made < 0 ? made : EXIT_OK;
 }
 
-/* Opens the folder, and makes it if it is missing. A descriptor, which the caller closes. */
+/* Opens the directory, and creates it if it is missing. Returns a descriptor, which the caller closes. */
 static int open_folder(const char *path, struct error *err)
 {
     if (mkdir(path, FOLDER_MODE) < 0 && errno != EEXIST)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Those schedulers are started from their sources: each file below stands where its README has it. It
- * replaces itself by our program, so that standard input, terminal, signals and exit status are the program's
- * own.
+ * Those schedulers are started from their sources: each file below is at the path given in the README, and
+ * executes our program in its place, so that standard input, terminal, signals and exit status are the
+ * program's own.
  */
 #include "cli/verbs/compat_python.h"
 
@@ -18,10 +18,10 @@
 #include "base/memory.h"
 
 #define MADE_BY    "made by `mgpu compat install --python`"
-#define FILE_BYTES 65536U // of one that is looked at
+#define FILE_BYTES 65536U // bytes of a file that is examined
 #define MODE       0755
 
-/* Where the README of each scheduler has them. */
+/* The paths given in each scheduler's README. */
 static const struct {
     const char *path, *name;
 } commands[] = {
@@ -62,7 +62,7 @@ static char *launcher_text(const char *name, const char *program)
         name, program, name, name);
 }
 
-/* 0, also if it has these contents already. */
+/* Returns 0 also if it has these contents already. */
 static int write_new(int folder, const char *path, const char *text, bool is_forced, struct error *err)
 {
     _cleanup_buffer_ struct buffer before = { 0 };

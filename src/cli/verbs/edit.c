@@ -38,7 +38,7 @@ static int refuse_key(const char *name, struct error *err)
     return error_hint(err, "all keys: mgpu help edit");
 }
 
-/* Nothing, or a word for it: back to the default. */
+/* True for an empty value, or a word that means the default. */
 static bool is_default(const char *value)
 {
     return value[0] == '\0' || strcmp(value, "none") == 0 || strcmp(value, "default") == 0;
@@ -101,7 +101,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     return status;
 }
 
-/* After the first job keys; a value when it is one of a few words. */
+/* Keys after the first job; values for keys with a few fixed words. */
 static void complete_operand(const struct completion *completion)
 {
     const char *equals = strchr(completion->part, '=');
@@ -121,7 +121,7 @@ static void complete_operand(const struct completion *completion)
     }
 }
 
-#define NAMES_WIDTH 24 // longer ones have a line of their own
+#define NAMES_WIDTH 24 // longer ones are on a line of their own
 
 static void print_keys(FILE *out)
 {

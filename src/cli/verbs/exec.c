@@ -155,7 +155,7 @@ static void add_option(struct strings *words, const char *name, const char *valu
         strings_take(words, xasprintf("--%s=%s", name, value));
 }
 
-/* srun does all of it; this process becomes srun. */
+/* srun does all of it: this process executes srun. */
 static int run_step(struct call *call, const char *job, int argc, char **argv, struct error *err)
 {
     const struct exec_options *options = call->options;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu help [COMMAND [ACTION]|TOPIC]; for an unknown word, suggests the closest of both. On a terminal a
- * command's man page is shown if installed, otherwise its tables.
+ * mgpu help [COMMAND [ACTION]|TOPIC]; for an unknown word, suggests the closest command or topic. On a
+ * terminal, a command's man page is shown if installed, otherwise its tables.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -85,7 +85,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     return EXIT_OK;
 }
 
-/* The actions of a verb after its name. */
+/* Completes the actions of a verb after its name. */
 static void complete_operand(const struct completion *completion)
 {
     struct completion after = *completion;

@@ -20,7 +20,7 @@
 #include "wire/limits.h"
 
 #define LIMIT_DEFAULT 100
-#define FRAME_LINES   4U // header, what had no room, how to see more, prompt
+#define FRAME_LINES   4U // header, line about omitted jobs, how to see more, prompt
 #define LINES_MIN     4U
 #define SUMS_SINCE    "7d"
 
@@ -36,7 +36,7 @@ static struct history_options *options_of(void *target)
     return ((struct call *)target)->options;
 }
 
-/* Only of these is there a history. */
+/* Only these states have a history. */
 static int set_states(void *target, const char *value, struct error *err)
 {
     static const char *const over[] = { "done", "failed", "cancelled" };
@@ -110,7 +110,7 @@ static void append_moment(struct buffer *path, const char *key, int64_t ms)
     append_filter(path, key, text);
 }
 
-/* The jobs that a terminal has lines for, so that the header stays on it; a program gets LIMIT_DEFAULT. */
+/* As many jobs as a terminal has lines for, so that the header stays visible; programs get LIMIT_DEFAULT. */
 static int64_t choose_limit(const struct call *call)
 {
     unsigned height = 0, width = 0;
@@ -139,7 +139,7 @@ static void build_path(const struct history_options *options, int64_t most, stru
         append_filter(path, "since", SUMS_SINCE);
 }
 
-/* Forecasts are kept for all users together, so nothing can be selected. */
+/* Forecasts are stored for all users together, so none can be selected. */
 static int run_forecasts(struct call *call, struct error *err)
 {
     const struct history_options *options = call->options;

@@ -2,7 +2,7 @@
 /*
  * mgpu logs: the output of jobs. The output of one job is printed unchanged; with several jobs each line is
  * prefixed with its job's number, and -f follows them in parallel. The number of nodes of a job is unknown
- * until it starts, so that is waited for first.
+ * until it starts, so mgpu waits for the start first.
  */
 #include <errno.h>
 #include <poll.h>
@@ -83,22 +83,22 @@ struct log_list {
     size_t count; // at most FOLLOWED_MAX of the followed ones
 };
 
-/* One job's output on its way, or that of one rank. */
+/* The output of one job, or of one rank, that is being read. */
 struct log {
     const char *job;
     size_t rank;
     bool is_error; // the log of standard error
     struct call *call;
-    struct log_list *list; // it is one of these
+    struct log_list *list; // the list that contains it
     struct stream stream;
     struct foreign filter;
     struct labelled lines;  // with several
     bool is_one_of_several; // jobs
-    bool is_awaited;        // what is asked now is the job itself, until it has started
+    bool is_awaited;        // until the job has started, the job itself is requested
     bool is_prefixed;
-    bool is_last; // what is asked now was asked when the job was over
+    bool is_last; // the present request was sent when the job had ended
     bool is_over;
-    bool is_away_told; // that its node is unreachable
+    bool is_away_told; // that its node is unreachable has been reported
 };
 
 static int write_out(void *arg, const void *bytes, size_t length)
@@ -149,8 +149,8 @@ static void on_unavailable(void *target)
         log->is_away_told = node_away_tell(log->call, log->job, log->rank);
 }
 
-/* What a program wrote for a terminal is made plain for everything else, and what another user wrote for that
- * of the caller. */
+/* Output for a terminal is converted to plain text for other destinations; if it is another user's, also for
+ * the caller's terminal. */
 static enum foreign_mode find_mode(const struct log *log)
 {
     const struct logs_options *options = log->call->options;
@@ -195,7 +195,7 @@ static int start(struct log *log, struct error *err)
     return 0;
 }
 
-/* A log that may be there later than the first one. */
+/* A log that may be created later than the first one. */
 static bool is_further(const struct log *log)
 {
     return log->rank > 0 || log->is_error;
@@ -223,7 +223,7 @@ static int finish_follow(struct log *log, bool is_absent, struct error *err)
     return r;
 }
 
-/* The label of lines: the job's with several jobs, the rank's with several nodes. */
+/* The label of lines: the job with several jobs, the rank with several nodes. */
 static void set_label(struct log *log, size_t ranks)
 {
     char *label = log->lines.label;
@@ -236,9 +236,9 @@ static void set_label(struct log *log, size_t ranks)
         (void)snprintf(label, sizeof(log->lines.label), "%.40s", log->job);
 }
 
-/* What a job has: a log of each rank, and then one of standard error of each if that is apart. */
+/* The logs of a job: one of each rank, followed by those of standard error if they are separate. */
 struct job_logs {
-    size_t ranks, first; // the lowest rank that is shown
+    size_t ranks, first; // the lowest rank shown
     bool is_split;
 };
 
@@ -254,7 +254,7 @@ static size_t logs_count(const struct job_logs *logs)
     return logs->is_split ? 2 * logs->ranks : logs->ranks;
 }
 
-/* Number `i` of them, at the end of the list, which has room; the rest as in `like`. */
+/* Adds log number `i` to the end of the list, which has space; the other fields are copied from `like`. */
 static struct log *add_log(
     struct log_list *list, const struct log *like, const struct job_logs *logs, size_t i)
 {
@@ -279,7 +279,7 @@ static int check_count(size_t count, struct error *err)
     return error_set(err, -E2BIG, "-f: %zu outputs are more than %u at once", count, FOLLOWED_MAX);
 }
 
-/* Now it is known how many nodes it has. */
+/* Now the number of nodes is known. */
 static int on_start(struct log *log, struct error *err)
 {
     const struct http_answer *answer = stream_answer(&log->stream);
@@ -304,7 +304,7 @@ static int on_complete(struct log *log, struct error *err)
     if (log->is_awaited && answer->status == 200)
         return on_start(log, err);
     bool is_good = answer->status == 200 || answer->status == 206;
-    bool is_past_end = answer->status == 416; // of a range that begins where the log ends
+    bool is_past_end = answer->status == 416; // for a range that begins where the log ends
     bool is_late = answer->status == 404 && options->is_follow && (log->stream.offset > 0 || is_further(log));
     bool is_without = answer->status == 404 && log->is_error; // of a job that failed before its start
     if (!is_good && !is_past_end && !is_late && !is_without)
@@ -315,7 +315,7 @@ static int on_complete(struct log *log, struct error *err)
     return labelled_flush(&log->lines);
 }
 
-/* Ends as any filter does whose reader has gone, without a word. */
+/* Ends like any filter whose reader has left, without a message. */
 static int fail_unread(struct error *err)
 {
     (void)signal(SIGPIPE, SIG_DFL);
@@ -335,7 +335,7 @@ static int advance(struct log *log, bool is_readable, struct error *err)
     return r;
 }
 
-/* Side by side until all have ended. */
+/* Reads all in parallel until they have ended. */
 static int run_logs(struct log_list *list, struct error *err)
 {
     for (;;) {
@@ -343,7 +343,7 @@ static int run_logs(struct log_list *list, struct error *err)
         int wait_ms = -1;
         bool is_over = true;
         size_t count = 0;
-        for (; count < list->count; count++) { // one that has started may bring others
+        for (; count < list->count; count++) { // a job that has started may add others
             struct log *log = &list->items[count];
             int r = advance(log, false, err);
             if (r < 0)
@@ -358,7 +358,7 @@ static int run_logs(struct log_list *list, struct error *err)
         }
         if (is_over)
             return 0;
-        fds[count] = (struct pollfd){ .fd = STDOUT_FILENO }; // POLLERR alone: of a pipe whose reader has gone
+        fds[count] = (struct pollfd){ .fd = STDOUT_FILENO }; // POLLERR only: for a pipe whose reader has left
         if (poll(fds, (nfds_t)count + 1, wait_ms) < 0 && errno != EINTR)
             return error_set_errno(err, -errno, "cannot wait");
         if ((fds[count].revents & POLLERR) != 0)
@@ -377,8 +377,8 @@ static void clear(struct log *log)
     labelled_clear(&log->lines);
 }
 
-/* The job's logs, now or later; those of one node if the number is unknown, or if one is requested.
- * *ret_is_awaited: it will be known when the job has started. */
+/* The job's logs; that of one node if the number is unknown, or if one is requested. *ret_is_awaited: the
+ * number will be known when the job has started. */
 static int find_logs(
     struct call *call, const char *job, struct job_logs *ret, bool *ret_is_awaited, struct error *err)
 {
@@ -450,7 +450,7 @@ static int add_job(
     return 0;
 }
 
-/* With the line of `run` on a terminal while it waits. */
+/* On a terminal, shows the line of `run` while it waits. */
 static int await_shown(struct call *call, const char *job, struct error *err)
 {
     _cleanup_json_ json_t *begun = NULL;
@@ -458,7 +458,7 @@ static int await_shown(struct call *call, const char *job, struct error *err)
     return r < 0 ? r : wait_shown(call, job, "running,done", JOB_END_FOR_EVER, &begun, err);
 }
 
-/* At once when they are followed, else one after another. */
+/* In parallel when they are followed, else one after the other. */
 static int print_list(struct log_list *list, bool is_follow, struct error *err)
 {
     int r = 0;
@@ -478,7 +478,7 @@ static bool is_named(const struct strings *named, const char *job)
     return false;
 }
 
-/* An element that was cancelled before it started, as a job or in its array, is passed over unless it is
+/* An element that was cancelled before it started, as a job or in its array, is skipped unless it is
  * named. */
 static int add_jobs(struct call *call, const struct strings *named, const struct strings *jobs,
     bool is_labelled, struct log_list *list, struct error *err)

@@ -67,7 +67,7 @@ static int open_pipe(struct error *err)
         (void)error_set(err, -EINVAL, "MGPU_NOTIFY is not set: this is not an mgpu job");
         return error_hint(err, "this command is for use inside jobs: mgpu run -- ...");
     }
-    /* Without a reader this does not wait for one. */
+    /* If there is no reader, this does not wait for one. */
     _cleanup_close_ int fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     if (fd < 0 && errno != ENXIO && errno != ENOENT)
         return error_set_errno(err, -errno, "cannot open %s", path);
@@ -80,7 +80,7 @@ static int open_pipe(struct error *err)
     return take_fd(&fd);
 }
 
-/* So few bytes are written whole or not at all. */
+/* This few bytes are written completely or not at all. */
 static int write_whole(int fd, const struct buffer *text, struct error *err)
 {
     int64_t deadline_ms = clock_boot_ms() + TIMEOUT_MS;

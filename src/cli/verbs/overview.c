@@ -12,10 +12,10 @@
 #include "cli/show/ps.h"
 #include "cli/verbs/verbs.h"
 
-#define COMMAND_LINES 3U // what can be typed next
+#define COMMAND_LINES 3U // suggested commands
 #define GPUS_MIN      4U
 
-/* Leaves as many GPUs as half of the screen has lines; how many went. */
+/* Keeps as many GPUs as half of the screen has lines; returns how many were removed. */
 static size_t fit_gpus(json_t *gpus)
 {
     unsigned rows = 0, columns = 0;
@@ -46,7 +46,8 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     _cleanup_free_ char *user = selector_own_user();
     buffer_append_text(&path, API_PATH "/jobs?user=");
     http_append_encoded(&path, user);
-    /* Header, GPUs, perhaps how many more; blank line; below the jobs a blank line and the commands. */
+    /* Header, GPUs, possibly the number of others, and a blank line; below the jobs, a blank line and the
+     * commands. */
     size_t lines = 1 + json_array_size(json_object_get(gpus, "gpus")) + (hidden > 0) + 1 + 1 + COMMAND_LINES;
     struct ps_choice choice = { .is_folded = !list_is_machine(call), .lines = lines };
     if (choice.is_folded)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu park, unpark: give the GPUs of a running job to other jobs, and back. */
+/* mgpu park, unpark: gives the GPUs of a running job to other jobs, and returns it to them. */
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"

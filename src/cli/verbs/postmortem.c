@@ -115,7 +115,7 @@ static void print_story(const struct jobs_pages *pages, const json_t *job)
     }
 }
 
-/* The job as mgpud describes it, and the outcome in words. */
+/* The job as described by mgpud, and the outcome in words. */
 static void print_json(json_t *job)
 {
     _cleanup_free_ char *outcome = job_outcome(job);

@@ -24,13 +24,13 @@
 #include "cli/term/wrapped.h"
 #include "cli/verbs/verbs.h"
 
-#define ENDED_SHOWN    20U // of ended jobs, unless specified otherwise
+#define ENDED_SHOWN    20U // number of ended jobs, unless specified otherwise
 #define STATE_SHOWN    200 // jobs of each state on a terminal, unless specified otherwise
 #define LIMIT_MAX      10000
 #define NAME_SHOWN_MAX 64
 #define FRAME_LINES    4U // header, summary of two lines, prompt
 #define LINES_MIN      4U
-#define NARROW         120U // columns; below, the reason has no room for a sentence
+#define NARROW         120U // columns; on narrower screens there is no space for the sentence of a reason
 
 struct ps_options {
     const char *user, *states, *name;
@@ -95,7 +95,7 @@ static bool has_state(const char *states, const char *state)
     return false;
 }
 
-/* For the API a held job is a queued one. The caller frees it. */
+/* In the API, a held job is a queued one. The caller frees it. */
 static char *api_states(const char *states)
 {
     struct buffer out = { 0 };
@@ -119,7 +119,7 @@ static void drop_unheld(const char *states, json_t *answer)
     }
 }
 
-/* A list that is too long to read is cut on a terminal; what a program reads is whole. */
+/* A list that is too long to read is shortened on a terminal; output for programs is complete. */
 static void append_limit(const struct call *call, int argc, struct buffer *path)
 {
     const struct ps_options *options = call->options;
@@ -132,7 +132,7 @@ static void append_limit(const struct call *call, int argc, struct buffer *path)
     append_filter(path, "top", text);
 }
 
-/* What a person reads has one line for all ended elements of an array. */
+/* Output for people has one line for all ended elements of an array. */
 static bool is_folded(const struct call *call, int argc)
 {
     const struct ps_options *options = call->options;
@@ -173,7 +173,7 @@ static int build_path(struct call *call, int argc, char **argv, struct buffer *p
     return 0;
 }
 
-/* The lines of the screen for jobs: without header, summary and prompt, and what the caller fills. */
+/* The lines of the screen for jobs: without header, summary, prompt, and lines used by the caller. */
 static size_t count_lines(const struct ps_choice *choice)
 {
     unsigned height = 0, width = 0;
@@ -183,7 +183,7 @@ static size_t count_lines(const struct ps_choice *choice)
     return height > taken + LINES_MIN ? height - taken : LINES_MIN;
 }
 
-/* Counts a job that is left out among those of its state that mgpud has left out. */
+/* Counts an omitted job among those of its state that mgpud has omitted. */
 static void count_omitted(json_t *answer, const json_t *job)
 {
     const char *state = job_state_shown(job);
@@ -200,7 +200,7 @@ static bool is_waiting(const json_t *job)
     return field_is(job, "state", "queued") || field_is(job, "state", "held");
 }
 
-/* Chooses jobs that wait, or the others that have not ended, until `most` are chosen. */
+/* Chooses waiting jobs, or the others that have not ended, until `most` are chosen. */
 static void choose(const json_t *jobs, bool are_waiting, size_t most, bool *is_chosen, size_t *count)
 {
     size_t index = 0;
@@ -214,8 +214,8 @@ static void choose(const json_t *jobs, bool are_waiting, size_t most, bool *is_c
     }
 }
 
-/* For eyes: jobs that have not ended, then the newest ended ones, newest first; no more than the screen has
- * lines. Returns how many ended ones were left out. */
+/* For display: jobs that have not ended, then the newest ended ones, newest first; no more than the screen
+ * has lines. Returns how many ended ones were omitted. */
 static size_t arrange(json_t *answer, const struct ps_choice *choice)
 {
     json_t *jobs = json_object_get(answer, "jobs"), *shown = json_array(), *job = NULL;
@@ -293,7 +293,7 @@ static void print_summary(const struct screen *screen, json_t *answer, size_t dr
     (void)fputs(screen_color(screen, COLOR_NONE), out);
 }
 
-/* With the owner when several may be shown; the mark of the state is for eyes only. */
+/* With the owner if jobs of several users may be shown; symbols of states are only for display. */
 static struct list_kind kind_for(bool has_user, const struct screen *screen)
 {
     static const char *const names[2][2] = {
@@ -321,7 +321,7 @@ static bool is_listed(const json_t *jobs, const char *name)
     return false;
 }
 
-/* 0, or as other verbs that are given jobs of which some do not exist. */
+/* 0, or the status of other verbs if some of the given jobs do not exist. */
 static int tell_missing(
     const struct call *call, const struct strings *named, const json_t *jobs, struct error *err)
 {
@@ -373,7 +373,7 @@ int ps_show(struct call *call, const char *path, const struct ps_choice *choice,
     return missing;
 }
 
-/* What -o and --sort may name. */
+/* Columns allowed for -o and --sort. */
 static const struct list_kind every_column = { .member = "jobs", .columns = job_columns };
 
 struct ps_view {

@@ -46,14 +46,14 @@ static const struct option_row rows[] = {
     { 0 },
 };
 
-/* By --ctrl-c, and whether the job has a terminal. */
+/* Indexed by --ctrl-c, and by whether the job has a terminal. */
 static const enum leaver leavers[CTRL_C_CHOICES][2] = {
     [CTRL_C_FORWARD] = { LEAVER_RUN, LEAVER_RUN_TERMINAL },
     [CTRL_C_DETACH] = { LEAVER_RUN_DETACH, LEAVER_RUN_TERMINAL_DETACH },
     [CTRL_C_CANCEL] = { LEAVER_RUN_CANCEL, LEAVER_RUN_TERMINAL },
 };
 
-/* Of a job without a terminal, which has that. */
+/* For a job without a terminal; a terminal is its own input. */
 static int settle_input(struct run_options *options, struct error *err)
 {
     struct submit_options *submit = &options->submit;
@@ -83,7 +83,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         (void)error_set(err, -EINVAL, "the output of many jobs cannot be shown in the foreground");
         return error_hint(err, "mgpu submit -a ..., or run -d, and then mgpu wait JOB");
     }
-    /* For a job on several nodes the output of all is shown, and a terminal only on request. */
+    /* For a job on several nodes, the output of all is shown, and a terminal only on request. */
     bool is_wide = json_integer_value(json_object_get(options->submit.ask, "nodes")) > 1;
     if (!options->is_detached && !options->submit.is_never_tty && !is_wide && session_is_on_terminal())
         options->submit.is_tty = true;

@@ -41,7 +41,7 @@ static int set_defaults(struct submit_options *options, struct error *err)
     return r;
 }
 
-/* In an image the user's own shell need not be there. */
+/* An image may not contain the user's own shell. */
 static char sh[] = "/bin/sh", from_text[] = "-c", find_shell[] = "exec $(command -v bash || echo sh)";
 
 static int run(struct call *call, int argc, char **argv, struct error *err)

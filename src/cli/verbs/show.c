@@ -58,7 +58,7 @@ static void print_field(const struct page *page, const char *label, const char *
     show_print_line(page, label, text);
 }
 
-/* Of a text generated for --conda etc. only its first line, which describes it. */
+/* Only the first line of a text generated for --conda etc., which describes it. */
 static void print_setup(const struct page *page)
 {
     const char *setup = field_text(page->job, "setup");
@@ -106,7 +106,7 @@ static void print_adopted(const struct page *page)
         "adopted", field_integer(page->job, "adopted_pid", 0), "");
 }
 
-/* The command as it would be typed if the server provides it, else the line that all users may see. */
+/* The command as it would be typed if the server provides it, else the form that all users may see. */
 static void print_command(const struct page *page)
 {
     const json_t *words = json_object_get(page->job, "argv");
@@ -219,19 +219,20 @@ static void print_park(const struct page *page)
     }
     print_time(page, "returns", "return_at");
     if (!field_is_known(page->job, "park_text") || field_is(page->job, "ended_by", "gpu_fault"))
-        return; // the state says it already
+        return; // the state shows it already
     _cleanup_free_ char *why = field_shown(page->job, "park_text");
     show_print_line(page, field_is_known(page->job, "park") ? "not restored" : "not parked", why);
 }
 
-/* Attempts after the first, what each came to, and where its output is. */
+/* Attempts after the first, the result of each, and where its output is. */
 static void print_tries(const struct page *page)
 {
     size_t i = 0;
     const json_t *event = NULL;
     print_count(page, "restarted", "restarts", "");
     print_count(page, "retried", "retries", " of these, because it had failed");
-    if (time_parse(field_text(page->job, "retry_at")) > page->view.now_ms) // until then; later it is its turn
+    if (time_parse(field_text(page->job, "retry_at")) >
+        page->view.now_ms) // until then; after that, the job waits for its turn
         print_time(page, "next try", "retry_at");
     print_time(page, "suspended", "suspended_at");
     print_park(page);
@@ -267,7 +268,7 @@ static void print_elements(const struct page *page)
     buffer_clear(&text);
 }
 
-/* What its start depends on besides resources, and its place in an array. */
+/* Conditions of its start besides resources, and its place in an array. */
 static void print_conditions(const struct page *page)
 {
     print_field(page, "after", "after");
@@ -405,7 +406,7 @@ static void print_viewers(const struct page *page)
         show_print_line(page, "terminal", text.length > 0 ? buffer_text(&text) : "no viewers");
 }
 
-/* Of a job on several nodes: each one, what it came to, and where its output is. */
+/* For a job on several nodes: each node, the result there, and where its output is. */
 static void print_ranks(const struct page *page)
 {
     size_t rank = 0;
@@ -436,7 +437,7 @@ static void print_grants(const struct page *page)
     {
         _cleanup_free_ char *uuid = field_shown(gpu, "uuid");
         bool is_shared = json_is_true(json_object_get(gpu, "shared"));
-        bool is_here = !field_is_known(gpu, "node"); // on the first of its nodes
+        bool is_here = !field_is_known(gpu, "node"); // true on the first of its nodes
         _cleanup_free_ char *node = field_shown(is_here ? page->job : gpu, "node");
         (void)fprintf(page->out, "%-10s %s%sGPU %" PRId64 "  %s%s\n", "", is_wide ? node : "",
             is_wide ? " " : "", field_integer(gpu, "index", 0), uuid, is_shared ? "  shared" : "");
@@ -492,7 +493,7 @@ static void print_page(const struct page *page, bool has_env)
         print_env(page);
 }
 
-/* The page is worth having without them. */
+/* The page is useful without them. */
 static json_t *ask_steps(struct call *call, const char *id, const json_t *job)
 {
     json_t *answer = NULL;
@@ -505,7 +506,7 @@ static json_t *ask_steps(struct call *call, const char *id, const json_t *job)
 
 struct showing {
     struct screen screen;
-    bool is_next; // something was shown before
+    bool is_next; // something was printed before
 };
 
 /* Why it waits; if it has started between the two requests, there is no reason. */

@@ -45,7 +45,7 @@ static const struct option_row many_rows[] = {
     { 0 },
 };
 
-/* With `script` the text that the command's file has now is what will run. */
+/* With `script`, the present text of the command's file is what will be run. */
 static int add_command(struct call *call, json_t *command, const char *name, const char *script,
     struct plan *plan, struct error *err)
 {
@@ -60,7 +60,7 @@ static int add_command(struct call *call, json_t *command, const char *name, con
     return r < 0 ? r : plan_add(plan, NULL, NULL, request, &options->sweeps, err);
 }
 
-/* In lists it has its own name, not that of its interpreter. */
+/* In lists it has its own name, not its interpreter's. */
 static int add_script(
     struct call *call, struct script *script, int argc, char **argv, struct plan *plan, struct error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu version: of this program, and of the mgpud it finds. */
+/* mgpu version: the version of this program, and of the mgpud that it finds. */
 #include <stdio.h>
 
 #include "base/json/field.h"

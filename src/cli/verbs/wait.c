@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu wait: until all named jobs have ended, with the status of the last one that did not end with 0; or
- * until the first has ended, with its status. */
+/* mgpu wait: waits until all named jobs have ended, and returns the status of the last one that did not end
+ * with 0; or waits until the first has ended, and returns its status. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -22,7 +22,7 @@
 
 struct wait_options {
     bool has_timeout;
-    bool is_any; // the first one that ends is enough
+    bool is_any; // wait only for the first one that ends
     int64_t timeout_ms;
 };
 
@@ -74,7 +74,7 @@ static int wait_for_all(struct call *call, const struct strings *jobs, int64_t d
     return status;
 }
 
-/* Which one it was is the answer, so that it is printed in any case. */
+/* The answer is which job it was, so it is always printed. */
 static int wait_for_any(struct call *call, const struct strings *jobs, int64_t deadline_ms, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
