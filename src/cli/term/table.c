@@ -13,10 +13,9 @@
 
 #include "base/memory.h"
 
-#define SHRUNK_MIN  8
-#define SHRUNK_FAIR 16 // long texts of higher ranks, such as names, before the first rank is cut
-#define SHRUNK_FACT                                                                                          \
-    18 // of the first rank: the beginning of a reason is clear within this many columns (why_brief.c)
+#define SHRUNK_MIN   8
+#define SHRUNK_FAIR  16 // long texts of higher ranks, such as names, before the first rank is cut
+#define SHRUNK_FACT  18 // of the first rank: enough for the beginning of a reason (why_brief.c)
 #define SHRUNK_SHORT 10
 #define GAP          2
 

@@ -158,7 +158,7 @@ void top_wire_init(struct top *top)
     top->call->client.timeout_ms = INT64_MAX / 2;
     client_init(&top->wire.actions, top->call->socket, top->call->host);
     top->call->client.is_impatient = top->wire.actions.is_impatient =
-        true;                          // the screen shows that mgpud is unreachable
+        true;                          // the screen shows that mgpud is away
     top->wire.actions.is_quiet = true; // call->client has already reported a second mgpud
     top->wire.actions.answer_ms = DEED_MS;
     top->wire.asked = -1;

@@ -231,8 +231,7 @@ static void print_tries(const struct page *page)
     const json_t *event = NULL;
     print_count(page, "restarted", "restarts", "");
     print_count(page, "retried", "retries", " of these, because it had failed");
-    if (time_parse(field_text(page->job, "retry_at")) >
-        page->view.now_ms) // until then; after that, the job waits for its turn
+    if (time_parse(field_text(page->job, "retry_at")) > page->view.now_ms) // after that: its turn
         print_time(page, "next try", "retry_at");
     print_time(page, "suspended", "suspended_at");
     print_park(page);
