@@ -75,6 +75,7 @@ function whyPanel(job, why) {
     h('ul', { class: 'reasons' }, why.reasons.map((reason) => h('li', null, reason.text, reason.jobs.length ? h('span', { class: 'quiet' }, ' jobs', jobLinks(reason.jobs)) : null,
       reason.until ? h('span', { class: 'quiet' }, ` until ${moment(reason.until)}`) : null))),
     h('p', null, startText(why)),
+    why.parking ? h('p', null, `Parking: ${why.parking.text}.`) : null,
     why.ahead.length ? h('p', null, `${why.ahead.length} before it:`, why.ahead.slice(0, 8).map((other, i) => [i ? '; ' : ' ', h('a', { href: `#/job/${other.id}` }, `${numberOf(other)} ${other.name}`), h('span', { class: 'quiet' }, ` ${other.user}, ${gpusText(other)}${other.ends ? `, ends ${moment(other.ends)}` : ''}`)])) : null,
     change);
 }

@@ -12,20 +12,35 @@
 
 #define ASK_AGAIN_MS 600000 // a host is already being parked for this guest
 
-static bool is_plain(const struct sched *sched, const struct queue_class *class)
+bool sched_guest_has_asked(const struct sched *sched, const struct queue_class *class)
+{
+    return class->asked_ms != 0 && sched->now_ms - class->asked_ms < ASK_AGAIN_MS;
+}
+
+const char *sched_guest_bar(const struct queue_class *class)
 {
     const struct sched_request *request = &class->key.request;
-    bool was_asked = class->asked_ms != 0 && sched->now_ms - class->asked_ms < ASK_AGAIN_MS;
-    return !was_asked && !class->key.is_preemptible && request->gpus > 0 && request->nodes <= 1 &&
-           !request_is_shared(request);
+    const struct {
+        bool is_so;
+        const char *why;
+    } rows[] = {
+        { request->gpus == 0, "it needs no GPU" },
+        { class->key.is_preemptible, "it is preemptible" },
+        { request->nodes > 1, "it needs several nodes" },
+        { request_is_shared(request), "it needs only a part of a GPU" },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].is_so)
+            return rows[i].why;
+    return NULL;
 }
 
 bool sched_guest_make_way(struct sched *sched, struct queue_class *class, struct fit *fit)
 {
     struct sched_run *hosts[TRIAL_MAX];
     if (class->key.request.gpus > 0 && class->key.limit_ms == 0 && fit->give_back_ms == 0)
-        sched->are_guests_over = true;
-    if (sched->are_guests_over || !is_plain(sched, class))
+        sched->guests_over = class->first->job;
+    if (sched->guests_over != 0 || sched_guest_has_asked(sched, class) || sched_guest_bar(class) != NULL)
         return false;
     uint64_t job = class->first->job;
     struct guest guest = { .sched = sched, .class = class, .fit = fit };

@@ -37,15 +37,39 @@ bool sched_is_preferred(const struct queue_class *host, const struct queue_class
     return host->account == guest->account && host->key.own_priority > guest->key.own_priority;
 }
 
-static bool may_be_host(const struct guest *guest, const struct sched_run *run)
+static int64_t spare_of(const struct sched *sched, uint32_t parked)
+{
+    return (parked > 0 ? sched->settings.park_bound : 1) * sched_park_slot(sched);
+}
+
+int64_t sched_host_spare(const struct sched *sched, const struct sched_run *run)
+{
+    return spare_of(sched, parked_from(sched, run));
+}
+
+/* Regardless of how long it still needs, of how many GPUs it has, and of what runs beside it. */
+static enum host_bar bar_of(const struct guest *guest, const struct sched_run *run)
 {
     const struct sched *sched = guest->sched;
-    uint32_t parked = parked_from(sched, run), slots = parked > 0 ? sched->settings.park_bound : 1;
-    return !run->is_giving_way && class_priority(run->job->class) <= class_priority(guest->class) &&
-           !sched_is_preferred(run->job->class, guest->class) &&
-           sched_run_budget(sched, run) >= guest->needs_ms + slots * sched_park_slot(sched) &&
-           parked < sched->settings.park_layers && !sched_run_is_kept(sched, run) &&
-           sched_run_can_park(sched, run);
+    uint32_t parked = parked_from(sched, run);
+    if (run->is_giving_way)
+        return HOST_LEAVING;
+    if (class_priority(run->job->class) > class_priority(guest->class))
+        return HOST_PRIORITY;
+    if (sched_is_preferred(run->job->class, guest->class))
+        return HOST_PREFERRED;
+    if (sched_run_budget(sched, run) < guest->needs_ms + spare_of(sched, parked))
+        return HOST_BOUND;
+    if (parked >= sched->settings.park_layers)
+        return HOST_LAYERS;
+    if (sched_run_is_kept(sched, run))
+        return HOST_NEW;
+    return sched_run_can_park(sched, run) ? HOST_BARS : HOST_CANNOT_PARK;
+}
+
+static bool may_be_host(const struct guest *guest, const struct sched_run *run)
+{
+    return bar_of(guest, run) == HOST_BARS;
 }
 
 /* GPUs that the guest and waiting jobs like it could use, at most `most`. */
@@ -170,4 +194,39 @@ size_t sched_hosts_choose(const struct guest *guest, struct sched_run *ret[TRIAL
             return 1;
         }
     return choose_several(guest, ret);
+}
+
+/* --- why there is none --- */
+
+static enum host_bar explain(const struct guest *guest, const struct sched_run *run)
+{
+    bool is_narrow = run->allocation.n_gpus < guest->class->key.request.gpus;
+    enum host_bar bar = bar_of(guest, run);
+    bool may_change = bar == HOST_NEW || bar == HOST_BOUND || bar == HOST_LAYERS;
+    if (may_change && !sched_run_can_park(guest->sched, run))
+        bar = HOST_CANNOT_PARK;
+    if (bar > HOST_ENDS_SOON && !is_worth(guest, run, 1))
+        return HOST_ENDS_SOON;
+    if (is_narrow && (bar == HOST_BARS || guest->sched->cluster.n_nodes > 1))
+        return HOST_NARROW;
+    return bar == HOST_BARS ? HOST_NO_START : bar;
+}
+
+const struct sched_run *sched_hosts_nearest(
+    const struct guest *guest, struct sched_run *const *runs, size_t count, enum host_bar *ret_bar)
+{
+    struct sched_run *hosts[TRIAL_MAX];
+    const struct sched_run *nearest = NULL;
+    if (sched_hosts_choose(guest, hosts) > 0)
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        enum host_bar bar = runs[i]->allocation.n_gpus > 0 ? explain(guest, runs[i]) : HOST_BARS;
+        bool is_nearer = nearest == NULL || bar > *ret_bar ||
+                         (bar == *ret_bar && is_better(guest->sched, runs[i], nearest));
+        if (bar == HOST_BARS || !is_nearer)
+            continue;
+        nearest = runs[i];
+        *ret_bar = bar;
+    }
+    return nearest;
 }

@@ -389,7 +389,7 @@ void sched_pass(struct sched *sched, int64_t now_ms)
         sched_own_settle(sched);
         sched->is_deciding = true;
         sched->failure = (struct learnt_failure){ 0 };
-        sched->are_guests_over = false;
+        sched->guests_over = 0;
         decide(sched);
         sched->is_deciding = false;
     } while (sched->n_over != n_over || was_passed_over(sched));

@@ -153,7 +153,7 @@ struct sched {
     size_t n_reservations, reservation_timer;
     struct parked_job **parked;
     size_t n_parked, return_timer;
-    bool are_guests_over; // in this pass: no more GPUs may be owed, because of a job ahead in the queue
+    uint64_t guests_over; // in the last pass: no more GPUs may be owed, because of this job; 0: none
     struct timers timers;
     size_t rerank_timer, limit_timer, bar_timer;
     int64_t limit_ms; // of limit_timer
@@ -313,7 +313,7 @@ void sched_start(struct sched *sched, struct sched_job *job, struct allocation *
  * parked, or it has left the queue. */
 int sched_try_class(struct sched *sched, struct queue_class *class);
 
-/* --- why.c, why_bars.c, why_order.c, why_ahead.c --- */
+/* --- why.c, why_nodes.c, why_order.c, why_park.c, why_ahead.c --- */
 /* Reports nodes on which starts of this user fail; in a list only if all do. True if no other is left. */
 bool why_explain_bars(
     const struct sched *sched, const struct queue_class *class, bool is_brief, struct why *why);
@@ -327,6 +327,12 @@ void why_order(struct sched *sched, const struct sched_job *job, bool does_fit, 
 void why_add_rule(const struct sched *sched, const struct sched_job *job, char *text, size_t size);
 /* If the resources that it lacks are kept by jobs outside the ledger, adds that to the reason "no room". */
 void why_add_kept(const struct sched *sched, const struct sched_request *request, struct why_reason *reason);
+/* Until when it can be overtaken, and the promise for that. */
+void why_explain_bound(struct sched *sched, const struct sched_job *job, struct why *why);
+/* The running jobs on GPUs that would suit the class, soonest end first; to be freed. */
+size_t why_holders(const struct sched *sched, const struct queue_class *class, struct sched_run ***ret);
+/* If it waits for GPUs of running jobs: why none is parked for it. */
+void why_explain_park(struct sched *sched, const struct sched_job *job, struct why *why);
 void why_list_ahead(const struct sched *sched, const struct forecast *forecast, uint64_t id, struct why *why);
 
 /* --- sched_ways.c: which running jobs to preempt for a blocked one --- */
@@ -419,13 +425,37 @@ struct guest {
     struct fit *fit;
     int64_t needs_ms; // probably
 };
+/* What keeps a running job from being parked for a guest: the later, the nearer it is to being parked. */
+enum host_bar {
+    HOST_LEAVING,     // it returns its GPUs already
+    HOST_PRIORITY,    // its priority is higher
+    HOST_PREFERRED,   // its owner wants it first
+    HOST_ENDS_SOON,   // compared with what the guest needs
+    HOST_NARROW,      // it has fewer GPUs
+    HOST_NEW,         // it has had its GPUs only briefly
+    HOST_BOUND,       // it may not be parked for that long
+    HOST_LAYERS,      // as many jobs as permitted are parked from its GPUs
+    HOST_CANNOT_PARK, // as far as is known
+    HOST_NO_START,    // the guest would not start on its GPUs
+    HOST_BARS
+};
 /* The running jobs to park for it, all on one node. 0: none is worth it. */
 size_t sched_hosts_choose(const struct guest *guest, struct sched_run *ret[TRIAL_MAX]);
+/* If there is no such job: which of these comes nearest, and why it is none. NULL: there is one, or none of
+ * these has GPUs. */
+const struct sched_run *sched_hosts_nearest(
+    const struct guest *guest, struct sched_run *const *runs, size_t count, enum host_bar *ret_bar);
+/* The time by which a host may be parked for longer than its guest needs. */
+int64_t sched_host_spare(const struct sched *sched, const struct sched_run *run);
 /* The owner's priorities put the host before the guest. */
 bool sched_is_preferred(const struct queue_class *host, const struct queue_class *guest);
 
 /* --- sched_guest.c --- */
 #define GUEST_HEADS 64U // waiting classes for which jobs are parked
+/* Why no job is ever parked for those of this class: "it is preemptible"; NULL: some may be. */
+const char *sched_guest_bar(const struct queue_class *class);
+/* Jobs were parked for the class a short while ago: it does not ask again yet. */
+bool sched_guest_has_asked(const struct sched *sched, const struct queue_class *class);
 /* Parks a running job for this blocked class's head, which is then its guest. True if it was parked
  * immediately. `fit` becomes that of the guest. */
 bool sched_guest_make_way(struct sched *sched, struct queue_class *class, struct fit *fit);

@@ -330,8 +330,7 @@ static int compare_ends(const void *a, const void *b)
            ((*left)->expected_end_ms < (*right)->expected_end_ms);
 }
 
-/* The running jobs on GPUs that would suit it, soonest end first. */
-static size_t holders(const struct sched *sched, const struct queue_class *class, struct sched_run ***ret)
+size_t why_holders(const struct sched *sched, const struct queue_class *class, struct sched_run ***ret)
 {
     const struct sched_request *request = &class->key.request;
     struct sched_run **runs = xcalloc(sched->n_runs + 1, sizeof(struct sched_run *));
@@ -355,7 +354,7 @@ static void name_holders(
     const struct sched *sched, const struct queue_class *class, struct why_reason *reason)
 {
     struct sched_run **runs;
-    size_t count = holders(sched, class, &runs);
+    size_t count = why_holders(sched, class, &runs);
     for (size_t i = 0; i < count; i++)
         why_add_job(reason, runs[i]->job->entry.job);
     if (reason->until_ms == TIME_NEVER && count > 0 && class->key.request.gpus <= 1)
@@ -550,25 +549,6 @@ static void keep_brief(const struct sched *sched, struct queue_class *class, con
     (void)snprintf(class->brief->text, sizeof(class->brief->text), "%s", why->reasons[0].text);
 }
 
-/* Until when it can be overtaken, and the promise for that. */
-static void explain_bound(struct sched *sched, const struct sched_job *job, struct why *why)
-{
-    const struct sched_settings *settings = &sched->settings;
-    char length[32];
-    why->overtaken_until_ms = sched_overtaken_until(sched, job);
-    why->promised_ms = sched_promised_until(sched, job);
-    int64_t after_ms = why->promised_ms - job->entry.submit_ms;
-    if (why->promised_ms == TIME_NEVER || after_ms <= 0)
-        return;
-    format_duration(after_ms, length, sizeof(length));
-    bool is_by_age = settings->age_cap_ms > 0 && after_ms >= settings->age_cap_ms;
-    if (is_by_age)
-        (void)snprintf(why->promise_basis, sizeof(why->promise_basis), "%s after it, the age cap", length);
-    else
-        (void)snprintf(why->promise_basis, sizeof(why->promise_basis), "%s after it, %d times its time limit",
-            length, POLICY_PATIENCE);
-}
-
 void why_reasons(struct sched *sched, int64_t now_ms, uint64_t id, bool is_brief, struct why *ret)
 {
     const struct sched_job *job = sched_find(sched, id);
@@ -580,7 +560,7 @@ void why_reasons(struct sched *sched, int64_t now_ms, uint64_t id, bool is_brief
     if (!is_brief)
         ret->position = sched_position(sched, job);
     if (ret->position > 0)
-        explain_bound(sched, job, ret);
+        why_explain_bound(sched, job, ret);
     explain_blockers(sched, job, ret);
     if (is_brief && ret->n_reasons > 0)
         return;
@@ -593,6 +573,8 @@ void why_reasons(struct sched *sched, int64_t now_ms, uint64_t id, bool is_brief
     if (is_kept && take_brief(sched, job->class, ret))
         return;
     explain_cluster(sched, job, is_brief, ret);
+    if (!is_brief)
+        why_explain_park(sched, job, ret);
     if (is_brief)
         add_rule(sched, is_kept ? sched_find(sched, job->class->first->job) : job, ret);
     if (is_kept)

@@ -44,6 +44,13 @@ struct why_reason {
     bool is_own_failure; // of the job's last attempt: its record has the reason
 };
 
+/* With `park: auto`: why no running job is parked for it. */
+struct why_park {
+    uint64_t host;  // which comes nearest; 0: it is about the waiting job itself
+    bool is_barred; // the host cannot be parked: its caller knows more
+    char text[192]; // behind "because": "it probably ends in 10m"; empty: not known, or nothing to say
+};
+
 struct why_run;
 
 struct why_ahead {
@@ -64,6 +71,7 @@ struct why {
                                 // unknown
     int64_t promised_ms;        // the maximum of that time; TIME_NEVER: unknown
     char eta_basis[128], latest_basis[128], promise_basis[96];
+    struct why_park park;
     bool has_change;          // the cheapest change that would start it now
     char change[160];         // as text: "-g 1 starts now on node1:5"
     struct class_key changed; // owned; with that change applied

@@ -282,3 +282,21 @@ void why_add_rule(const struct sched *sched, const struct sched_job *job, char *
         (void)snprintf(text + length, size - length, "; after job %llu, which %s",
             (unsigned long long)class->first->job, rule);
 }
+
+void why_explain_bound(struct sched *sched, const struct sched_job *job, struct why *why)
+{
+    const struct sched_settings *settings = &sched->settings;
+    char length[32];
+    why->overtaken_until_ms = sched_overtaken_until(sched, job);
+    why->promised_ms = sched_promised_until(sched, job);
+    int64_t after_ms = why->promised_ms - job->entry.submit_ms;
+    if (why->promised_ms == TIME_NEVER || after_ms <= 0)
+        return;
+    format_duration(after_ms, length, sizeof(length));
+    bool is_by_age = settings->age_cap_ms > 0 && after_ms >= settings->age_cap_ms;
+    if (is_by_age)
+        (void)snprintf(why->promise_basis, sizeof(why->promise_basis), "%s after it, the age cap", length);
+    else
+        (void)snprintf(why->promise_basis, sizeof(why->promise_basis), "%s after it, %d times its time limit",
+            length, POLICY_PATIENCE);
+}

@@ -31,8 +31,9 @@ while True:
     with open(me) as state:
         if state.read(1) == '0':
             step += 1
-            with open(f'{me}.step', 'w') as out:
+            with open(f'{me}.step.new', 'w') as out:
                 out.write(str(step))
+            os.rename(f'{me}.step.new', f'{me}.step')
     time.sleep(0.02)
 '''
 
@@ -88,7 +89,7 @@ class Cuda:
         for name in os.listdir(self.folder):
             if name.endswith('.step'):
                 with open(f'{self.folder}/{name}', encoding='ascii') as file:
-                    total += int(file.read() or 0)
+                    total += int(file.read())
         return total
 
     def log(self):

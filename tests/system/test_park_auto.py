@@ -85,6 +85,17 @@ def test_a_program_reads_when_it_was_parked_and_when_it_went_on(make_instance, c
     assert all(abs(seconds(line[0]) - seconds(at)) < 1 for line, at in zip(lines, times)), (lines, times)
 
 
+def why_not_parked(instance, waiting):
+    """The job that comes nearest to being parked for this one, and why it is not."""
+    parking = instance.mgpu('why', waiting, '--json', check=True).json['parking']
+    shown = ' '.join(instance.mgpu('why', waiting, check=True).out.split())
+    assert (parking is None) == ('Parking: ' not in shown), shown
+    if parking is None:
+        return None
+    assert f'Parking: {parking["text"]}.' in shown, (parking, shown)
+    return parking['job'], parking['text'].split(', because ', 1)[1]
+
+
 @pytest.mark.parametrize('mode, options', [('asked', ()), ('never', ()), ('auto', ('--no-park',))])
 def test_a_job_is_not_parked_unless_mgpud_and_the_job_permit_it(make_instance, cuda, place, mode, options):
     instance = start(make_instance, cuda, mode)
@@ -93,6 +104,7 @@ def test_a_job_is_not_parked_unless_mgpud_and_the_job_permit_it(make_instance, c
     harness.until(lambda: cuda.steps() > LONG_ENOUGH, 'the job has worked for long')
     assert phase(instance, long) is None and instance.job(short)['state'] == 'queued'
     assert cuda.calls() == [] and journal_events(instance, place, 'park') == []
+    assert why_not_parked(instance, short) == (None if mode != 'auto' else (int(long), 'it requested that (--no-park)'))
     answer = instance.mgpu('park', long)
     if mode == 'never':
         assert answer.code != 0 and 'parks no jobs (park: never)' in answer.err, answer
@@ -114,6 +126,8 @@ def test_what_a_node_reports_of_a_job_keeps_it_from_being_parked(make_instance, 
     harness.until(lambda: cuda.steps() > before + LONG_ENOUGH, 'the job has worked for long')
     assert phase(instance, long) is None and instance.job(short)['state'] == 'queued'
     assert cuda.calls() == [] and journal_events(instance, place, 'park') == []
+    host, reason = why_not_parked(instance, short)
+    assert host == int(long) and re.fullmatch(why, reason), (host, reason)
 
 
 def test_a_job_that_refuses_to_be_parked_runs_on_and_is_not_asked_again(make_instance, cuda, place):
@@ -127,6 +141,7 @@ def test_a_job_that_refuses_to_be_parked_runs_on_and_is_not_asked_again(make_ins
     harness.until(lambda: cuda.steps() > before + LONG_ENOUGH, 'the job has worked for long')
     assert phase(instance, long) is None and instance.job(short)['state'] == 'queued'
     assert len(journal_events(instance, place, 'park')) == 1
+    assert why_not_parked(instance, short)[1].startswith('a job with this command could not be parked: ')
     instance.mgpu('cancel', long, check=True)
     assert instance.wait(short)['state'] == 'done'
 
@@ -314,3 +329,18 @@ def test_a_return_that_fails_for_good_ends_the_job_with_a_sentence_and_its_comma
     assert bar.startswith('a job with this command was parked and could not return: '), bar
     assert prove(instance).status == 200
     assert instance.wait(waits)['state'] == 'done', 'a test that passes lets it be parked again'
+
+
+@pytest.mark.parametrize('is_proven', [True, False])
+def test_why_says_what_the_rule_lacks_for_a_waiting_job(make_instance, cuda, is_proven):
+    instance = make_instance(gpus='sim:1x24G', arguments=('--park', 'auto', *TIMES, *cuda.arguments))
+    if is_proven:
+        assert prove(instance).status == 200
+    first = start_work(instance, cuda, '-t', '10m')
+    longer, waiting = (instance.submit('-g', '1', '-t', time, '--', 'true') for time in ('9m', '3s'))
+    if not is_proven:
+        reason = 'its node has not passed a test of parking with this driver (mgpu gpu test --park)'
+        assert why_not_parked(instance, waiting) == (int(first), reason)
+    host, reason = why_not_parked(instance, longer)
+    assert host == int(first)
+    assert re.fullmatch(r'it probably ends in \S+, and this one probably needs \S+: more than 1/2 of that', reason), reason

@@ -276,6 +276,16 @@ static void append_edit(struct buffer *line, const json_t *why, json_t *edit)
     buffer_printf(line, " · %s", shown);
 }
 
+/* Why no running job gives it its GPUs by being parked. */
+static void print_parking(const struct view *view, const json_t *parking, FILE *out)
+{
+    if (field_text(parking, "text") == NULL)
+        return;
+    _cleanup_free_ char *text = field_shown(parking, "text");
+    _cleanup_free_ char *line = xasprintf("Parking: %s.", text);
+    wrapped_print(view->screen, line, 0, 2, out);
+}
+
 static void print_change(const struct view *view, const json_t *why, FILE *out)
 {
     const json_t *change = json_object_get(why, "change");
@@ -333,6 +343,7 @@ void why_print_reasons(const struct view *view, const json_t *why, FILE *out)
         print_reason(view, reason, index + 1, out);
     print_ahead(view, json_object_get(why, "ahead"), out);
     print_forecast(view, why, out);
+    print_parking(view, json_object_get(why, "parking"), out);
     print_change(view, why, out);
     print_commands(view, why, out);
     print_external(view, json_object_get(why, "external"), out);

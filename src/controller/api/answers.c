@@ -75,6 +75,7 @@ static const struct member members[] = {
     { "Why", "promised_until", "string|null", "the latest that this can become" },
     { "Why", "promise_basis", "string|null", "what that follows from" },
     { "Why", "ahead", "JobAhead[]", "jobs ahead of it" },
+    { "Why", "parking", "object|null", "with `park: auto`: why no running job is parked for it: job, text" },
     { "Why", "change", "object|null", "what would start it now: text, edit" },
     { "Why", "external", "object[]", "external processes in its way" },
     { "GpuJob", "id", "integer", "the job" },

@@ -21,6 +21,8 @@
 #include "controller/api/jobs.h"
 #include "controller/api/routes.h"
 #include "controller/core/forecasts.h"
+#include "controller/core/park.h"
+#include "controller/core/tables.h"
 #include "controller/http/fair_queue.h"
 #include "controller/http/slices.h"
 #include "wire/json_job.h"
@@ -186,6 +188,30 @@ static json_t *write_change(const struct job_ask *ask, const struct why *why)
     return object;
 }
 
+/* Why a host cannot be parked is known to the core alone. */
+static char *parking_reason(const struct core *core, const struct why_park *park)
+{
+    const struct core_entry *host = park->is_barred ? core_find(core, park->host) : NULL;
+    char *reason = host != NULL ? core_why_not_parked(core, host) : NULL;
+    return reason != NULL ? reason : xstrdup(park->text);
+}
+
+static json_t *write_parking(const struct core *core, const struct why_park *park)
+{
+    if (park->text[0] == '\0')
+        return json_null();
+    _cleanup_free_ char *reason = parking_reason(core, park);
+    _cleanup_free_ char *text =
+        park->host != 0
+            ? xasprintf("job %" PRIu64 " is not parked for this one, because %s", park->host, reason)
+            : xasprintf("no job is parked for this one, because %s", reason);
+    json_t *object = json_object();
+    (void)json_object_set_new(
+        object, "job", park->host != 0 ? json_integer((json_int_t)park->host) : json_null());
+    (void)json_object_set_new(object, "text", json_text_string(text));
+    return object;
+}
+
 /* GPUs that external processes use and that are allocated to jobs nevertheless. */
 static void add_external(struct serve *serve, const struct core_node *node, json_t *array)
 {
@@ -261,6 +287,7 @@ json_t *why_write(
     (void)json_object_set_new(object, "promised_until", write_time(from->promised_ms));
     (void)json_object_set_new(object, "promise_basis", write_basis(from->promise_basis));
     (void)json_object_set_new(object, "ahead", ahead);
+    (void)json_object_set_new(object, "parking", write_parking(serve->controller->core, &from->park));
     (void)json_object_set_new(object, "change", write_change(ask, why));
     (void)json_object_set_new(object, "external", write_external(serve, ask, why));
     return object;

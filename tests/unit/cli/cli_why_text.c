@@ -100,6 +100,19 @@ static void the_interval_comes_first_and_the_promise_last(void **state)
         "expected now, unless their priority is higher.\n");
 }
 
+static void it_says_why_no_job_is_parked_for_it(void **state)
+{
+    (void)state;
+    check(NULL,
+        "{\"job\":7,\"starts_now\":false,\"reasons\":[],"
+        "\"parking\":{\"job\":3,\"text\":\"job 3 is not parked for this one, because it\\u001b runs on a "
+        "terminal\"}}",
+        "It would wait.\nIts start cannot be predicted.\nParking: job 3 is not parked for this one, because "
+        "it\\x1b runs on a terminal.\n");
+    check(NULL, "{\"job\":7,\"starts_now\":false,\"reasons\":[],\"parking\":null}",
+        "It would wait.\nIts start cannot be predicted.\n");
+}
+
 static void with_verbose_the_promise_comes_with_its_numbers(void **state)
 {
     const struct screen screen = { 0 };
@@ -194,6 +207,7 @@ int main(void)
         cmocka_unit_test(every_blocker_is_told_with_its_end),
         cmocka_unit_test(a_narrow_screen_breaks_between_words_and_a_share_is_no_whole_gpu),
         cmocka_unit_test(the_interval_comes_first_and_the_promise_last),
+        cmocka_unit_test(it_says_why_no_job_is_parked_for_it),
         cmocka_unit_test(with_verbose_the_promise_comes_with_its_numbers),
         cmocka_unit_test(what_no_event_ends_comes_with_its_command),
         cmocka_unit_test(the_change_it_offers_can_be_typed),

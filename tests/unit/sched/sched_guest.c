@@ -2,12 +2,15 @@
 /* The scheduler parks jobs for shorter ones: when, for whom, and until when at the latest. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "scene.h"
 #include "sched/sched_private.h"
+#include "sched/why.h"
 
 #define SLOT_S 60 // the quantum: parks cost nothing here
 
@@ -810,6 +813,133 @@ static void its_cpus_and_host_memory_stay_booked(void **state)
     scene_free(scene);
 }
 
+/* `host` 0: the reason is in the waiting job itself. */
+static void check_why(struct scene *scene, uint64_t job, uint64_t host, const char *text)
+{
+    struct why why;
+    why_explain(scene->sched, scene->now_ms, job, NULL, &why);
+    if (strcmp(why.park.text, text) != 0 || why.park.host != host)
+        fail_msg("\"%s\" expected, job %llu: \"%s\"", text, (unsigned long long)why.park.host, why.park.text);
+    why_clear(&why);
+}
+
+#define LATE "it probably ends in 2h30m, and this one probably needs "
+
+static void why_says_what_keeps_a_job_from_being_parked(void **state)
+{
+    static const struct {
+        int64_t ran_s, guest_s; // of 10000 s
+        uint32_t nodes, host_gpus, guest_gpus;
+        bool is_about_guest;
+        const char *text;
+        int32_t host_priority, host_own_priority;
+        uint32_t host_cpus, guest_cpus;
+        bool host_cannot_park, guest_cannot_park, is_preemptible;
+    } rows[] = {
+        { 1000, 100, 1, 2, 2, true, "" },
+        { 1000, 4560, 1, 2, 2, false, LATE "1h16m: more than 1/2 of that" },
+        { 1000, 4560, 1, 2, 2, false, LATE "1h16m: more than 1/2 of that", .host_cannot_park = true },
+        { 1000, 3000, 1, 2, 1, false,
+            LATE "50m00s: more than 1/2 of that, or too much while other GPUs of it would stay idle" },
+        { 30, 10, 1, 2, 2, false, "it has had its GPUs for only 30s" },
+        { 200, 741, 1, 2, 2, false,
+            "it may be parked for at most 13m20s more, by the time that it has run, and this one probably "
+            "needs 12m21s, and its return up to 1m00s" },
+        { 1000, 100, 1, 2, 2, false, "it cannot be parked", .host_cannot_park = true },
+        { 30, 10, 1, 2, 2, false, "it cannot be parked", .host_cannot_park = true },
+        { 200, 741, 1, 2, 2, false, "it cannot be parked", .host_cannot_park = true },
+        { 1000, 100, 1, 2, 2, false, "it has a higher priority", .host_priority = 1 },
+        { 1000, 100, 1, 2, 2, false, "its owner has given it a higher priority", .host_own_priority = 1 },
+        { 1000, 100, 1, 1, 2, false,
+            "it has 1 of the 2 GPUs that this one needs, and too few others can be parked with it",
+            .guest_cpus = 60, .host_cpus = 10 },
+        { 1000, 100, 1, 2, 2, false,
+            "this one could not start on its GPUs even so: its CPUs and host memory stay in use, and the "
+            "GPUs "
+            "may be needed back too soon",
+            .guest_cpus = 40, .host_cpus = 40 },
+        { 1000, 100, 1, 2, 2, true, "it is preemptible", .is_preemptible = true },
+        { 1000, 100, 2, 4, 4, true, "it needs several nodes" },
+        { 1000, 100, 1, 2, 2, true, "it has no time limit and cannot be parked itself",
+            .guest_cannot_park = true },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct scene *scene = open_auto(rows[i].nodes, 2);
+        struct sched_job_spec host = scene_job(scene, rows[i].host_gpus, 10000);
+        host.key.priority = rows[i].host_priority;
+        host.key.own_priority = rows[i].host_own_priority;
+        host.key.request.cpu_milli = rows[i].host_cpus * 1000;
+        host.key.request.nodes = rows[i].nodes;
+        sched_started(scene->sched, scene->now_ms, scene_submit(scene, &host));
+        scene_wait(scene, rows[i].ran_s);
+        struct sched_job_spec guest = scene_job(scene, rows[i].guest_gpus, rows[i].guest_s);
+        guest.key.is_preemptible = rows[i].is_preemptible;
+        guest.key.request.cpu_milli = rows[i].guest_cpus * 1000;
+        guest.key.request.nodes = rows[i].nodes;
+        scene->cannot_park = rows[i].host_cannot_park ? host.id : rows[i].guest_cannot_park ? guest.id : 0;
+        scene_submit(scene, &guest);
+        assert_true(scene->n_parks == 0 || rows[i].text[0] == '\0');
+        check_why(scene, guest.id, rows[i].is_about_guest ? 0 : host.id, rows[i].text);
+        scene_free(scene);
+    }
+}
+
+static void why_names_the_running_job_that_comes_nearest(void **state)
+{
+    (void)state;
+    for (unsigned is_first = 0; is_first < 2; is_first++) {
+        struct scene *scene = open_auto(1, 2);
+        uint64_t jobs[2];
+        for (unsigned i = 0; i < 2; i++)
+            jobs[i] = add_running(scene, 1, i == is_first ? 100000 : 1500);
+        scene->cannot_park = jobs[is_first];
+        scene_wait(scene, 1000);
+        check_why(scene, scene_add(scene, 1, 400), jobs[is_first], "it cannot be parked");
+        scene_free(scene);
+    }
+}
+
+static void why_names_the_job_behind_which_nobody_is_parked(void **state)
+{
+    struct scene *scene = open_auto(1, 2);
+    (void)state;
+    add_running(scene, 2, 10000);
+    scene_wait(scene, 1000);
+    struct sched_job_spec first = scene_job(scene, 2, 10);
+    scene->cannot_park = first.id;
+    scene_submit(scene, &first);
+    uint64_t second = scene_add(scene, 2, 100);
+    char text[96];
+    (void)snprintf(text, sizeof(text), "job %llu ahead of it has no time limit and cannot be parked itself",
+        (unsigned long long)first.id);
+    check_why(scene, second, 0, text);
+    scene_free(scene);
+}
+
+static void why_says_that_hosts_make_way_for_others_already(void **state)
+{
+    struct scene *scene = open_auto(1, 1);
+    (void)state;
+    uint64_t host = add_running(scene, 1, 100000);
+    scene_wait(scene, 5000);
+    uint64_t guest = scene_add(scene, 1, 10000), other = scene_add(scene, 1, 20000);
+    check_why(scene, guest, 0, ""); // its host is asked
+    check_why(scene, other, host, "it already returns its GPUs");
+    let_park(scene);
+    sched_started(scene->sched, scene->now_ms, guest);
+    scene_wait(scene, 500);
+    uint64_t shorter = scene_add(scene, 1, 1000);
+    let_park(scene);
+    assert_true(scene_runs(scene, shorter));
+    sched_started(scene->sched, scene->now_ms, shorter);
+    scene_wait(scene, 500);
+    uint64_t shortest = scene_add(scene, 1, 10);
+    assert_int_equal(scene->n_parks, 0);
+    check_why(scene, shortest, shorter, "2 jobs are already parked from a GPU of it, the maximum");
+    scene_free(scene);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -844,6 +974,10 @@ int main(void)
         cmocka_unit_test(a_parked_job_continues_beside_the_reservations_of_others),
         cmocka_unit_test(parked_jobs_count_against_the_limits_of_their_users),
         cmocka_unit_test(its_cpus_and_host_memory_stay_booked),
+        cmocka_unit_test(why_says_what_keeps_a_job_from_being_parked),
+        cmocka_unit_test(why_names_the_running_job_that_comes_nearest),
+        cmocka_unit_test(why_names_the_job_behind_which_nobody_is_parked),
+        cmocka_unit_test(why_says_that_hosts_make_way_for_others_already),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
