@@ -51,14 +51,14 @@ void ask_shared_drop(const struct job_ask *ask)
     free(shared);
 }
 
-void ask_shelf_share(struct ask_shelf *shelf, const struct job_ask **ask)
+void ask_cache_share(struct ask_cache *cache, const struct job_ask **ask)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     record_encode(&job_ask_record, *ask, &bytes);
     uint64_t hash = 0xcbf29ce484222325ULL; // FNV-1a
     for (size_t i = 0; i < bytes.length; i++)
         hash = (hash ^ bytes.bytes[i]) * 0x100000001b3ULL;
-    struct ask_slot *slot = &shelf->slots[hash % ASK_SHELF_SLOTS];
+    struct ask_slot *slot = &cache->slots[hash % ASK_CACHE_SLOTS];
     bool is_known = slot->ask != NULL && slot->bytes.length == bytes.length &&
                     memcmp(slot->bytes.bytes, bytes.bytes, bytes.length) == 0;
     const struct job_ask **from = is_known ? &slot->ask : ask, **to = is_known ? ask : &slot->ask;
@@ -74,11 +74,11 @@ void ask_shelf_share(struct ask_shelf *shelf, const struct job_ask **ask)
     bytes = (struct buffer){ 0 };
 }
 
-void ask_shelf_clear(struct ask_shelf *shelf)
+void ask_cache_clear(struct ask_cache *cache)
 {
-    for (size_t i = 0; i < ASK_SHELF_SLOTS; i++) {
-        ask_shared_drop(shelf->slots[i].ask);
-        buffer_clear(&shelf->slots[i].bytes);
+    for (size_t i = 0; i < ASK_CACHE_SLOTS; i++) {
+        ask_shared_drop(cache->slots[i].ask);
+        buffer_clear(&cache->slots[i].bytes);
     }
-    *shelf = (struct ask_shelf){ 0 };
+    *cache = (struct ask_cache){ 0 };
 }

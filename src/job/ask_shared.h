@@ -12,16 +12,16 @@ struct record_list ask_shared_list(const struct job_ask *ask);
 /* Drops a reference; the last one frees it. NULL is allowed. */
 void ask_shared_drop(const struct job_ask *ask);
 
-#define ASK_SHELF_SLOTS 256U
+#define ASK_CACHE_SLOTS 256U
 
 /* Cache of recent requests; holds a reference to each. All zero: empty. */
-struct ask_shelf {
+struct ask_cache {
     struct ask_slot {
         const struct job_ask *ask;
         struct buffer bytes;  // `ask` in encoded form
-    } slots[ASK_SHELF_SLOTS]; // by hash
+    } slots[ASK_CACHE_SLOTS]; // by hash
 };
 
 /* If the cache has a request equal to *ask, replaces *ask by it; else adds *ask to the cache. */
-void ask_shelf_share(struct ask_shelf *shelf, const struct job_ask **ask);
-void ask_shelf_clear(struct ask_shelf *shelf);
+void ask_cache_share(struct ask_cache *cache, const struct job_ask **ask);
+void ask_cache_clear(struct ask_cache *cache);

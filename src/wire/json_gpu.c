@@ -154,10 +154,11 @@ static json_t *tests(const struct gpu_state *gpu)
 
 static void add_verdict(struct json_members *members, const struct json_gpu_view *view)
 {
-    char text[GPU_TWINS_TEXT_SIZE] = "";
+    char text[GPU_COMPARISON_TEXT_SIZE] = "";
     double part;
-    enum gpu_test_verdict verdict =
-        view->twins != NULL ? gpu_twins_judge(view->twins, view->gpu, text, &part) : GPU_UNTESTED;
+    enum gpu_test_verdict verdict = view->comparison != NULL
+                                        ? gpu_comparison_judge(view->comparison, view->gpu, text, &part)
+                                        : GPU_UNTESTED;
     json_members_add(members, "test_result", json_text_string(gpu_test_verdict_name(verdict)));
     json_members_add(members, "test_text", json_text_string(text[0] != '\0' ? text : NULL));
 }

@@ -9,7 +9,7 @@
 #include "base/buffer.h"
 #include "job/cluster_change.h"
 #include "job/job.h"
-#include "wire/gpu_twins.h"
+#include "wire/gpu_comparison.h"
 #include "wire/message.h"
 #include "wire/usernames.h"
 
@@ -27,8 +27,8 @@ struct json_gpu_view {
     const char *external_policy;                // policy for external processes
     bool is_avoided;                            // because of these, no new job starts on it
     struct usernames *names;
-    bool is_sparse;          // omit members that are null, false or empty
-    struct gpu_twins *twins; // for comparing its tests; NULL: not compared
+    bool is_sparse;                    // omit members that are null, false or empty
+    struct gpu_comparison *comparison; // for comparing its tests; NULL: not compared
 };
 
 /* "free", "used" and so on. */

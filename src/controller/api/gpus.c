@@ -52,7 +52,7 @@ struct listing {
     struct place begin;   // start of the slice that is being filled
     bool is_partial;      // the slice is not complete
     unsigned n_given;     // turns in the fair queue that became unnecessary: others made the slices
-    struct gpu_twins *twins;
+    struct gpu_comparison *comparison;
     size_t at;        // index of the next node in the core
     size_t rows, max; // rows written, and their limit
     const char *node; // only this one; NULL: all
@@ -79,9 +79,10 @@ static void append(struct listing *listing, json_t *object)
 
 static bool has_failed_test(const struct json_gpu_view *view)
 {
-    char text[GPU_TWINS_TEXT_SIZE];
+    char text[GPU_COMPARISON_TEXT_SIZE];
     double part;
-    return view->gpu->tests.count > 0 && gpu_twins_judge(view->twins, view->gpu, text, &part) > GPU_PASSED;
+    return view->gpu->tests.count > 0 &&
+           gpu_comparison_judge(view->comparison, view->gpu, text, &part) > GPU_PASSED;
 }
 
 /* GPUs that jobs leave unused, that external processes use, or that are slow or faulty are always shown. */
@@ -137,7 +138,7 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
         .is_avoided = policy == EXTERNAL_AVOID && core_gpu_is_used_externally(known),
         .names = listing->serve->names,
         .is_sparse = listing->is_sparse,
-        .twins = listing->twins,
+        .comparison = listing->comparison,
     };
     if (listing->top != 0 && !is_notable(known, &view) && !take_of_state(listing, json_gpu_state(&view)))
         return;
@@ -344,18 +345,18 @@ static void fill(struct request *request)
     slices_send(maker->request);
 }
 
-static void add_twins(void *arg, const struct core_node *node)
+static void add_to_comparison(void *arg, const struct core_node *node)
 {
     const struct gpu_state *gpus = node->hello.gpus.items;
     for (size_t i = 0; i < node->hello.gpus.count; i++)
-        gpu_twins_add(arg, &gpus[i]);
+        gpu_comparison_add(arg, &gpus[i]);
 }
 
-struct gpu_twins *gpus_twins(const struct core *core)
+struct gpu_comparison *gpus_comparison(const struct core *core)
 {
-    struct gpu_twins *twins = gpu_twins_new();
-    core_each_node(core, add_twins, twins);
-    return twins;
+    struct gpu_comparison *comparison = gpu_comparison_new();
+    core_each_node(core, add_to_comparison, comparison);
+    return comparison;
 }
 
 static void release_listing(struct request *request)
@@ -365,7 +366,7 @@ static void release_listing(struct request *request)
         link = &(*link)->next;
     *link = listing->next;
     slices_clear(request);
-    gpu_twins_free(listing->twins);
+    gpu_comparison_free(listing->comparison);
     free(listing);
 }
 
@@ -412,7 +413,7 @@ static void reply_listing(struct request *request, const char *key,
         return;
     }
     buffer_printf(&listing->slices.bytes, "{\"schema\":\"" SERVE_SCHEMA "\",\"%s\":[", key);
-    listing->twins = gpus_twins(request->serve->controller->core);
+    listing->comparison = gpus_comparison(request->serve->controller->core);
     listing->slices.fill = fill;
     if (core_node_at(request->serve->controller->core, NODES_FEW) != NULL)
         fair_queue_add(request, fill); // where other requests may be waiting too

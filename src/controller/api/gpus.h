@@ -2,7 +2,7 @@
 #pragma once
 
 #include "controller/controller.h"
-#include "wire/gpu_twins.h"
+#include "wire/gpu_comparison.h"
 
 /* True for the local node and for registered nodes; false for one that was removed, even if the core still
  * has it. */
@@ -12,4 +12,4 @@ bool gpus_is_listed(
     const struct controller *controller, const struct core_node *node, const struct gpu_state *gpu);
 
 /* The tests of all GPUs, to compare one with. The caller frees it. */
-struct gpu_twins *gpus_twins(const struct core *core);
+struct gpu_comparison *gpus_comparison(const struct core *core);

@@ -60,8 +60,8 @@ struct list {
     struct list_top *top;
     struct named_element *elements; // from `ids=`; those from `n_elements` on have been found
     size_t n_elements;
-    size_t positions;    // jobs with a position listed so far
-    uint64_t n_outlooks; // number of forecasts made before this list
+    size_t positions;     // jobs with a position listed so far
+    uint64_t n_forecasts; // number of forecasts made before this list
     bool is_first;
 };
 
@@ -388,9 +388,9 @@ static void look(struct request *request)
 {
     struct core *core = request->serve->controller->core;
     int64_t until_us = clock_boot_us() + SLICE_US, now_ms = clock_wall_ms();
-    bool is_made = core_outlook_count(core) != ((struct list *)request->work)->n_outlooks;
+    bool is_made = core_forecast_count(core) != ((struct list *)request->work)->n_forecasts;
     while (!is_made && clock_boot_us() < until_us)
-        is_made = core_advance_outlook(core, now_ms, STEPS);
+        is_made = core_advance_forecasts(core, now_ms, STEPS);
     if (is_made)
         slices_begin(request, fill_slice);
     else
@@ -427,7 +427,7 @@ void handle_list(struct request *request)
     struct list *list = xcalloc(1, sizeof(*list));
     request->work = list;
     request->release = release_list;
-    list->n_outlooks = core_outlook_count(request->serve->controller->core);
+    list->n_forecasts = core_forecast_count(request->serve->controller->core);
     if (read_filters(request, list, &err) < 0) {
         request_reply_problem(request, &err);
         return;

@@ -49,7 +49,7 @@ static char *gpu_labels(const char *node, const struct gpu_state *gpu)
 static void add_gpu(struct metrics_reader *reader, const char *node_label, const struct cluster_node *node,
     const struct gpu_state *gpu)
 {
-    char text[GPU_TWINS_TEXT_SIZE];
+    char text[GPU_COMPARISON_TEXT_SIZE];
     if (reader->n_gpus == reader->gpus_capacity) {
         reader->gpus_capacity = reader->gpus_capacity > 0 ? 2 * reader->gpus_capacity : 64;
         reader->gpus = xreallocarray(reader->gpus, reader->gpus_capacity, sizeof(*reader->gpus));
@@ -61,7 +61,7 @@ static void add_gpu(struct metrics_reader *reader, const char *node_label, const
     copy_numbers(gpu, &row->state);
     row->is_open = known != NULL && cluster_gpu_is_open(node, known);
     row->allocated = allocated(known);
-    row->verdict = gpu_twins_judge(reader->twins, gpu, text, &row->speed);
+    row->verdict = gpu_comparison_judge(reader->comparison, gpu, text, &row->speed);
 }
 
 static void add_row(struct metrics_reader *reader, const struct metrics_node *node)
@@ -116,7 +116,7 @@ void metrics_reader_init(struct metrics_reader *reader, struct serve *serve, str
     *reader = (struct metrics_reader){
         .out.text = text, .serve = serve, .controller = serve->controller, .now_ms = clock_wall_ms()
     };
-    reader->twins = gpus_twins(reader->controller->core);
+    reader->comparison = gpus_comparison(reader->controller->core);
 }
 
 bool metrics_reader_next(struct metrics_reader *reader)
@@ -124,7 +124,7 @@ bool metrics_reader_next(struct metrics_reader *reader)
     const struct core_node *node = core_node_at(reader->controller->core, reader->at++);
     if (node == NULL) {
         registry_each(reader->controller->registry, add_absent, reader);
-        gpu_twins_free(take_ptr(reader->twins));
+        gpu_comparison_free(take_ptr(reader->comparison));
         return false;
     }
     if (gpus_is_shown(reader->controller, node))
@@ -140,7 +140,7 @@ void metrics_reader_clear(struct metrics_reader *reader)
         free(reader->nodes[i].labels);
     free(reader->gpus);
     free(reader->nodes);
-    gpu_twins_free(reader->twins);
+    gpu_comparison_free(reader->comparison);
 }
 
 /* --- samples --- */

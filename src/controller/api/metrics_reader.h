@@ -9,7 +9,7 @@
 #include "controller/api/exposition.h"
 #include "controller/api/metrics.h"
 #include "controller/http/http_private.h"
-#include "wire/gpu_twins.h"
+#include "wire/gpu_comparison.h"
 
 struct metrics_gpu {
     char *labels;
@@ -35,9 +35,9 @@ struct metrics_reader {
     struct serve *serve;
     const struct controller *controller;
     int64_t now_ms;
-    size_t at;                // number of the next node to be read
-    struct gpu_twins *twins;  // while nodes are read
-    struct metrics_gpu *gpus; // of nodes that are up
+    size_t at;                         // number of the next node to be read
+    struct gpu_comparison *comparison; // while nodes are read
+    struct metrics_gpu *gpus;          // of nodes that are up
     size_t n_gpus, gpus_capacity;
     struct metrics_node *nodes;
     size_t n_nodes, nodes_capacity;

@@ -102,7 +102,7 @@ static void change(
     event->seq = ++core->last_event;
     apply(core, entry, event);
     if (event->ask.count > 0)
-        ask_shelf_share(&core->asks, &job->ask);
+        ask_cache_share(&core->asks, &job->ask);
     record_event(core, event, job, spec);
     core_act_later(core, entry);
     if (job->state == JOB_DONE) {

@@ -10,9 +10,9 @@
 #include "controller/core/concern.h"
 #include "controller/core/concerns.h"
 #include "controller/core/entry.h"
+#include "controller/core/forecast_cache.h"
 #include "controller/core/marks.h"
 #include "controller/core/node_view.h"
-#include "controller/core/outlook.h"
 #include "controller/core/owners.h"
 #include "controller/core/refusal.h"
 #include "controller/core/settings.h"
@@ -54,12 +54,12 @@ void core_free(struct core *core)
     name_table_clear(&core->node_names);
     free(core->link_hints);
     core_clear_node_jobs(core);
-    core_clear_outlook(core);
+    core_clear_forecast_cache(core);
     core_clear_troubles(core);
     core_clear_owners(core);
     key_table_clear(&core->keys);
     job_table_clear(&core->jobs);
-    ask_shelf_clear(&core->asks);
+    ask_cache_clear(&core->asks);
     free(core);
 }
 

@@ -413,12 +413,13 @@ int core_why_not_yet(const struct core *core, int64_t wall_ms, const struct iden
     const struct job_spec *spec, const struct core_facts *facts, struct why *ret, struct error *err);
 /* The expected and the latest start of a queued job (TIME_NEVER: unknown), from a forecast up to two seconds
  * old that covers the first thousand jobs. In a cluster of many nodes that forecast is not made here:
- * core_advance_outlook() makes it in parts, as forecast_advance(); true: there is one that is new enough. */
-bool core_advance_outlook(struct core *core, int64_t wall_ms, size_t steps);
+ * core_advance_forecasts() makes it in parts, as forecast_advance(); true: there is one that is new enough.
+ */
+bool core_advance_forecasts(struct core *core, int64_t wall_ms, size_t steps);
 
 /* How many have been made. One that was completed after a request came is new enough for it, even if it is
  * not for a later one: otherwise requests that come all the time would each have to make their own. */
-uint64_t core_outlook_count(const struct core *core);
+uint64_t core_forecast_count(const struct core *core);
 void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta_ms, int64_t *ret_latest_ms);
 
 /* When a running job is expected to end, or a queued one that starts at `eta_ms` (TIME_NEVER: unknown).

@@ -109,7 +109,7 @@ void core_load_job(struct core *core, struct job *job)
     const int64_t times[] = { job->submitted_ms, job->queued_ms, job->ended_ms,
         job->state != JOB_DONE ? job->started_ms : 0 }; // in older stores, later times there are the node's
     struct core_entry *entry = job_table_add(&core->jobs, job);
-    ask_shelf_share(&core->asks, &job->ask);
+    ask_cache_share(&core->asks, &job->ask);
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
         core->last_ms = times[i] > core->last_ms ? times[i] : core->last_ms;
     if (job->state == JOB_DONE)

@@ -4,8 +4,8 @@
 
 #include "controller/core/clock.h"
 #include "controller/core/core.h"
+#include "controller/core/forecast_cache.h"
 #include "controller/core/node_jobs.h"
-#include "controller/core/outlook.h"
 #include "controller/core/tables.h"
 #include "job/ask_shared.h"
 #include "sched/sched.h"
@@ -29,7 +29,7 @@ struct core {
     /* Jobs. */
     struct job_table jobs;
     struct key_table keys;
-    struct ask_shelf asks;
+    struct ask_cache asks;
     struct core_entry *active_first;  // jobs that hold resources
     struct node_jobs_table node_jobs; // the same by node
     struct core_entry *done_first, *done_last;
@@ -91,5 +91,5 @@ struct core {
     int64_t last_ms;      // of the previous turn
     int64_t last_boot_ms; // when the previous turn ended
     int64_t armed_ms;     // of the timer, 0: not armed
-    struct outlook outlook;
+    struct forecast_cache forecast_cache;
 };

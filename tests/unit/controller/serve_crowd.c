@@ -90,7 +90,7 @@ static void lists_that_wait_together_share_a_forecast(void **state)
         answer_clear(&answer);
         close(readers[i]);
     }
-    assert_in_range(harness->outlooks, 1, READERS / 2);
+    assert_in_range(harness->forecasts, 1, READERS / 2);
 }
 
 static void lists_of_gpus_that_wait_together_are_made_once(void **state)

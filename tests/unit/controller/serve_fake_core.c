@@ -380,19 +380,19 @@ void core_why_end(struct why_run *run, struct why *ret)
     (void)snprintf(ret->reasons[0].text, sizeof(ret->reasons[0].text), "waits for a GPU");
 }
 
-bool core_advance_outlook(struct core *core, int64_t wall_ms, size_t steps)
+bool core_advance_forecasts(struct core *core, int64_t wall_ms, size_t steps)
 {
     int64_t until_ms = clock_boot_ms() + current->look_ms;
     while (clock_boot_ms() < until_ms)
         continue;
     bool is_made = ++current->looks % 3 == 0; // in three parts; never good enough for the next list
-    current->outlooks += is_made;
+    current->forecasts += is_made;
     return is_made;
 }
 
-uint64_t core_outlook_count(const struct core *core)
+uint64_t core_forecast_count(const struct core *core)
 {
-    return current->outlooks;
+    return current->forecasts;
 }
 
 int core_why_not_yet(const struct core *core, int64_t wall_ms, const struct identity *who,

@@ -70,7 +70,7 @@ struct harness {
     unsigned whys;                // calls
     int64_t why_ms;               // that each part of one takes
     unsigned why_parts;           // parts before the last
-    unsigned looks, outlooks;     // parts of forecasts, and forecasts
+    unsigned looks, forecasts;    // parts of forecasts, and forecasts
     int64_t look_ms;              // that each part of one takes
     int64_t version;              // of the core
 

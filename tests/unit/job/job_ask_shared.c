@@ -9,61 +9,61 @@
 #include "job/ask_shared.h"
 #include "job/job.h"
 
-static const struct job_ask *make(struct ask_shelf *shelf, const struct job_ask *from)
+static const struct job_ask *make(struct ask_cache *cache, const struct job_ask *from)
 {
     const struct job_ask *ask = ask_shared_new(from);
-    ask_shelf_share(shelf, &ask);
+    ask_cache_share(cache, &ask);
     return ask;
 }
 
 static void who_asks_for_the_same_has_the_same_request(void **state)
 {
-    struct ask_shelf shelf = { 0 };
+    struct ask_cache cache = { 0 };
     char model[] = "h200", same_model[] = "h200";
-    const struct job_ask *one = make(&shelf, &(struct job_ask){ .gpus = 2, .gpu_model = model });
-    const struct job_ask *two = make(&shelf, &(struct job_ask){ .gpus = 2, .gpu_model = same_model });
-    const struct job_ask *other = make(&shelf, &(struct job_ask){ .gpus = 3, .gpu_model = model });
+    const struct job_ask *one = make(&cache, &(struct job_ask){ .gpus = 2, .gpu_model = model });
+    const struct job_ask *two = make(&cache, &(struct job_ask){ .gpus = 2, .gpu_model = same_model });
+    const struct job_ask *other = make(&cache, &(struct job_ask){ .gpus = 3, .gpu_model = model });
     assert_ptr_equal(one, two);
     assert_ptr_not_equal(one, other);
     assert_int_equal(other->gpus, 3);
-    ask_shelf_share(&shelf, &two); // once more changes nothing
+    ask_cache_share(&cache, &two); // once more changes nothing
     assert_ptr_equal(one, two);
     ask_shared_drop(one);
     ask_shared_drop(two);
     ask_shared_drop(other);
-    ask_shelf_clear(&shelf);
+    ask_cache_clear(&cache);
 }
 
-static void a_request_outlives_the_shelf_and_its_other_users(void **state)
+static void a_request_outlives_the_cache_and_its_other_users(void **state)
 {
-    struct ask_shelf shelf = { 0 };
-    const struct job_ask *one = make(&shelf, &(struct job_ask){ .gpus = 2 });
-    const struct job_ask *two = make(&shelf, &(struct job_ask){ .gpus = 2 });
-    ask_shelf_clear(&shelf);
+    struct ask_cache cache = { 0 };
+    const struct job_ask *one = make(&cache, &(struct job_ask){ .gpus = 2 });
+    const struct job_ask *two = make(&cache, &(struct job_ask){ .gpus = 2 });
+    ask_cache_clear(&cache);
     ask_shared_drop(one);
     assert_int_equal(two->gpus, 2);
     ask_shared_drop(two);
 }
 
-static void the_shelf_forgets_and_nothing_is_lost_by_it(void **state)
+static void requests_evicted_from_the_cache_stay_valid(void **state)
 {
-    struct ask_shelf shelf = { 0 };
-    const struct job_ask *asks[8 * ASK_SHELF_SLOTS];
+    struct ask_cache cache = { 0 };
+    const struct job_ask *asks[8 * ASK_CACHE_SLOTS];
     const uint32_t count = sizeof(asks) / sizeof(asks[0]);
     for (uint32_t i = 0; i < count; i++)
-        asks[i] = make(&shelf, &(struct job_ask){ .gpus = i + 1 });
+        asks[i] = make(&cache, &(struct job_ask){ .gpus = i + 1 });
     for (uint32_t i = 0; i < count; i++) {
         assert_int_equal(asks[i]->gpus, i + 1);
         ask_shared_drop(asks[i]);
     }
-    ask_shelf_clear(&shelf);
+    ask_cache_clear(&cache);
 }
 
 static void a_job_that_changes_its_request_changes_no_others(void **state)
 {
-    struct ask_shelf shelf = { 0 };
-    struct job one = { .ask = make(&shelf, &(struct job_ask){ .gpus = 2 }) };
-    struct job two = { .ask = make(&shelf, &(struct job_ask){ .gpus = 2 }) };
+    struct ask_cache cache = { 0 };
+    struct job one = { .ask = make(&cache, &(struct job_ask){ .gpus = 2 }) };
+    struct job two = { .ask = make(&cache, &(struct job_ask){ .gpus = 2 }) };
     struct job_ask wider = *one.ask;
     wider.gpus = 4;
     job_set_ask(&one, &wider);
@@ -71,15 +71,15 @@ static void a_job_that_changes_its_request_changes_no_others(void **state)
     assert_int_equal(two.ask->gpus, 2);
     ask_shared_drop(one.ask);
     ask_shared_drop(two.ask);
-    ask_shelf_clear(&shelf);
+    ask_cache_clear(&cache);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_asks_for_the_same_has_the_same_request),
-        cmocka_unit_test(a_request_outlives_the_shelf_and_its_other_users),
-        cmocka_unit_test(the_shelf_forgets_and_nothing_is_lost_by_it),
+        cmocka_unit_test(a_request_outlives_the_cache_and_its_other_users),
+        cmocka_unit_test(requests_evicted_from_the_cache_stay_valid),
         cmocka_unit_test(a_job_that_changes_its_request_changes_no_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
  * forecast, which costs a run of the scheduler on a copy, serves all jobs and all clients until something
  * changes, and with a long queue for two more seconds.
  */
-#include "controller/core/outlook.h"
+#include "controller/core/forecast_cache.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,82 +21,83 @@
 #define QUEUE_SHORT     100U // jobs; with a shorter queue, the forecast may be recomputed after each change
 #define NODES_FEW       64U  // with more nodes, it is only computed in parts
 
-static void clear_forecasts(struct outlook *outlook)
+static void clear_forecasts(struct forecast_cache *forecast_cache)
 {
-    forecast_clear(&outlook->likely);
-    forecast_clear(&outlook->latest);
-    outlook->made_ms = 0;
+    forecast_clear(&forecast_cache->likely);
+    forecast_clear(&forecast_cache->latest);
+    forecast_cache->made_ms = 0;
 }
 
-void core_clear_outlook(struct core *core)
+void core_clear_forecast_cache(struct core *core)
 {
-    struct outlook *outlook = &core->outlook;
-    if (outlook->run != NULL)
-        forecast_end(outlook->run, NULL);
-    forecast_clear(&outlook->next_likely);
-    clear_forecasts(outlook);
-    *outlook = (struct outlook){ 0 };
+    struct forecast_cache *forecast_cache = &core->forecast_cache;
+    if (forecast_cache->run != NULL)
+        forecast_end(forecast_cache->run, NULL);
+    forecast_clear(&forecast_cache->next_likely);
+    clear_forecasts(forecast_cache);
+    *forecast_cache = (struct forecast_cache){ 0 };
 }
 
 static bool is_good(const struct core *core, int64_t now_ms)
 {
-    const struct outlook *outlook = &core->outlook;
+    const struct forecast_cache *forecast_cache = &core->forecast_cache;
     uint64_t events_max = sched_queue(core->sched)->length < QUEUE_SHORT ? 1 : FORECAST_EVENTS;
-    return outlook->made_ms != 0 && now_ms - outlook->made_ms < FORECAST_MS &&
-           core->last_event - outlook->event < events_max;
+    return forecast_cache->made_ms != 0 && now_ms - forecast_cache->made_ms < FORECAST_MS &&
+           core->last_event - forecast_cache->event < events_max;
 }
 
 /* Both are complete, or neither is displayed. */
-static void take_made(struct outlook *outlook, const struct forecast *latest)
+static void take_made(struct forecast_cache *forecast_cache, const struct forecast *latest)
 {
-    clear_forecasts(outlook);
-    outlook->likely = outlook->next_likely;
-    outlook->latest = *latest;
-    outlook->next_likely = (struct forecast){ 0 };
-    outlook->made_ms = outlook->next_ms;
-    outlook->event = outlook->next_event;
-    outlook->is_certain = false;
-    outlook->n_made++;
+    clear_forecasts(forecast_cache);
+    forecast_cache->likely = forecast_cache->next_likely;
+    forecast_cache->latest = *latest;
+    forecast_cache->next_likely = (struct forecast){ 0 };
+    forecast_cache->made_ms = forecast_cache->next_ms;
+    forecast_cache->event = forecast_cache->next_event;
+    forecast_cache->is_certain = false;
+    forecast_cache->n_made++;
 }
 
 /* Beginning and ending a forecast each take as long as many of its steps. */
-bool core_advance_outlook(struct core *core, int64_t wall_ms, size_t steps)
+bool core_advance_forecasts(struct core *core, int64_t wall_ms, size_t steps)
 {
-    struct outlook *outlook = &core->outlook;
+    struct forecast_cache *forecast_cache = &core->forecast_cache;
     int64_t now_ms = core_look_ms(core, wall_ms);
     struct forecast made;
-    if (outlook->run == NULL) {
-        if (!outlook->is_certain && is_good(core, now_ms))
+    if (forecast_cache->run == NULL) {
+        if (!forecast_cache->is_certain && is_good(core, now_ms))
             return true;
-        if (!outlook->is_certain) {
-            outlook->next_ms = now_ms;
-            outlook->next_event = core->last_event;
+        if (!forecast_cache->is_certain) {
+            forecast_cache->next_ms = now_ms;
+            forecast_cache->next_event = core->last_event;
         }
-        outlook->run = forecast_begin(core->sched, now_ms, FORECAST_JOBS, 0, outlook->is_certain);
+        forecast_cache->run =
+            forecast_begin(core->sched, now_ms, FORECAST_JOBS, 0, forecast_cache->is_certain);
         return false;
     }
-    if (!forecast_advance(outlook->run, steps))
+    if (!forecast_advance(forecast_cache->run, steps))
         return false;
-    forecast_end(take_ptr(outlook->run), &made);
-    if (outlook->is_certain) {
-        take_made(outlook, &made);
+    forecast_end(take_ptr(forecast_cache->run), &made);
+    if (forecast_cache->is_certain) {
+        take_made(forecast_cache, &made);
         return true;
     }
-    outlook->next_likely = made;
-    outlook->is_certain = true;
+    forecast_cache->next_likely = made;
+    forecast_cache->is_certain = true;
     return false;
 }
 
-uint64_t core_outlook_count(const struct core *core)
+uint64_t core_forecast_count(const struct core *core)
 {
-    return core->outlook.n_made;
+    return core->forecast_cache.n_made;
 }
 
 /* For a large cluster this would take too long here, so the answer is as old as the last one. */
 static void refresh(struct core *core, int64_t wall_ms)
 {
     bool is_large = sched_cluster(core->sched)->n_nodes > NODES_FEW;
-    while (!is_large && !core_advance_outlook(core, wall_ms, SIZE_MAX))
+    while (!is_large && !core_advance_forecasts(core, wall_ms, SIZE_MAX))
         continue;
 }
 
@@ -111,8 +112,8 @@ static int64_t promised_return(const struct core *core, int64_t wall_ms, uint64_
 void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta_ms, int64_t *ret_latest_ms)
 {
     refresh(core, wall_ms);
-    *ret_eta_ms = forecast_find(&core->outlook.likely, job);
-    *ret_latest_ms = forecast_find(&core->outlook.latest, job);
+    *ret_eta_ms = forecast_find(&core->forecast_cache.likely, job);
+    *ret_latest_ms = forecast_find(&core->forecast_cache.latest, job);
     int64_t promised_ms = promised_return(core, wall_ms, job);
     *ret_latest_ms = promised_ms < *ret_latest_ms ? promised_ms : *ret_latest_ms;
     *ret_eta_ms =

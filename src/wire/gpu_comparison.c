@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "wire/gpu_twins.h"
+#include "wire/gpu_comparison.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ struct model {
     bool is_sorted;
 };
 
-struct gpu_twins {
+struct gpu_comparison {
     struct model *models;
     size_t count;
 };
@@ -35,21 +35,21 @@ const char *gpu_test_verdict_name(enum gpu_test_verdict verdict)
     return names[verdict];
 }
 
-struct gpu_twins *gpu_twins_new(void)
+struct gpu_comparison *gpu_comparison_new(void)
 {
-    return xcalloc(1, sizeof(struct gpu_twins));
+    return xcalloc(1, sizeof(struct gpu_comparison));
 }
 
-void gpu_twins_free(struct gpu_twins *twins)
+void gpu_comparison_free(struct gpu_comparison *comparison)
 {
-    for (size_t i = 0; twins != NULL && i < twins->count; i++) {
+    for (size_t i = 0; comparison != NULL && i < comparison->count; i++) {
         for (size_t k = 0; k < FIGURES; k++)
-            free(twins->models[i].values[k]);
-        free(twins->models[i].name);
+            free(comparison->models[i].values[k]);
+        free(comparison->models[i].name);
     }
-    if (twins != NULL)
-        free(twins->models);
-    free(twins);
+    if (comparison != NULL)
+        free(comparison->models);
+    free(comparison);
 }
 
 static void read_figures(const struct gpu_test *test, uint64_t ret[FIGURES])
@@ -65,24 +65,25 @@ static const struct gpu_test *last_test(const struct gpu_state *gpu)
     return gpu->tests.count > 0 ? gpu->tests.items : NULL;
 }
 
-static struct model *find(const struct gpu_twins *twins, const char *name)
+static struct model *find(const struct gpu_comparison *comparison, const char *name)
 {
-    for (size_t i = 0; i < twins->count; i++)
-        if (text_equal(twins->models[i].name, name))
-            return &twins->models[i];
+    for (size_t i = 0; i < comparison->count; i++)
+        if (text_equal(comparison->models[i].name, name))
+            return &comparison->models[i];
     return NULL;
 }
 
-void gpu_twins_add(struct gpu_twins *twins, const struct gpu_state *gpu)
+void gpu_comparison_add(struct gpu_comparison *comparison, const struct gpu_state *gpu)
 {
     uint64_t figures[FIGURES];
     const struct gpu_test *test = last_test(gpu);
     if (test == NULL || test->error != NULL || gpu->model == NULL)
         return;
-    struct model *model = find(twins, gpu->model);
+    struct model *model = find(comparison, gpu->model);
     if (model == NULL) {
-        twins->models = xreallocarray(twins->models, twins->count + 1, sizeof(*twins->models));
-        model = &twins->models[twins->count++];
+        comparison->models =
+            xreallocarray(comparison->models, comparison->count + 1, sizeof(*comparison->models));
+        model = &comparison->models[comparison->count++];
         *model = (struct model){ .name = xstrdup(gpu->model) };
     }
     if (model->count == model->capacity) {
@@ -112,21 +113,21 @@ static uint64_t median(struct model *model, size_t figure)
     return model->values[figure][model->count / 2];
 }
 
-enum gpu_test_verdict gpu_twins_judge(
-    struct gpu_twins *twins, const struct gpu_state *gpu, char text[GPU_TWINS_TEXT_SIZE], double *ret_part)
+enum gpu_test_verdict gpu_comparison_judge(struct gpu_comparison *comparison, const struct gpu_state *gpu,
+    char text[GPU_COMPARISON_TEXT_SIZE], double *ret_part)
 {
     uint64_t figures[FIGURES];
     const struct gpu_test *test = last_test(gpu);
-    struct model *model = test != NULL ? find(twins, gpu->model) : NULL;
+    struct model *model = test != NULL ? find(comparison, gpu->model) : NULL;
     size_t worst = 0;
     *ret_part = 1;
     text[0] = '\0';
     if (test == NULL)
         return GPU_UNTESTED;
     if (test->error != NULL)
-        (void)snprintf(text, GPU_TWINS_TEXT_SIZE, "its test failed: %s", test->error);
+        (void)snprintf(text, GPU_COMPARISON_TEXT_SIZE, "its test failed: %s", test->error);
     else if (test->wrong > 0)
-        (void)snprintf(text, GPU_TWINS_TEXT_SIZE, "%" PRIu64 " wrong results", test->wrong);
+        (void)snprintf(text, GPU_COMPARISON_TEXT_SIZE, "%" PRIu64 " wrong results", test->wrong);
     if (text[0] != '\0')
         return GPU_TEST_FAILED;
     read_figures(test, figures);
@@ -138,9 +139,9 @@ enum gpu_test_verdict gpu_twins_judge(
             worst = k;
         }
     }
-    if (*ret_part >= GPU_TWINS_SLOW_PART)
+    if (*ret_part >= GPU_COMPARISON_SLOW_PART)
         return GPU_PASSED;
-    (void)snprintf(text, GPU_TWINS_TEXT_SIZE, "%s are %.0f %% below its twins", titles[worst],
+    (void)snprintf(text, GPU_COMPARISON_TEXT_SIZE, "%s are %.0f %% below its twins", titles[worst],
         (1 - *ret_part) * PERCENT);
     return GPU_SLOW;
 }

@@ -6,7 +6,7 @@
 
 struct core;
 
-struct outlook {
+struct forecast_cache {
     int64_t made_ms; // 0: none yet
     uint64_t event;  // the last event at that time
     struct forecast likely, latest;
@@ -19,4 +19,4 @@ struct outlook {
     struct forecast next_likely;
 };
 
-void core_clear_outlook(struct core *core);
+void core_clear_forecast_cache(struct core *core);

@@ -7,9 +7,9 @@
 
 #include <math.h>
 
-#include "wire/gpu_twins.h"
+#include "wire/gpu_comparison.h"
 
-static char text[GPU_TWINS_TEXT_SIZE];
+static char text[GPU_COMPARISON_TEXT_SIZE];
 static double part;
 static char h200[] = "H200", a100[] = "A100", hung[] = "it hung";
 
@@ -27,21 +27,22 @@ static void a_gpu_far_below_the_median_of_its_model_is_slow(void **state)
     static const uint64_t speeds[] = { 2000000, 2040000, 1200000, 1980000, 1650000 };
     struct gpu_test tests[5], other_test;
     struct gpu_state gpus[5], other = gpu_of(&other_test, a100, 900000);
-    struct gpu_twins *twins = gpu_twins_new();
+    struct gpu_comparison *comparison = gpu_comparison_new();
     (void)state;
     for (size_t i = 0; i < 5; i++) {
         gpus[i] = gpu_of(&tests[i], h200, speeds[i]);
-        gpu_twins_add(twins, &gpus[i]);
+        gpu_comparison_add(comparison, &gpus[i]);
     }
-    gpu_twins_add(twins, &other);
-    assert_int_equal(gpu_twins_judge(twins, &gpus[2], text, &part), GPU_SLOW);
+    gpu_comparison_add(comparison, &other);
+    assert_int_equal(gpu_comparison_judge(comparison, &gpus[2], text, &part), GPU_SLOW);
     assert_string_equal(text, "copies on the GPU are 39 % below its twins");
     assert_true(fabs(part - 1200.0 / 1980) < 1e-9);
-    assert_int_equal(gpu_twins_judge(twins, &gpus[4], text, &part), GPU_PASSED); // 17 % below
-    assert_int_equal(gpu_twins_judge(twins, &gpus[0], text, &part), GPU_PASSED);
-    assert_int_equal(gpu_twins_judge(twins, &other, text, &part), GPU_PASSED); // of another model, and alone
+    assert_int_equal(gpu_comparison_judge(comparison, &gpus[4], text, &part), GPU_PASSED); // 17 % below
+    assert_int_equal(gpu_comparison_judge(comparison, &gpus[0], text, &part), GPU_PASSED);
+    assert_int_equal(
+        gpu_comparison_judge(comparison, &other, text, &part), GPU_PASSED); // of another model, and alone
     assert_true(part >= 1);
-    gpu_twins_free(twins);
+    gpu_comparison_free(comparison);
 }
 
 static void of_two_gpus_the_slower_is_slow(void **state)
@@ -49,14 +50,14 @@ static void of_two_gpus_the_slower_is_slow(void **state)
     struct gpu_test tests[2];
     struct gpu_state fast = gpu_of(&tests[0], h200, 2000000);
     struct gpu_state slow = gpu_of(&tests[1], h200, 1200000);
-    struct gpu_twins *twins = gpu_twins_new();
+    struct gpu_comparison *comparison = gpu_comparison_new();
     (void)state;
-    gpu_twins_add(twins, &slow);
-    gpu_twins_add(twins, &fast);
-    assert_int_equal(gpu_twins_judge(twins, &slow, text, &part), GPU_SLOW);
+    gpu_comparison_add(comparison, &slow);
+    gpu_comparison_add(comparison, &fast);
+    assert_int_equal(gpu_comparison_judge(comparison, &slow, text, &part), GPU_SLOW);
     assert_string_equal(text, "copies on the GPU are 40 % below its twins");
-    assert_int_equal(gpu_twins_judge(twins, &fast, text, &part), GPU_PASSED);
-    gpu_twins_free(twins);
+    assert_int_equal(gpu_comparison_judge(comparison, &fast, text, &part), GPU_PASSED);
+    gpu_comparison_free(comparison);
 }
 
 static void wrong_and_missing_results_are_no_figures(void **state)
@@ -64,20 +65,20 @@ static void wrong_and_missing_results_are_no_figures(void **state)
     struct gpu_test tests[2];
     struct gpu_state wrong = gpu_of(&tests[0], h200, 2000000), untested = { 0 };
     struct gpu_state failed = gpu_of(&tests[1], h200, 0);
-    struct gpu_twins *twins = gpu_twins_new();
+    struct gpu_comparison *comparison = gpu_comparison_new();
     (void)state;
     tests[0].wrong = 7;
     tests[1].error = hung;
-    gpu_twins_add(twins, &wrong);
-    gpu_twins_add(twins, &failed);
-    gpu_twins_add(twins, &untested);
-    assert_int_equal(gpu_twins_judge(twins, &wrong, text, &part), GPU_TEST_FAILED);
+    gpu_comparison_add(comparison, &wrong);
+    gpu_comparison_add(comparison, &failed);
+    gpu_comparison_add(comparison, &untested);
+    assert_int_equal(gpu_comparison_judge(comparison, &wrong, text, &part), GPU_TEST_FAILED);
     assert_string_equal(text, "7 wrong results");
-    assert_int_equal(gpu_twins_judge(twins, &failed, text, &part), GPU_TEST_FAILED);
+    assert_int_equal(gpu_comparison_judge(comparison, &failed, text, &part), GPU_TEST_FAILED);
     assert_string_equal(text, "its test failed: it hung");
-    assert_int_equal(gpu_twins_judge(twins, &untested, text, &part), GPU_UNTESTED);
+    assert_int_equal(gpu_comparison_judge(comparison, &untested, text, &part), GPU_UNTESTED);
     assert_null(gpu_test_verdict_name(GPU_UNTESTED));
-    gpu_twins_free(twins);
+    gpu_comparison_free(comparison);
 }
 
 int main(void)
