@@ -121,11 +121,11 @@ static int join(struct member *member, struct error *err)
         return r;
     _cleanup_free_ char *request = tls_request_text(key, member->name);
     join_talk_secret(&ticket->token, secret);
-    struct message_join wish = { .protocol = LINK_PROTOCOL, .version = version, .node = member->name };
-    wish.token = ticket->token.id;
-    wish.secret = secret;
-    wish.request = request;
-    r = join_talk_ask(&talk, &message_join_record, &wish, &message_joined_record, &joined, err);
+    struct message_join message = { .protocol = LINK_PROTOCOL, .version = version, .node = member->name };
+    message.token = ticket->token.id;
+    message.secret = secret;
+    message.request = request;
+    r = join_talk_ask(&talk, &message_join_record, &message, &message_joined_record, &joined, err);
     join_talk_close(&talk);
     if (r == 0)
         r = tls_certificate_parse(joined.certificate, &certificate, err);

@@ -118,20 +118,20 @@ static void compare_thresholds(struct feed *feed, const json_t *config)
 {
     const struct {
         const char *key, *option, *wanted;
-    } wishes[] = { { "share-max-memory", "--mem-threshold", feed->settings->mem_threshold },
+    } thresholds[] = { { "share-max-memory", "--mem-threshold", feed->settings->mem_threshold },
         { "share-max-load", "--load-threshold", feed->settings->load_threshold } };
     size_t index = 0;
     json_t *row = NULL;
     json_array_foreach(json_object_get(config, "settings"), index, row) for (size_t i = 0; i < 2; i++)
     {
         const char *value = field_text(row, "value");
-        if (wishes[i].wanted == NULL || value == NULL || !field_is(row, "key", wishes[i].key))
+        if (thresholds[i].wanted == NULL || value == NULL || !field_is(row, "key", thresholds[i].key))
             continue;
         double part = strtod(value, NULL) / (strchr(value, '%') != NULL ? 100 : 1);
-        double difference = part - strtod(wishes[i].wanted, NULL);
+        double difference = part - strtod(thresholds[i].wanted, NULL);
         if (difference < -PART_STEP || difference > PART_STEP)
             feed_log_say(&feed->log, "%s %s has no effect: the running mgpud was started with --%s %s",
-                wishes[i].option, wishes[i].wanted, wishes[i].key, value);
+                thresholds[i].option, thresholds[i].wanted, thresholds[i].key, value);
     }
 }
 

@@ -274,7 +274,7 @@ int slurm_exit_immediate(const struct error *err, int status)
 
 /* --- --test-only --- */
 
-/* The partition that the job asks for, or the one that jobs without a wish get; NULL: there are none. */
+/* The partition that the job asks for, or the one that jobs without one get; NULL: there are none. */
 static const json_t *find_partition(const json_t *partitions, const char *name)
 {
     size_t index = 0;
@@ -330,7 +330,7 @@ static int print_test(struct slurm_job *job, const json_t *request, const json_t
 {
     _cleanup_json_ json_t *nodes = NULL, *partitions = NULL;
     _cleanup_strings_ struct strings names = { 0 };
-    const char *eta = field_text(why, "eta"), *wish = field_text(request, "partition");
+    const char *eta = field_text(why, "eta"), *asked = field_text(request, "partition");
     int r = slurm_nodes_get(&job->call.client, &nodes, err);
     if (r == 0)
         r = slurm_partitions_get(&job->call.client, &partitions, err);
@@ -338,14 +338,14 @@ static int print_test(struct slurm_job *job, const json_t *request, const json_t
         r = hostlist_expand(field_text(request, "nodelist"), &names, err);
     if (r < 0)
         return r;
-    const json_t *partition = find_partition(partitions, wish);
+    const json_t *partition = find_partition(partitions, asked);
     int64_t gpus = (field_integer(request, "gpus", 0) + job->nodes - 1) / job->nodes;
     if (names.count == 0)
         choose_nodes(nodes, partition, job->nodes, gpus, &names);
     _cleanup_free_ char *on = hostlist_compress(&names);
     _cleanup_free_ char *start = slurm_time_text(eta != NULL ? time_parse(eta) : clock_wall_ms(), "now");
     const char *in = partition != NULL ? field_text(partition, "name")
-                     : wish != NULL    ? wish
+                     : asked != NULL   ? asked
                                        : SLURM_PARTITION;
     int64_t cpus = job->tasks * (job->cpus_per_task > 0 ? job->cpus_per_task : 1);
     (void)fprintf(stderr,

@@ -417,12 +417,12 @@ static void clear(struct program *program)
     prepare_clear(&program->prepared);
 }
 
-static int open_cluster(struct program *program, const struct settings_wish *wish, struct error *err)
+static int open_cluster(struct program *program, const struct settings_actions *actions, struct error *err)
 {
     struct controller *controller = &program->controller;
     const struct cluster_settings *settings = &controller->options.cluster;
     if (settings->etcd == NULL)
-        return wish->migrate || wish->leave_cluster
+        return actions->migrate || actions->leave_cluster
                    ? error_set(err, -EINVAL, "--migrate and --leave-cluster require --cluster")
                    : 0;
     _cleanup_free_ char *api = NULL, *nodes = NULL;
@@ -440,7 +440,7 @@ static int open_cluster(struct program *program, const struct settings_wish *wis
         .lease_ms = settings->lease_ms,
     };
     int r = cluster_open(&options, &controller->cluster, err);
-    return r == 0 && wish->migrate ? cluster_found(controller->cluster, err) : r;
+    return r == 0 && actions->migrate ? cluster_found(controller->cluster, err) : r;
 }
 
 /* All controllers have the same keys: those in etcd, or the ones created here. */
@@ -457,14 +457,14 @@ static int share_identity(struct program *program, struct error *err)
 }
 
 /* 1: mgpud continues as the controller that decides, alone or as the leader. 0: it was told to exit. */
-static int begin(struct program *program, const struct settings_wish *wish, struct error *err)
+static int begin(struct program *program, const struct settings_actions *actions, struct error *err)
 {
     struct controller *controller = &program->controller;
     int r = prepare(controller, &program->prepared, err);
     if (r == 0)
         privileges_limit_files(program->prepared.store_dir, controller->options.run_dir);
     if (r == 0)
-        r = open_cluster(program, wish, err);
+        r = open_cluster(program, actions, err);
     if (r < 0)
         return r;
     privileges_limit_calls();
@@ -472,7 +472,7 @@ static int begin(struct program *program, const struct settings_wish *wish, stru
     if (controller->cluster == NULL)
         return 1;
     r = standby_run(controller, &program->prepared, err);
-    if (r != 1 || !wish->leave_cluster)
+    if (r != 1 || !actions->leave_cluster)
         return r;
     r = cluster_dissolve(controller->cluster, err);
     if (r == 0)
@@ -538,27 +538,28 @@ static void print_config(const struct controller_options *options)
 }
 
 /* Carries out commands that exit at once. Returns the exit status, or -1: mgpud is to be started. */
-static int do_wish(
-    const struct wording *wording, const struct settings_wish *wish, const struct controller_options *options)
+static int run_actions(const struct wording *wording, const struct settings_actions *actions,
+    const struct controller_options *options)
 {
     struct error err = { 0 };
-    if (wish->help)
+    if (actions->help)
         settings_print_help();
-    else if (wish->version)
+    else if (actions->version)
         (void)printf("mgpud %s\n", MGPU_VERSION);
-    else if (wish->check_config)
+    else if (actions->check_config)
         print_config(options);
-    else if (wish->example_config)
+    else if (actions->example_config)
         settings_print_example();
-    else if (!wish->fsck && !wish->stop && !wish->reload && wish->backup == NULL && wish->restore == NULL)
+    else if (!actions->fsck && !actions->stop && !actions->reload && actions->backup == NULL &&
+             actions->restore == NULL)
         return -1;
-    if (wish->help || wish->version || wish->check_config || wish->example_config)
+    if (actions->help || actions->version || actions->check_config || actions->example_config)
         return 0;
-    int r = wish->stop              ? running_stop(options->run_dir, &err)
-            : wish->reload          ? running_reload(options->run_dir, &err)
-            : wish->backup != NULL  ? backup_write(options, wish->backup, &err)
-            : wish->restore != NULL ? backup_restore(options, geteuid() == 0, wish->restore, &err)
-                                    : store_report(options, &err);
+    int r = actions->stop              ? running_stop(options->run_dir, &err)
+            : actions->reload          ? running_reload(options->run_dir, &err)
+            : actions->backup != NULL  ? backup_write(options, actions->backup, &err)
+            : actions->restore != NULL ? backup_restore(options, geteuid() == 0, actions->restore, &err)
+                                       : store_report(options, &err);
     return r < 0 ? fail(wording, &err) : r > 0;
 }
 
@@ -566,7 +567,7 @@ int main(int argc, char **argv)
 {
     struct program program = { .prepared = PREPARED_EMPTY, .argc = argc, .argv = argv };
     struct controller *controller = &program.controller;
-    struct settings_wish wish = { 0 };
+    struct settings_actions actions = { 0 };
     struct error err = { 0 };
     _cleanup_free_ struct wording *wording = wording_take_over();
     controller->is_root = geteuid() == 0;
@@ -578,10 +579,10 @@ int main(int argc, char **argv)
     log_open("mgpud", false);
     int r = settings_default(&controller->options, controller->is_root, &err);
     if (r == 0)
-        r = settings_read(argc, argv, controller->is_root, &controller->options, &wish, &err);
+        r = settings_read(argc, argv, controller->is_root, &controller->options, &actions, &err);
     if (r < 0 && err.hint[0] == '\0')
         (void)error_hint(&err, "mgpud --help lists the options; mgpud --check-config checks the files");
-    int status = r < 0 ? fail(wording, &err) : do_wish(wording, &wish, &controller->options);
+    int status = r < 0 ? fail(wording, &err) : run_actions(wording, &actions, &controller->options);
     if (status >= 0) {
         settings_clear(&controller->options);
         return status;
@@ -589,7 +590,7 @@ int main(int argc, char **argv)
     log_open("mgpud", controller->options.is_verbose);
     reload_warn(&controller->options);
     controller->started_wall_ms = clock_wall_ms();
-    r = begin(&program, &wish, &err);
+    r = begin(&program, &actions, &err);
     if (r == 1 && (r = start(&program, &err)) == 0)
         run(&program);
     status = r < 0 ? fail(wording, &err) : controller->exit_status;

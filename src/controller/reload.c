@@ -86,11 +86,11 @@ static void take_change(void *arg, const struct setting *setting, const char *be
 int reload(struct controller *controller, int argc, char **argv)
 {
     struct controller_options fresh;
-    struct settings_wish wish;
+    struct settings_actions actions;
     struct error err = { 0 };
     int r = settings_default(&fresh, controller->is_root, &err);
     if (r == 0)
-        r = settings_read(argc, argv, controller->is_root, &fresh, &wish, &err);
+        r = settings_read(argc, argv, controller->is_root, &fresh, &actions, &err);
     if (r < 0) {
         log_error(
             "the settings were not changed: %s%s%s", err.message, err.hint[0] != '\0' ? "; " : "", err.hint);

@@ -93,7 +93,7 @@ void store_add_join_token(struct store *store, const struct store_join_token *to
 
 struct join {
     struct store_request request;
-    struct store_join wish;
+    struct store_join asked;
     enum store_join_result result;
     void (*on_joined)(void *arg, enum store_join_result result);
     void *arg;
@@ -118,24 +118,24 @@ static bool is_text(sqlite3_stmt *row, int column, const char *text)
 
 /* The row of the token, or none. Callers without its secret get no other information about it. */
 static enum store_join_result judge_token(
-    sqlite3_stmt *row, const struct store_join *wish, bool *ret_is_replacing)
+    sqlite3_stmt *row, const struct store_join *asked, bool *ret_is_replacing)
 {
-    if (!is_hash(row, 0, wish->hash))
+    if (!is_hash(row, 0, asked->hash))
         return STORE_JOIN_UNKNOWN;
-    if (sqlite3_column_type(row, 4) != SQLITE_NULL && !is_hash(row, 4, wish->key_hash))
+    if (sqlite3_column_type(row, 4) != SQLITE_NULL && !is_hash(row, 4, asked->key_hash))
         return STORE_JOIN_USED;
-    if (sqlite3_column_type(row, 4) == SQLITE_NULL && sqlite3_column_int64(row, 1) <= wish->now_ms)
+    if (sqlite3_column_type(row, 4) == SQLITE_NULL && sqlite3_column_int64(row, 1) <= asked->now_ms)
         return STORE_JOIN_EXPIRED;
     bool is_for_one = sqlite3_column_type(row, 2) != SQLITE_NULL;
-    if (wish->node != NULL && is_for_one && !is_text(row, 2, wish->node))
+    if (asked->node != NULL && is_for_one && !is_text(row, 2, asked->node))
         return STORE_JOIN_NOT_FOR_IT;
     *ret_is_replacing = sqlite3_column_int(row, 3) != 0;
     return STORE_JOIN_DONE;
 }
 
-static enum store_join_result judge_node(sqlite3_stmt *row, const struct store_join *wish, bool is_replacing)
+static enum store_join_result judge_node(sqlite3_stmt *row, const struct store_join *asked, bool is_replacing)
 {
-    bool is_name = is_text(row, 0, wish->node), is_key = is_hash(row, 1, wish->key_hash);
+    bool is_name = is_text(row, 0, asked->node), is_key = is_hash(row, 1, asked->key_hash);
     if (is_key && !is_name)
         return STORE_JOIN_KEY_TAKEN;
     return is_name && !is_key && !is_replacing ? STORE_JOIN_NAME_TAKEN : STORE_JOIN_DONE;
@@ -145,19 +145,19 @@ static int judge(struct store *store, struct join *join, struct error *err)
 {
     bool is_replacing = false;
     sqlite3_stmt *token = store->statements[SQL_FIND_JOIN_TOKEN], *node = store->statements[SQL_FIND_NODE];
-    (void)sqlite3_bind_int64(token, 1, (int64_t)join->wish.token);
+    (void)sqlite3_bind_int64(token, 1, (int64_t)join->asked.token);
     int rc = sqlite3_step(token);
-    join->result = rc == SQLITE_ROW ? judge_token(token, &join->wish, &is_replacing) : STORE_JOIN_UNKNOWN;
+    join->result = rc == SQLITE_ROW ? judge_token(token, &join->asked, &is_replacing) : STORE_JOIN_UNKNOWN;
     (void)sqlite3_reset(token);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         return store_sql_fail(err, store->db, rc, "join tokens");
-    if (join->wish.node == NULL)
+    if (join->asked.node == NULL)
         return 0;
-    (void)sqlite3_bind_text(node, 1, join->wish.node, -1, SQLITE_STATIC);
-    (void)sqlite3_bind_blob(node, 2, join->wish.key_hash, STORE_HASH_SIZE, SQLITE_STATIC);
+    (void)sqlite3_bind_text(node, 1, join->asked.node, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_blob(node, 2, join->asked.key_hash, STORE_HASH_SIZE, SQLITE_STATIC);
     while ((rc = sqlite3_step(node)) == SQLITE_ROW)
         if (join->result == STORE_JOIN_DONE)
-            join->result = judge_node(node, &join->wish, is_replacing);
+            join->result = judge_node(node, &join->asked, is_replacing);
     (void)sqlite3_reset(node);
     return rc == SQLITE_DONE ? 0 : store_sql_fail(err, store->db, rc, "nodes");
 }
@@ -166,14 +166,14 @@ static int join_node(struct store *store, void *arg, struct error *err)
 {
     struct join *join = arg;
     int r = judge(store, join, err);
-    if (r < 0 || join->result != STORE_JOIN_DONE || join->wish.node == NULL)
+    if (r < 0 || join->result != STORE_JOIN_DONE || join->asked.node == NULL)
         return r;
     sqlite3_stmt *use = store->statements[SQL_USE_JOIN_TOKEN], *put = store->statements[SQL_PUT_NODE];
-    (void)sqlite3_bind_int64(use, 1, (int64_t)join->wish.token);
-    (void)sqlite3_bind_blob(use, 2, join->wish.key_hash, STORE_HASH_SIZE, SQLITE_STATIC);
-    (void)sqlite3_bind_text(put, 1, join->wish.node, -1, SQLITE_STATIC);
-    (void)sqlite3_bind_blob(put, 2, join->wish.key_hash, STORE_HASH_SIZE, SQLITE_STATIC);
-    (void)sqlite3_bind_int64(put, 3, join->wish.now_ms);
+    (void)sqlite3_bind_int64(use, 1, (int64_t)join->asked.token);
+    (void)sqlite3_bind_blob(use, 2, join->asked.key_hash, STORE_HASH_SIZE, SQLITE_STATIC);
+    (void)sqlite3_bind_text(put, 1, join->asked.node, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_blob(put, 2, join->asked.key_hash, STORE_HASH_SIZE, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(put, 3, join->asked.now_ms);
     r = store_sql_finish(use, "join tokens", err);
     return r < 0 ? r : store_sql_finish(put, "nodes", err);
 }
@@ -195,7 +195,7 @@ static void answer_join(struct store *store, struct store_request *request)
 
 static void free_join(struct store_request *request)
 {
-    free(((struct join *)request)->wish.node);
+    free(((struct join *)request)->asked.node);
     free(request);
 }
 
@@ -203,12 +203,12 @@ static const struct store_request_kind join_kind = {
     .run = run_join, .answer = answer_join, .free = free_join
 };
 
-void store_join_node(struct store *store, const struct store_join *wish,
+void store_join_node(struct store *store, const struct store_join *asked,
     void (*on_joined)(void *arg, enum store_join_result result), void *arg)
 {
     struct join *join = xcalloc(1, sizeof(*join));
-    *join = (struct join){ .request.kind = &join_kind, .wish = *wish, .on_joined = on_joined, .arg = arg };
-    join->wish.node = xstrdup(wish->node);
+    *join = (struct join){ .request.kind = &join_kind, .asked = *asked, .on_joined = on_joined, .arg = arg };
+    join->asked.node = xstrdup(asked->node);
     store_thread_push(store, &join->request);
 }
 

@@ -41,7 +41,7 @@ static void on_pause(void *arg, uint64_t number, void *object)
         bool acts = !box->is_storm || world_one_in(&box->world, box->are_plain ? MILD : 4);
         if (acts)
             core_pause(box->core, now, world_wall_ms(&box->world), &admin, &gpus, "for a while", 0,
-                !box->is_storm || world_one_in(&box->world, 2) ? GPU_WISH_RESUME : GPU_WISH_PAUSE, NULL);
+                !box->is_storm || world_one_in(&box->world, 2) ? GPU_ACTION_RESUME : GPU_ACTION_PAUSE, NULL);
         if (acts)
             box_disturb(box, &box->places[i / NODE_GPUS], 0);
     }
@@ -103,15 +103,16 @@ static void reserve(struct box *box)
 {
     int64_t wall_ms = world_wall_ms(&box->world);
     char some[] = "1000", others[] = "1001", name[] = "a course", gpus[] = "n0:0,2";
-    struct cluster_change wish = { .users = world_one_in(&box->world, 2) ? some : others, .text = name };
-    wish.from_ms = world_one_in(&box->world, 2) ? 0 : wall_ms + world_between(&box->world, 0, 1000);
-    wish.until_ms = wall_ms + world_between(&box->world, 1100, 4000);
-    wish.gpus = (uint32_t)world_between(&box->world, 1, 4);
-    wish.gpu_ids = world_one_in(&box->world, 3) ? gpus : NULL;
-    if (wish.gpu_ids != NULL)
-        wish.gpus = 0;
+    struct cluster_change reservation = { .users = world_one_in(&box->world, 2) ? some : others,
+        .text = name };
+    reservation.from_ms = world_one_in(&box->world, 2) ? 0 : wall_ms + world_between(&box->world, 0, 1000);
+    reservation.until_ms = wall_ms + world_between(&box->world, 1100, 4000);
+    reservation.gpus = (uint32_t)world_between(&box->world, 1, 4);
+    reservation.gpu_ids = world_one_in(&box->world, 3) ? gpus : NULL;
+    if (reservation.gpu_ids != NULL)
+        reservation.gpus = 0;
     box_disturb(box, NULL, RESERVED_MS);
-    core_reserve(box->core, box->world.now_ms, wall_ms, &admin, &wish, NULL);
+    core_reserve(box->core, box->world.now_ms, wall_ms, &admin, &reservation, NULL);
 }
 
 static void on_reserve(void *arg, uint64_t number, void *object)

@@ -358,11 +358,11 @@ static void set_limits(const struct launch_node *node, struct launch_spec *ret)
         (void)resource_limits_parse(node->limits, "limits", &ret->limits, &ignored);
 }
 
-static char *fallback_directory(const char *wish, const struct user *user)
+static char *fallback_directory(const char *cwd, const struct user *user)
 {
-    if (wish == NULL || wish[0] == '/')
-        return xstrdup(wish);
-    return xstrdup(strcmp(wish, SPEC_CWD_HOME) == 0 ? user->home : "/tmp");
+    if (cwd == NULL || cwd[0] == '/')
+        return xstrdup(cwd);
+    return xstrdup(strcmp(cwd, SPEC_CWD_HOME) == 0 ? user->home : "/tmp");
 }
 
 static char *say_pipe_path(const struct message_launch *launch, const struct launch_node *node)

@@ -42,7 +42,7 @@
 struct test_options {
     const char *memory; // to be tested
     bool is_park;
-    struct gpu_test_park_wish park;
+    struct gpu_test_park_options park;
 };
 
 static int set_memory(void *target, const char *value, struct error *err)

@@ -554,18 +554,18 @@ static int check_node(const json_t *node, struct error *err)
 }
 
 int gpu_test_park(
-    struct call *call, int argc, char **argv, const struct gpu_test_park_wish *wish, struct error *err)
+    struct call *call, int argc, char **argv, const struct gpu_test_park_options *options, struct error *err)
 {
     struct screen screen;
     _cleanup_(submitter_clear) struct submitter submitter = { 0 };
     _cleanup_json_ json_t *nodes = NULL, *gpus = NULL, *result = json_pack("{s:[]}", "tests");
     struct session session = { .call = call,
         .tests = json_object_get(result, "tests"),
-        .most_bytes = wish->most_bytes,
+        .most_bytes = options->most_bytes,
         .submitter = &submitter };
     size_t i, count = 0;
     int status = EXIT_OK;
-    int r = find_submitter(call, wish->user, &submitter, err);
+    int r = find_submitter(call, options->user, &submitter, err);
     if (r == 0)
         r = check_role(call, err);
     if (r == 0)

@@ -7,7 +7,7 @@
 
 extern const struct list_kind gpu_test_park_list;
 
-struct gpu_test_park_wish {
+struct gpu_test_park_options {
     uint64_t most_bytes; // the most to park; 0: 40 GiB
     const char *user;    // whose the jobs are; NULL: the caller's, or those of the user behind sudo
 };
@@ -15,4 +15,4 @@ struct gpu_test_park_wish {
 /* Tests parking on the nodes named, or on all where jobs can be parked, and tells mgpud what came of it.
  * Returns an exit status or a negative errno. */
 int gpu_test_park(
-    struct call *call, int argc, char **argv, const struct gpu_test_park_wish *wish, struct error *err);
+    struct call *call, int argc, char **argv, const struct gpu_test_park_options *options, struct error *err);

@@ -20,7 +20,7 @@ static char *absolute_name(const char *name)
     return here == NULL ? xstrdup(name) : xasprintf("%s/%s", here, name);
 }
 
-int image_wish(struct image_wishes *wishes, const char *name, struct error *err)
+int image_set_name(struct image_options *options, const char *name, struct error *err)
 {
     _cleanup_free_ char *whole = absolute_name(name);
     int r = image_check_name(name, err);
@@ -28,40 +28,40 @@ int image_wish(struct image_wishes *wishes, const char *name, struct error *err)
         r = image_check_name(whole, err);
     if (r < 0)
         return error_wrap(err, "--image");
-    free(wishes->name);
-    wishes->name = take_ptr(whole);
+    free(options->name);
+    options->name = take_ptr(whole);
     return 0;
 }
 
-int image_wish_mount(struct image_wishes *wishes, const char *text, struct error *err)
+int image_add_mount(struct image_options *options, const char *text, struct error *err)
 {
     struct image_mount mount = { 0 };
     int r = image_mount_parse(text, &mount, err);
     if (r < 0)
         return error_wrap(err, "--image-mount");
     image_mount_clear(&mount);
-    strings_add(&wishes->mounts, text);
+    strings_add(&options->mounts, text);
     return 0;
 }
 
-int image_wish_runtime(struct image_wishes *wishes, const char *runtime, struct error *err)
+int image_set_runtime(struct image_options *options, const char *runtime, struct error *err)
 {
     int r = image_check_runtime(runtime, err);
     if (r < 0)
         return error_wrap(err, "--image-runtime");
-    wishes->runtime = runtime;
+    options->runtime = runtime;
     return 0;
 }
 
-int image_add(const struct image_wishes *wishes, json_t *request, struct error *err)
+int image_add(const struct image_options *options, json_t *request, struct error *err)
 {
-    if (wishes->name == NULL && wishes->mounts.count == 0)
+    if (options->name == NULL && options->mounts.count == 0)
         return 0;
-    if (wishes->name == NULL)
+    if (options->name == NULL)
         return error_set(err, -EINVAL, "--image-mount requires --image");
-    json_t *mounts = json_array(), *name = json_string(wishes->name);
-    for (size_t i = 0; i < wishes->mounts.count && mounts != NULL; i++)
-        if (json_array_append_new(mounts, json_string(wishes->mounts.items[i])) < 0) {
+    json_t *mounts = json_array(), *name = json_string(options->name);
+    for (size_t i = 0; i < options->mounts.count && mounts != NULL; i++)
+        if (json_array_append_new(mounts, json_string(options->mounts.items[i])) < 0) {
             json_decref(mounts);
             mounts = NULL;
         }
@@ -73,14 +73,14 @@ int image_add(const struct image_wishes *wishes, json_t *request, struct error *
     }
     (void)json_object_set_new(request, "image", name);
     (void)json_object_set_new(request, "image_mounts", mounts);
-    if (wishes->runtime != NULL)
-        (void)json_object_set_new(request, "image_runtime", json_string(wishes->runtime));
+    if (options->runtime != NULL)
+        (void)json_object_set_new(request, "image_runtime", json_string(options->runtime));
     return 0;
 }
 
-void image_wishes_clear(struct image_wishes *wishes)
+void image_options_clear(struct image_options *options)
 {
-    free(wishes->name);
-    strings_clear(&wishes->mounts);
-    *wishes = (struct image_wishes){ 0 };
+    free(options->name);
+    strings_clear(&options->mounts);
+    *options = (struct image_options){ 0 };
 }

@@ -89,7 +89,7 @@ static void give_request(json_t *from, json_t *to)
     (void)json_object_update(to, from);
 }
 
-static void give_image(struct image_wishes *from, struct image_wishes *to)
+static void give_image(struct image_options *from, struct image_options *to)
 {
     if (from->name != NULL) {
         free(to->name);

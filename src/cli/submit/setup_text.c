@@ -112,15 +112,15 @@ static char *quote(const char *word)
 }
 
 /* No option can end the line, because control characters are escaped. */
-static void add_mark(const struct setup_wishes *wishes, struct buffer *out)
+static void add_mark(const struct setup_options *options, struct buffer *out)
 {
     const struct {
         const char *option, *value;
-    } rows[] = { { "--conda", wishes->conda }, { "--venv", wishes->venv }, { "-E", wishes->command } };
+    } rows[] = { { "--conda", options->conda }, { "--venv", options->venv }, { "-E", options->command } };
     _cleanup_strings_ struct strings words = { 0 };
-    for (size_t i = 0; i < wishes->modules.count; i++) {
+    for (size_t i = 0; i < options->modules.count; i++) {
         strings_add(&words, "--module");
-        strings_add(&words, wishes->modules.items[i]);
+        strings_add(&words, options->modules.items[i]);
     }
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (rows[i].value == NULL)
@@ -140,41 +140,41 @@ static bool types_conda(const char *command)
     return found != NULL && (found == command || strchr(" \t\n;&|({", found[-1]) != NULL);
 }
 
-char *setup_text_make(const struct setup_wishes *wishes)
+char *setup_text_make(const struct setup_options *options)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
-    bool has_function = types_conda(wishes->command);
-    if (wishes->modules.count == 0 && wishes->conda == NULL && wishes->venv == NULL && !has_function)
-        return xstrdup(wishes->command);
-    add_mark(wishes, &out);
+    bool has_function = types_conda(options->command);
+    if (options->modules.count == 0 && options->conda == NULL && options->venv == NULL && !has_function)
+        return xstrdup(options->command);
+    add_mark(options, &out);
     if (has_function)
         buffer_append_text(&out, conda_function_text);
-    if (wishes->modules.count > 0) {
-        _cleanup_free_ char *names = text_quote_command(&wishes->modules);
+    if (options->modules.count > 0) {
+        _cleanup_free_ char *names = text_quote_command(&options->modules);
         buffer_printf(&out, module_text, names);
     }
-    if (wishes->conda != NULL) {
-        _cleanup_free_ char *name = quote(wishes->conda);
+    if (options->conda != NULL) {
+        _cleanup_free_ char *name = quote(options->conda);
         buffer_printf(&out, conda_text, name);
     }
-    if (wishes->venv != NULL) {
-        _cleanup_free_ char *name = quote(wishes->venv);
+    if (options->venv != NULL) {
+        _cleanup_free_ char *name = quote(options->venv);
         buffer_printf(&out, venv_text, name);
     }
-    if (wishes->command != NULL)
-        buffer_append_text(&out, wishes->command);
+    if (options->command != NULL)
+        buffer_append_text(&out, options->command);
     return buffer_take(&out);
 }
 
-char *setup_text_check(const struct setup_wishes *wishes)
+char *setup_text_check(const struct setup_options *options)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
-    if (wishes->modules.count > 0) {
-        _cleanup_free_ char *name = quote(wishes->modules.items[0]);
+    if (options->modules.count > 0) {
+        _cleanup_free_ char *name = quote(options->modules.items[0]);
         buffer_printf(&out, module_check_text, name);
     }
-    if (wishes->conda != NULL) {
-        _cleanup_free_ char *name = quote(wishes->conda);
+    if (options->conda != NULL) {
+        _cleanup_free_ char *name = quote(options->conda);
         buffer_printf(&out, conda_check_text, name);
     }
     return out.length > 0 ? buffer_take(&out) : NULL;

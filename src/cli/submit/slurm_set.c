@@ -356,7 +356,7 @@ SETTER(image)
     for (char *p = image; *p != '\0'; p++)
         if (*p == '#')
             *p = '/';
-    return image_wish(&job->submit.image, image, err);
+    return image_set_name(&job->submit.image, image, err);
 }
 
 SETTER(mounts)
@@ -367,7 +367,7 @@ SETTER(mounts)
     int r = 0;
     (void)option;
     for (char *one = NULL; r == 0 && (one = strsep(&rest, ",")) != NULL;)
-        r = image_wish_mount(&job->submit.image, one, err);
+        r = image_add_mount(&job->submit.image, one, err);
     return r;
 }
 

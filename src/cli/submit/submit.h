@@ -14,8 +14,8 @@
 struct submit_options {
     json_t *ask; // the request's members; NULL: none
     const char *directory, *fallback, *output, *error, *input, *export, *list;
-    struct setup_wishes setup;
-    struct image_wishes image;
+    struct setup_options setup;
+    struct image_options image;
     json_t *env_files;     // the variables of --env-file
     struct strings sweeps; // of submit: the values of --sweep
 

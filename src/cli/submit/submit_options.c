@@ -165,17 +165,17 @@ static int set_module(void *target, const char *value, struct error *err)
 
 static int set_image(void *target, const char *value, struct error *err)
 {
-    return image_wish(&options_of(target)->image, value, err);
+    return image_set_name(&options_of(target)->image, value, err);
 }
 
 static int set_image_mount(void *target, const char *value, struct error *err)
 {
-    return image_wish_mount(&options_of(target)->image, value, err);
+    return image_add_mount(&options_of(target)->image, value, err);
 }
 
 static int set_image_runtime(void *target, const char *value, struct error *err)
 {
-    return image_wish_runtime(&options_of(target)->image, value, err);
+    return image_set_runtime(&options_of(target)->image, value, err);
 }
 
 static int set_setup(void *target, const char *value, struct error *err)
@@ -340,6 +340,6 @@ void submit_options_clear(void *arg)
     strings_clear(&options->env);
     strings_clear(&options->sweeps);
     strings_clear(&options->setup.modules);
-    image_wishes_clear(&options->image);
+    image_options_clear(&options->image);
     json_decrefp(&options->env_files);
 }

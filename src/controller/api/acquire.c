@@ -136,18 +136,18 @@ static void on_accepted(struct request *request, const struct core_answer *answe
 static int read_acquire(struct request *request, struct job_spec *spec, struct error *err)
 {
     _cleanup_json_ json_t *body = NULL;
-    struct acquire_request wish = { .num_gpus = 1 };
+    struct acquire_request asked = { .num_gpus = 1 };
     int r = request_parse_body(request, &body, err);
     if (r == 0)
-        r = json_record_read(&acquire_request_record, body, &wish, err);
+        r = json_record_read(&acquire_request_record, body, &asked, err);
     if (r < 0)
         return r;
-    if (wish.pid == 0)
+    if (asked.pid == 0)
         return error_set(err, -EINVAL, "pid is missing: the number of one of your processes");
-    if (wish.num_gpus == 0)
+    if (asked.num_gpus == 0)
         return error_set(err, -EINVAL, "num_gpus: at least one GPU is required");
-    spec->ask.adopted_pid = wish.pid;
-    spec->ask.gpus = wish.num_gpus;
+    spec->ask.adopted_pid = asked.pid;
+    spec->ask.gpus = asked.num_gpus;
     return submit_check_owner(request, true, err);
 }
 

@@ -32,30 +32,30 @@ static bool read_mark(struct request *request, struct mark_request *ret)
     return false;
 }
 
-static void pause_gpus(struct request *request, enum gpu_wish wish)
+static void pause_gpus(struct request *request, enum gpu_action action)
 {
     struct mark_request mark;
     if (!read_mark(request, &mark))
         return;
     request->on_answer = on_done;
     core_pause(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, &mark.gpus,
-        mark.reason, wish == GPU_WISH_RESUME ? 0 : mark.until, wish, request);
+        mark.reason, action == GPU_ACTION_RESUME ? 0 : mark.until, action, request);
     record_clear(&mark_request_record, &mark);
 }
 
 void handle_pause(struct request *request)
 {
-    pause_gpus(request, GPU_WISH_PAUSE);
+    pause_gpus(request, GPU_ACTION_PAUSE);
 }
 
 void handle_release_gpus(struct request *request)
 {
-    pause_gpus(request, GPU_WISH_RELEASE);
+    pause_gpus(request, GPU_ACTION_RELEASE);
 }
 
 void handle_resume(struct request *request)
 {
-    pause_gpus(request, GPU_WISH_RESUME);
+    pause_gpus(request, GPU_ACTION_RESUME);
 }
 
 void handle_policy(struct request *request)

@@ -47,11 +47,11 @@ static int read_body(
 static int read_signal(struct request *request, int *ret, uint32_t *ret_scope, struct error *err)
 {
     _cleanup_json_ json_t *body = NULL;
-    struct signal_request wish = { 0 };
-    int r = read_body(request, &signal_request_record, &wish, &body, err);
+    struct signal_request asked = { 0 };
+    int r = read_body(request, &signal_request_record, &asked, &body, err);
     if (r < 0)
         return r;
-    _cleanup_free_ char *name = wish.signal, *to = wish.to;
+    _cleanup_free_ char *name = asked.signal, *to = asked.to;
     if (to != NULL && !signal_scope_find(to, ret_scope)) {
         (void)error_set(err, -EINVAL, "to: nobody is called %.60s", to);
         return error_hint(err, "handlers, steps, script or all");
@@ -106,13 +106,13 @@ static void go_on(struct request *request, const struct job *job)
 static int read_duration(struct request *request, int64_t *ret_ms, struct error *err)
 {
     _cleanup_json_ json_t *body = NULL;
-    struct park_request wish = { 0 };
-    int r = read_body(request, &park_request_record, &wish, &body, err);
+    struct park_request asked = { 0 };
+    int r = read_body(request, &park_request_record, &asked, &body, err);
     if (r < 0)
         return r;
-    if (wish.for_s < 0 || wish.for_s > LIMIT_PARK_S)
-        return error_set(err, -ERANGE, "for_s: %" PRId64 " is outside 0 to %d", wish.for_s, LIMIT_PARK_S);
-    *ret_ms = wish.for_s * 1000;
+    if (asked.for_s < 0 || asked.for_s > LIMIT_PARK_S)
+        return error_set(err, -ERANGE, "for_s: %" PRId64 " is outside 0 to %d", asked.for_s, LIMIT_PARK_S);
+    *ret_ms = asked.for_s * 1000;
     return 0;
 }
 
@@ -146,16 +146,16 @@ static void unpark(struct request *request, const struct job *job)
 static int read_requeue(struct request *request, int64_t *ret_ms, bool *ret_hold, struct error *err)
 {
     _cleanup_json_ json_t *body = NULL;
-    struct requeue_request wish = { .grace_s = -1 };
-    int r = read_body(request, &requeue_request_record, &wish, &body, err);
+    struct requeue_request asked = { .grace_s = -1 };
+    int r = read_body(request, &requeue_request_record, &asked, &body, err);
     if (r < 0)
         return r;
     bool is_given = json_is_integer(json_object_get(body, "grace_s"));
-    if (is_given && (wish.grace_s < 0 || wish.grace_s > LIMIT_GRACE_S))
+    if (is_given && (asked.grace_s < 0 || asked.grace_s > LIMIT_GRACE_S))
         return error_set(
-            err, -ERANGE, "grace_s: %" PRId64 " is outside 0 to %d", wish.grace_s, LIMIT_GRACE_S);
-    *ret_ms = is_given ? wish.grace_s * 1000 : -1;
-    *ret_hold = wish.hold;
+            err, -ERANGE, "grace_s: %" PRId64 " is outside 0 to %d", asked.grace_s, LIMIT_GRACE_S);
+    *ret_ms = is_given ? asked.grace_s * 1000 : -1;
+    *ret_hold = asked.hold;
     return 0;
 }
 

@@ -167,7 +167,7 @@ static void on_forgotten(void *arg, bool is_done)
     request_unref(request);
 }
 
-static int check_node(struct request *request, const struct forget_request *wish, struct error *err)
+static int check_node(struct request *request, const struct forget_request *asked, struct error *err)
 {
     const struct controller *controller = request->serve->controller;
     const struct registered_node *node = registry_find(controller->registry, request->name);
@@ -177,7 +177,7 @@ static int check_node(struct request *request, const struct forget_request *wish
     if (!node->is_remote)
         return error_set(err, -EINVAL, "%s is the machine that mgpud runs on", node->name);
     core_each_job(controller->core, look_at_job, &search);
-    if (search.count == 0 || wish->force)
+    if (search.count == 0 || asked->force)
         return 0;
     (void)error_set(err, -EBUSY, "node %s has %zu job%s, such as %" PRIu64, node->name, search.count,
         search.count == 1 ? "" : "s", search.job);
@@ -188,13 +188,13 @@ void handle_forget(struct request *request)
 {
     struct controller *controller = request->serve->controller;
     struct error err = { 0 };
-    struct forget_request wish = { 0 };
+    struct forget_request asked = { 0 };
     _cleanup_json_ json_t *body = NULL;
     int r = request_parse_body(request, &body, &err);
     if (r == 0)
-        r = json_record_read(&forget_request_record, body, &wish, &err);
+        r = json_record_read(&forget_request_record, body, &asked, &err);
     if (r == 0)
-        r = check_node(request, &wish, &err);
+        r = check_node(request, &asked, &err);
     if (r < 0) {
         request_reply_problem(request, &err);
         return;

@@ -75,8 +75,8 @@ static int read_users(struct request *request, const struct strings *users, char
     return r;
 }
 
-static int make_wish(struct request *request, const struct reserve_request *asked, struct cluster_change *ret,
-    struct error *err)
+static int make_change(struct request *request, const struct reserve_request *asked,
+    struct cluster_change *ret, struct error *err)
 {
     int64_t now_ms = clock_wall_ms();
     *ret = (struct cluster_change){ .kind = CHANGE_RESERVE, .from_ms = asked->from };
@@ -96,22 +96,22 @@ void handle_reserve(struct request *request)
 {
     struct error err = { 0 };
     struct reserve_request asked = { 0 };
-    struct cluster_change wish = { 0 };
+    struct cluster_change change = { 0 };
     _cleanup_json_ json_t *body = NULL;
     int r = request_parse_body(request, &body, &err);
     if (r == 0)
         r = json_record_read(&reserve_request_record, body, &asked, &err);
     if (r == 0)
-        r = make_wish(request, &asked, &wish, &err);
+        r = make_change(request, &asked, &change, &err);
     record_clear(&reserve_request_record, &asked);
     if (r < 0) {
         request_reply_problem(request, &err);
     } else {
         request->on_answer = on_reserved;
-        core_reserve(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, &wish,
-            request);
+        core_reserve(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who,
+            &change, request);
     }
-    cluster_change_clear(&wish);
+    cluster_change_clear(&change);
 }
 
 static void on_unreserved(struct request *request, const struct core_answer *answer)

@@ -16,7 +16,7 @@
 #include "wire/requests.h"
 
 struct retry {
-    struct retry_request wish;
+    struct retry_request asked;
     struct job_ask ask; // of the old job, with its edits
     char *name;
 };
@@ -24,7 +24,7 @@ struct retry {
 static void release_retry(struct request *request)
 {
     struct retry *retry = request->work;
-    free(retry->wish.submit_key);
+    free(retry->asked.submit_key);
     job_ask_clear(&retry->ask);
     free(retry->name);
     free(retry);
@@ -54,7 +54,7 @@ static void renew(struct job_spec *spec, const struct retry *retry)
     free(spec->name);
     spec->name = xstrdup(retry->name);
     free(spec->submit_key);
-    spec->submit_key = xstrdup(retry->wish.submit_key);
+    spec->submit_key = xstrdup(retry->asked.submit_key);
     spec->hold = false;
 }
 
@@ -109,7 +109,7 @@ static void begin_retry(struct request *request, const struct job *job)
     _cleanup_json_ json_t *body = NULL;
     int r = request_parse_body(request, &body, &err);
     if (r == 0)
-        r = json_record_read(&retry_request_record, body, &retry->wish, &err);
+        r = json_record_read(&retry_request_record, body, &retry->asked, &err);
     if (r == 0)
         r = check(request, job, &err);
     if (r < 0) {

@@ -27,7 +27,7 @@
 struct step_client {
     struct request *request;
     struct step_client *next, **where; // in the list of the API
-    struct step_request wish;
+    struct step_request asked;
     uint32_t id;
     bool is_running;
 };
@@ -182,7 +182,7 @@ static void release_client(struct request *request)
     *client->where = client->next;
     if (client->next != NULL)
         client->next->where = client->where;
-    record_clear(&step_request_record, &client->wish);
+    record_clear(&step_request_record, &client->asked);
     free(client);
 }
 
@@ -211,21 +211,21 @@ static void on_begun(struct request *request, const struct core_answer *answer)
     request_stream(request, "\n", 1);
 }
 
-static void copy_wish(const struct step_request *wish, struct job_step *ret)
+static void copy_step(const struct step_request *asked, struct job_step *ret)
 {
-    *ret = (struct job_step){ .name = xstrdup(wish->name),
-        .key = xstrdup(wish->key),
-        .cpus_per_task = wish->cpus_per_task,
-        .memory = wish->memory,
-        .exact = wish->exact,
-        .overlap = wish->overlap };
-    const struct step_request_node *nodes = wish->nodes.items;
-    struct job_step_node *copies = xcalloc(wish->nodes.count + 1, sizeof(*copies));
-    for (size_t i = 0; i < wish->nodes.count; i++)
+    *ret = (struct job_step){ .name = xstrdup(asked->name),
+        .key = xstrdup(asked->key),
+        .cpus_per_task = asked->cpus_per_task,
+        .memory = asked->memory,
+        .exact = asked->exact,
+        .overlap = asked->overlap };
+    const struct step_request_node *nodes = asked->nodes.items;
+    struct job_step_node *copies = xcalloc(asked->nodes.count + 1, sizeof(*copies));
+    for (size_t i = 0; i < asked->nodes.count; i++)
         copies[i] = (struct job_step_node){
             .node = xstrdup(nodes[i].node), .tasks = nodes[i].tasks, .gpus = nodes[i].gpus
         };
-    ret->nodes = (struct record_list){ .items = copies, .count = wish->nodes.count };
+    ret->nodes = (struct record_list){ .items = copies, .count = asked->nodes.count };
 }
 
 static void begin(struct request *request, const struct job *job)
@@ -234,11 +234,11 @@ static void begin(struct request *request, const struct job *job)
     struct job_step step;
     if (!jobs_check(request, ACTION_CONTROL, job, "start a step of it"))
         return;
-    copy_wish(&client->wish, &step);
+    copy_step(&client->asked, &step);
     request->on_answer = on_begun;
     request->is_patient = true;
     core_step_begin(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who,
-        job->id, &step, client->wish.resume, request);
+        job->id, &step, client->asked.resume, request);
     record_clear(&job_step_record, &step);
 }
 
@@ -258,7 +258,7 @@ void handle_step(struct request *request)
     request->release = release_client;
     int r = request_parse_body(request, &body, &err);
     if (r == 0)
-        r = json_record_read(&step_request_record, body, &client->wish, &err);
+        r = json_record_read(&step_request_record, body, &client->asked, &err);
     if (r < 0)
         request_reply_problem(request, &err);
     else
@@ -348,26 +348,26 @@ void handle_step_end(struct request *request)
 static void note_usage(struct request *request, const struct job *job)
 {
     _cleanup_json_ json_t *body = NULL;
-    struct step_usage_request wish = { 0 };
+    struct step_usage_request asked = { 0 };
     struct error err = { 0 };
     if (!jobs_check(request, ACTION_CONTROL, job, "report the usage of a step of it"))
         return;
     int r = request_parse_body(request, &body, &err);
     if (r == 0)
-        r = json_record_read(&step_usage_request_record, body, &wish, &err);
-    const struct job_step usage = { .id = wish.step,
-        .max_rss = wish.max_rss,
-        .ave_rss = wish.ave_rss,
-        .max_rss_task = wish.max_rss_task,
-        .user_ms = wish.user_ms,
-        .system_ms = wish.system_ms };
+        r = json_record_read(&step_usage_request_record, body, &asked, &err);
+    const struct job_step usage = { .id = asked.step,
+        .max_rss = asked.max_rss,
+        .ave_rss = asked.ave_rss,
+        .max_rss_task = asked.max_rss_task,
+        .user_ms = asked.user_ms,
+        .system_ms = asked.system_ms };
     if (r == 0)
         r = core_step_usage(request->serve->controller->core, &request->who, job->id, &usage, &err);
     if (r < 0)
         request_reply_problem(request, &err);
     else
         request_reply_json(
-            request, 200, json_pack("{s:I,s:i}", "job", (json_int_t)job->id, "step", (int)wish.step));
+            request, 200, json_pack("{s:I,s:i}", "job", (json_int_t)job->id, "step", (int)asked.step));
 }
 
 void handle_step_usage(struct request *request)
@@ -392,21 +392,21 @@ static int read_signal(
 }
 
 /* The client passes the signal to the tasks, as requested by a line of its response. */
-static void tell_client(struct request *request, const struct step_signal_request *wish, int signal)
+static void tell_client(struct request *request, const struct step_signal_request *asked, int signal)
 {
     struct error err = { 0 };
     struct step_client *client = request->serve->step_clients;
     while (client != NULL &&
-           (!client->is_running || client->request->job != request->job || client->id != wish->step))
+           (!client->is_running || client->request->job != request->job || client->id != asked->step))
         client = client->next;
     if (client == NULL) {
-        (void)error_set(&err, -EALREADY, "step %" PRIu64 ".%u is not running", request->job, wish->step);
+        (void)error_set(&err, -EALREADY, "step %" PRIu64 ".%u is not running", request->job, asked->step);
         request_reply_problem(request, &err);
         return;
     }
     if (request_room(client->request) == 0) {
         (void)error_set(&err, -EUSERS, "step %" PRIu64 ".%u does not take its signals: too many are waiting",
-            request->job, wish->step);
+            request->job, asked->step);
         request_reply_problem(request, &err);
         return;
     }
@@ -414,21 +414,21 @@ static void tell_client(struct request *request, const struct step_signal_reques
         signal != 0 ? xasprintf("{\"signal\":%d}\n", signal) : xstrdup("{\"cancel\":true}\n");
     request_stream(client->request, text, strlen(text));
     request_reply_json(
-        request, 202, json_pack("{s:I,s:i}", "job", (json_int_t)request->job, "step", (int)wish->step));
+        request, 202, json_pack("{s:I,s:i}", "job", (json_int_t)request->job, "step", (int)asked->step));
 }
 
 static void signal_step(struct request *request, const struct job *job)
 {
-    struct step_signal_request wish = { 0 };
+    struct step_signal_request asked = { 0 };
     struct error err = { 0 };
     int signal = 0;
     if (!jobs_check(request, ACTION_CONTROL, job, "signal a step of it"))
         return;
-    if (read_signal(request, &wish, &signal, &err) < 0)
+    if (read_signal(request, &asked, &signal, &err) < 0)
         request_reply_problem(request, &err);
     else
-        tell_client(request, &wish, signal);
-    record_clear(&step_signal_request_record, &wish);
+        tell_client(request, &asked, signal);
+    record_clear(&step_signal_request_record, &asked);
 }
 
 void handle_step_signal(struct request *request)

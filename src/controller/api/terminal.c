@@ -59,7 +59,7 @@ struct terminal_client {
     bool is_return; // of an exec: the client has lost its connection; `position` counts frames
     uint32_t link;  // link of the node, for messages after the first
     struct message_rejoin_step farewell; // of an exec
-    struct exec_request wish;            // of an exec
+    struct exec_request asked;           // of an exec
     uint64_t port;                       // for a port; 0: the unix socket `path`
     const char *path;                    // borrowed from the query
     uint64_t expected;                   // id of the stream that has not arrived yet, or 0
@@ -73,7 +73,7 @@ static void say_farewell(const struct request *request)
     const struct terminal_client *client = request->work;
     const struct serve *serve = request->serve;
     bool is_final = client->kind == VISIT_EXEC && client->is_local && client->since_wall_ms != 0 &&
-                    client->wish.key != 0 && !serve->is_closing;
+                    client->asked.key != 0 && !serve->is_closing;
     if (is_final)
         links_send(serve->controller->links, client->link, &message_rejoin_step_record, &client->farewell);
 }
@@ -91,7 +91,7 @@ static void release(struct request *request)
     *client->where = client->next;
     if (client->next != NULL)
         client->next->where = client->where;
-    record_clear(&exec_request_record, &client->wish);
+    record_clear(&exec_request_record, &client->asked);
     free(client);
 }
 
@@ -190,15 +190,15 @@ static void send_open_step(struct request *request, const struct job *job, uint3
     struct message_open_step message = { .id = core_attempt_id(job, (uint32_t)client->rank),
         .token = job->token,
         .stream = client->expected,
-        .command = client->wish.command,
-        .env = client->wish.env,
-        .cwd = client->wish.cwd,
-        .is_tty = client->wish.tty,
-        .rows = client->wish.rows,
-        .columns = client->wish.columns,
-        .cpus = client->wish.cpus,
-        .memory = client->wish.memory,
-        .key = client->wish.key };
+        .command = client->asked.command,
+        .env = client->asked.env,
+        .cwd = client->asked.cwd,
+        .is_tty = client->asked.tty,
+        .rows = client->asked.rows,
+        .columns = client->asked.columns,
+        .cpus = client->asked.cpus,
+        .memory = client->asked.memory,
+        .key = client->asked.key };
     client->link = link;
     client->farewell = (struct message_rejoin_step){
         .id = message.id, .token = message.token, .key = message.key, .is_farewell = true
@@ -380,20 +380,20 @@ void handle_input(struct request *request)
         jobs_find(request, request->job, open_for);
 }
 
-static int check_wish(const struct terminal_client *client, struct error *err)
+static int check_exec(const struct terminal_client *client, struct error *err)
 {
-    const struct exec_request *wish = &client->wish;
-    if (client->is_return && wish->key == 0)
+    const struct exec_request *asked = &client->asked;
+    if (client->is_return && asked->key == 0)
         return error_set(err, -EINVAL, "received= needs the key with which the process was started");
     if (client->is_return)
         return 0;
-    if (wish->command.count == 0 || wish->command.items[0][0] == '\0')
+    if (asked->command.count == 0 || asked->command.items[0][0] == '\0')
         return error_set(err, -EINVAL, "no command was given");
-    if (wish->cwd != NULL && wish->cwd[0] != '/')
+    if (asked->cwd != NULL && asked->cwd[0] != '/')
         return error_set(err, -EINVAL, "cwd must be an absolute path");
-    if (wish->rows > SPEC_TTY_MAX || wish->columns > SPEC_TTY_MAX)
+    if (asked->rows > SPEC_TTY_MAX || asked->columns > SPEC_TTY_MAX)
         return error_set(err, -ERANGE, "the terminal has %u rows and %u columns; at most %u of each",
-            wish->rows, wish->columns, SPEC_TTY_MAX);
+            asked->rows, asked->columns, SPEC_TTY_MAX);
     return 0;
 }
 
@@ -408,12 +408,12 @@ void handle_exec(struct request *request)
     if (r == 0)
         r = request_parse_body(request, &body, &err);
     if (r == 0)
-        r = json_record_read(&exec_request_record, body, &client->wish, &err);
+        r = json_record_read(&exec_request_record, body, &client->asked, &err);
     client->is_return = query_get(&request->query, "received") != NULL;
     if (r == 0)
         r = read_number(request, "received", INT64_MAX, &client->position, &err);
     if (r == 0)
-        r = check_wish(client, &err);
+        r = check_exec(client, &err);
     if (r < 0)
         request_reply_problem(request, &err);
     else

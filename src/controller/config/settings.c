@@ -49,7 +49,7 @@
 
 struct parsed {
     struct controller_options *options; // first: OPTION_INNER; the rows of other files use only this member
-    struct settings_wish wish;
+    struct settings_actions actions;
 };
 
 static int replace(char **field, const char *value)
@@ -258,9 +258,9 @@ static const struct option_row command_rows[] = {
     { 0, "config", "FILE", "settings as YAML, and those in FILE.d (default " SYSTEM_CONFIG ")",
         OPTION_INNER(path, struct controller_options, config) },
     { 0, "check-config", NULL, "print the settings in the files, or their errors, and exit",
-        OPTION_VALUE(flag, struct parsed, wish.check_config) },
+        OPTION_VALUE(flag, struct parsed, actions.check_config) },
     { 0, "example-config", NULL, "print a configuration file with every setting commented out, and exit",
-        OPTION_VALUE(flag, struct parsed, wish.example_config) },
+        OPTION_VALUE(flag, struct parsed, actions.example_config) },
     { 0, "create-user", NULL, "create the system user of --user if there is none",
         OPTION_INNER(flag, struct controller_options, may_create_user) },
     { 0, "need-listen", NULL, "exit if the port of --listen is in use, instead of starting without it",
@@ -268,22 +268,22 @@ static const struct option_row command_rows[] = {
     { 0, "detach", NULL, "return once the daemon is ready, and leave it running",
         OPTION_INNER(flag, struct controller_options, is_detached) },
     { 0, "stop", NULL, "stop the running mgpud and return once it has exited; jobs are not affected",
-        OPTION_VALUE(flag, struct parsed, wish.stop) },
+        OPTION_VALUE(flag, struct parsed, actions.stop) },
     { 0, "reload", NULL, "check the configuration files, and have the running mgpud read them again",
-        OPTION_VALUE(flag, struct parsed, wish.reload) },
+        OPTION_VALUE(flag, struct parsed, actions.reload) },
     { 0, "migrate", NULL, "put the store of this machine into etcd, with --cluster, and start",
-        OPTION_VALUE(flag, struct parsed, wish.migrate) },
+        OPTION_VALUE(flag, struct parsed, actions.migrate) },
     { 0, "leave-cluster", NULL,
         "remove the cluster from etcd, keep the store for this machine alone, and exit",
-        OPTION_VALUE(flag, struct parsed, wish.leave_cluster) },
+        OPTION_VALUE(flag, struct parsed, actions.leave_cluster) },
     { 0, "fsck", NULL, "verify that the tables of the store match its events",
-        OPTION_VALUE(flag, struct parsed, wish.fsck) },
+        OPTION_VALUE(flag, struct parsed, actions.fsck) },
     { 0, "backup", "FILE", "write store, keys and settings to a new file, while mgpud runs or not",
-        OPTION_VALUE(word, struct parsed, wish.backup) },
+        OPTION_VALUE(word, struct parsed, actions.backup) },
     { 0, "restore", "FILE", "put a backup into the state directory of an mgpud that is not running",
-        OPTION_VALUE(word, struct parsed, wish.restore) },
-    { 'h', "help", NULL, "show this", OPTION_VALUE(flag, struct parsed, wish.help) },
-    { 'V', "version", NULL, "show the version", OPTION_VALUE(flag, struct parsed, wish.version) },
+        OPTION_VALUE(word, struct parsed, actions.restore) },
+    { 'h', "help", NULL, "show this", OPTION_VALUE(flag, struct parsed, actions.help) },
+    { 'V', "version", NULL, "show the version", OPTION_VALUE(flag, struct parsed, actions.version) },
     { 0, NULL, NULL, NULL, NULL },
 };
 
@@ -465,7 +465,7 @@ static void note_option(void *target, const struct option_row *row, const char *
 }
 
 int settings_read(int argc, char **argv, bool is_root, struct controller_options *options,
-    struct settings_wish *ret_wish, struct error *err)
+    struct settings_actions *ret_actions, struct error *err)
 {
     struct controller_options scratch = { 0 };
     struct parsed first = { .options = &scratch };
@@ -475,10 +475,10 @@ int settings_read(int argc, char **argv, bool is_root, struct controller_options
     int r = options_parse(argc, argv, tables, &first, false, &operands, err);
     if (r == 0 && operands < argc)
         r = error_set(err, -EINVAL, "mgpud takes no arguments: unexpected '%.60s'", argv[operands]);
-    *ret_wish = first.wish;
+    *ret_actions = first.actions;
     _cleanup_free_ char *config = xstrdup(scratch.config);
     settings_clear(&scratch);
-    if (r == 0 && !first.wish.help && !first.wish.version)
+    if (r == 0 && !first.actions.help && !first.actions.version)
         r = read_files(config, is_root, options, err);
     if (r < 0)
         return r;

@@ -14,7 +14,7 @@
 int settings_default(struct controller_options *options, bool is_root, struct error *err);
 
 /* Actions on the command line, besides settings. */
-struct settings_wish {
+struct settings_actions {
     bool migrate; // put the store into etcd; mgpud is started
     bool leave_cluster;
     bool fsck, stop, reload, check_config, example_config, help, version;
@@ -27,7 +27,7 @@ struct settings_wish {
  * each followed by its drop-ins, FILE.d/NAME.yaml in order of name. Prints nothing.
  */
 int settings_read(int argc, char **argv, bool is_root, struct controller_options *options,
-    struct settings_wish *ret_wish, struct error *err);
+    struct settings_actions *ret_actions, struct error *err);
 
 void settings_print_help(void);
 

@@ -130,20 +130,20 @@ static int check_release(
 }
 
 void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    const struct strings *gpus, const char *reason, int64_t until_ms, enum gpu_wish wish, void *request)
+    const struct strings *gpus, const char *reason, int64_t until_ms, enum gpu_action action, void *request)
 {
     static const char *const deeds[] = { "resume GPUs", "pause GPUs", "release GPUs" };
     struct core_answer answer = { 0 };
     struct core_node *node = NULL;
-    bool is_resume = wish == GPU_WISH_RESUME;
+    bool is_resume = action == GPU_ACTION_RESUME;
     struct core_gpu *gpu = NULL;
     core_begin(core, boot_ms, wall_ms);
-    answer.code = core_check_admin(core, who, deeds[wish], until_ms, &answer.err);
+    answer.code = core_check_admin(core, who, deeds[action], until_ms, &answer.err);
     if (answer.code == 0 && gpus->count == 0)
         answer.code = error_set(&answer.err, -EINVAL, "no GPU given");
     for (size_t i = 0; answer.code == 0 && i < gpus->count; i++) {
         answer.code = find_gpu(core, gpus->items[i], &node, &gpu, &answer.err);
-        if (answer.code == 0 && wish == GPU_WISH_RELEASE)
+        if (answer.code == 0 && action == GPU_ACTION_RELEASE)
             answer.code = check_release(core, node, gpu, &answer.err);
     }
     for (size_t i = 0; answer.code == 0 && i < gpus->count; i++) {
@@ -158,7 +158,7 @@ void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
             .uuid = xstrdup(gpu->uuid),
             .text = xstrdup(reason),
             .until_ms = until_ms,
-            .is_released = wish == GPU_WISH_RELEASE,
+            .is_released = action == GPU_ACTION_RELEASE,
         };
         core_make_mark(core, &change);
         cluster_change_clear(&change);

@@ -261,15 +261,15 @@ uint64_t core_element(struct core *core, int64_t boot_ms, int64_t wall_ms, uint6
 
 /* --- administration: -EPERM, -ENOENT, -EINVAL, -EBUSY, -ERANGE, answered like requests --- */
 
-enum gpu_wish {
-    GPU_WISH_RESUME,
-    GPU_WISH_PAUSE,   // no new job starts on it
-    GPU_WISH_RELEASE, // mgpu closes it too; refused while a job uses it
+enum gpu_action {
+    GPU_ACTION_RESUME,
+    GPU_ACTION_PAUSE,   // no new job starts on it
+    GPU_ACTION_RELEASE, // mgpu closes it too; refused while a job uses it
 };
 
 /* `gpus`: "node:0", or "0" for the only node. `until_ms` 0: until resumed. */
 void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    const struct strings *gpus, const char *reason, int64_t until_ms, enum gpu_wish wish, void *request);
+    const struct strings *gpus, const char *reason, int64_t until_ms, enum gpu_action action, void *request);
 void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     const char *node, const char *reason, int64_t until_ms, bool is_resume, void *request);
 
@@ -277,10 +277,10 @@ void core_drain(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
 void core_set_policy(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     const struct strings *gpus, const char *policy, void *request);
 
-/* `wish`: gpus or gpu_ids, users (uids), from_ms (0: now), until_ms, text (its name). The answer's `job` is
+/* `asked`: gpus or gpu_ids, users (uids), from_ms (0: now), until_ms, text (its name). The answer's `job` is
  * the reservation. */
 void core_reserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    const struct cluster_change *wish, void *request);
+    const struct cluster_change *asked, void *request);
 void core_unreserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t reservation, void *request);
 
@@ -311,12 +311,12 @@ void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t i
 
 struct job_step;
 
-/* Begins a step of a running job as `wish` says (key, name, CPUs, memory, nodes with tasks and GPUs), which
+/* Begins a step of a running job as `asked` says (key, name, CPUs, memory, nodes with tasks and GPUs), which
  * is copied. Answers when it runs, with its number; -EOVERFLOW: the job is too small for it. The request is
  * the step's client: when it is forgotten and no other follows within some seconds, the step ends. A request
  * with the same key follows; `is_resumed`: it is refused when that step has ended. */
 void core_step_begin(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    uint64_t job, const struct job_step *wish, bool is_resumed, void *request);
+    uint64_t job, const struct job_step *asked, bool is_resumed, void *request);
 
 /* What the tasks of the running step `usage->id` have used so far. It is not durable. -EALREADY: the step
  * does not run. */

@@ -37,7 +37,7 @@ bool core_is_held(const struct core_node *node)
     return node->mark != NULL && node->mark->is_held;
 }
 
-bool core_is_release_wished(const struct core_node *node, const struct core_gpu *gpu)
+bool core_is_release_requested(const struct core_node *node, const struct core_gpu *gpu)
 {
     const struct cluster_change *mark = core_gpu_mark(node, gpu);
     return mark != NULL && mark->is_released;
@@ -45,7 +45,7 @@ bool core_is_release_wished(const struct core_node *node, const struct core_gpu 
 
 bool core_is_released(const struct core_node *node, const struct core_gpu *gpu)
 {
-    return gpu->state->is_released != 0 || core_is_release_wished(node, gpu);
+    return gpu->state->is_released != 0 || core_is_release_requested(node, gpu);
 }
 
 struct marking {

@@ -11,7 +11,7 @@ void core_make_mark(struct core *core, const struct cluster_change *change); // 
 /* True if the node is held because the store is an older copy, until an administrator resumes it. */
 bool core_is_held(const struct core_node *node);
 /* True if an operator wants it released for a reset, or its node has already released it. NULL: no GPU. */
-bool core_is_release_wished(const struct core_node *node, const struct core_gpu *gpu);
+bool core_is_release_requested(const struct core_node *node, const struct core_gpu *gpu);
 bool core_is_released(const struct core_node *node, const struct core_gpu *gpu);
 
 /* Sets its own policy for external processes, or removes it: then it returns false. */

@@ -211,24 +211,24 @@ static int read_secret(const char *text, uint8_t hash[JOIN_HASH_SIZE], struct er
 
 static int ask(struct joining *joining, uint64_t token, const char *secret, struct error *err)
 {
-    struct store_join wish = { .token = token, .node = joining->node, .now_ms = clock_wall_ms() };
-    int r = read_secret(secret, wish.hash, err);
-    if (r == 0 && joining->key != NULL && !tls_pin_of_key(joining->key, wish.key_hash))
+    struct store_join asked = { .token = token, .node = joining->node, .now_ms = clock_wall_ms() };
+    int r = read_secret(secret, asked.hash, err);
+    if (r == 0 && joining->key != NULL && !tls_pin_of_key(joining->key, asked.key_hash))
         r = error_set(err, -EIO, "cannot hash the node's key");
     if (r < 0)
         return r;
     struct node_registry *registry = joining->all->controller->registry;
     const struct registered_node *known =
-        joining->key != NULL ? registry_find_key(registry, wish.key_hash) : NULL;
+        joining->key != NULL ? registry_find_key(registry, asked.key_hash) : NULL;
     joining->is_known = known != NULL && strcmp(known->name, joining->node) == 0;
     /* Its boot id would be taken as proof that these jobs have ended. Without a node the store only checks
      * the token, so callers without one learn nothing about the jobs. */
     joining->is_busy = joining->key != NULL && !joining->is_known &&
                        core_has_attempts_on(joining->all->controller->core, joining->node);
     if (joining->is_busy)
-        wish.node = NULL;
+        asked.node = NULL;
     joining->is_asking = true;
-    registry_join(registry, &wish, on_answer, joining);
+    registry_join(registry, &asked, on_answer, joining);
     return 0;
 }
 

@@ -221,7 +221,7 @@ static void on_joined(void *arg, enum store_join_result result)
     change_free(change);
 }
 
-void registry_join(struct node_registry *registry, const struct store_join *wish,
+void registry_join(struct node_registry *registry, const struct store_join *asked,
     void (*done)(void *arg, enum store_join_result result), void *arg)
 {
     struct change *change = xcalloc(1, sizeof(*change));
@@ -229,10 +229,10 @@ void registry_join(struct node_registry *registry, const struct store_join *wish
         .registry = registry,
         .on_joined = done,
         .arg = arg,
-        .node = { .name = xstrdup(wish->node), .joined_ms = wish->now_ms },
+        .node = { .name = xstrdup(asked->node), .joined_ms = asked->now_ms },
     };
-    memcpy(change->node.key_hash, wish->key_hash, STORE_HASH_SIZE);
-    store_join_node(registry->controller->store, wish, on_joined, change);
+    memcpy(change->node.key_hash, asked->key_hash, STORE_HASH_SIZE);
+    store_join_node(registry->controller->store, asked, on_joined, change);
 }
 
 static void on_forgotten(void *arg, bool is_done)

@@ -49,7 +49,7 @@ int registry_make_token(struct node_registry *registry, const struct store_join_
     uint8_t secret[JOIN_SECRET_SIZE], void (*on_made)(void *arg, uint64_t id), void *arg, struct error *err);
 
 /* Uses a token; a machine that has joined is found from then on. */
-void registry_join(struct node_registry *registry, const struct store_join *wish,
+void registry_join(struct node_registry *registry, const struct store_join *asked,
     void (*on_joined)(void *arg, enum store_join_result result), void *arg);
 
 /* Removes a node. */

@@ -1293,7 +1293,7 @@ static void terminals_guests_and_signals_pass_and_change_no_attempt(void **state
     struct message_open_step exec_step = { .id.job = 5, .id.attempt = 1, .stream = 2 };
     struct message_rejoin_step rejoin = { .id.job = 5, .id.attempt = 1, .stream = 4, .key = 9 };
     struct message_open_port port = { .id.job = 5, .id.attempt = 1, .stream = 3, .port = 80 };
-    struct message_signal wish = { .id.job = 5, .id.attempt = 1, .token = 77, .signal = 2 };
+    struct message_signal order = { .id.job = 5, .id.attempt = 1, .token = 77, .signal = 2 };
     struct error err = { 0 };
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_OPEN_TERMINAL, &terminal, &err), 0);
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_OPEN_STEP, &exec_step, &err), 0);
@@ -1303,7 +1303,7 @@ static void terminals_guests_and_signals_pass_and_change_no_attempt(void **state
     assert_int_equal(node->rejoins, 1);
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_OPEN_PORT, &port, &err), 0);
     assert_int_equal(node->ports, 1);
-    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_SIGNAL, &wish, &err), 0);
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_SIGNAL, &order, &err), 0);
     assert_int_equal(node->commands, 0); // nobody knows that attempt
     assert_int_equal(agent_core_attempts(node->core), 0);
     node_free(node);

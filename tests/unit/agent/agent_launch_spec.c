@@ -381,10 +381,10 @@ static void rank_0_selects_the_port(void **state)
     assert_int_equal(request->spec.meeting_port, 29511);
 }
 
-static const char *fallback(struct request *request, const char *wish)
+static const char *fallback(struct request *request, const char *cwd)
 {
     free(request->job.cwd_fallback);
-    request->job.cwd_fallback = xstrdup(wish);
+    request->job.cwd_fallback = xstrdup(cwd);
     record_clear(&launch_spec_record, &request->spec);
     make(request);
     return request->spec.cwd_fallback;

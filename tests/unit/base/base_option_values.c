@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/option_values.h"
 
-struct wishes {
+struct options {
     bool is_loud;
     const char *word, *text;
     char *name, *path, *library;
@@ -23,15 +23,15 @@ struct wishes {
 };
 
 static const struct option_row rows[] = {
-    { 'l', "loud", NULL, "", OPTION_VALUE(flag, struct wishes, is_loud) },
-    { 0, "word", "W", "", OPTION_VALUE(word, struct wishes, word) },
-    { 't', "text", "T", "", OPTION_VALUE(text, struct wishes, text) },
-    { 0, "name", "N", "", OPTION_VALUE(copy, struct wishes, name) },
-    { 0, "path", "P", "", OPTION_VALUE(path, struct wishes, path) },
-    { 0, "library", "L", "", OPTION_VALUE(library, struct wishes, library) },
-    { 0, "number", "N", "", OPTION_VALUE(integer, struct wishes, number), OPTION_RANGE(-2, 5) },
-    { 0, "count", "N", "", OPTION_VALUE(count, struct wishes, count), OPTION_RANGE(1, 9) },
-    { 0, "expiry", "T", "", OPTION_VALUE(expiry, struct wishes, expiry_ms) },
+    { 'l', "loud", NULL, "", OPTION_VALUE(flag, struct options, is_loud) },
+    { 0, "word", "W", "", OPTION_VALUE(word, struct options, word) },
+    { 't', "text", "T", "", OPTION_VALUE(text, struct options, text) },
+    { 0, "name", "N", "", OPTION_VALUE(copy, struct options, name) },
+    { 0, "path", "P", "", OPTION_VALUE(path, struct options, path) },
+    { 0, "library", "L", "", OPTION_VALUE(library, struct options, library) },
+    { 0, "number", "N", "", OPTION_VALUE(integer, struct options, number), OPTION_RANGE(-2, 5) },
+    { 0, "count", "N", "", OPTION_VALUE(count, struct options, count), OPTION_RANGE(1, 9) },
+    { 0, "expiry", "T", "", OPTION_VALUE(expiry, struct options, expiry_ms) },
     { 0 },
 };
 
@@ -43,83 +43,83 @@ static int set(void *target, const char *name, const char *value, struct error *
 
 static int setup(void **state)
 {
-    *state = xcalloc(1, sizeof(struct wishes));
+    *state = xcalloc(1, sizeof(struct options));
     return 0;
 }
 
 static int teardown(void **state)
 {
-    struct wishes *wishes = *state;
-    free(wishes->name);
-    free(wishes->path);
-    free(wishes->library);
-    free(wishes);
+    struct options *options = *state;
+    free(options->name);
+    free(options->path);
+    free(options->library);
+    free(options);
     return 0;
 }
 
 static void a_value_goes_into_the_member_that_its_row_names(void **state)
 {
-    struct wishes *wishes = *state;
+    struct options *options = *state;
     struct error err;
-    assert_int_equal(set(wishes, "loud", NULL, &err), 0);
-    assert_int_equal(set(wishes, "word", "", &err), 0);
-    assert_int_equal(set(wishes, "text", "b", &err), 0);
-    assert_int_equal(set(wishes, "name", "old", &err), 0);
-    assert_int_equal(set(wishes, "name", "new", &err), 0);
-    assert_int_equal(set(wishes, "number", "-2", &err), 0);
-    assert_int_equal(set(wishes, "count", "9", &err), 0);
-    assert_int_equal(set(wishes, "expiry", "2m", &err), 0);
-    assert_true(wishes->is_loud);
-    assert_string_equal(wishes->word, "");
-    assert_string_equal(wishes->text, "b");
-    assert_string_equal(wishes->name, "new");
-    assert_int_equal(wishes->number, -2);
-    assert_int_equal(wishes->count, 9);
-    assert_int_equal(wishes->expiry_ms, 120000);
+    assert_int_equal(set(options, "loud", NULL, &err), 0);
+    assert_int_equal(set(options, "word", "", &err), 0);
+    assert_int_equal(set(options, "text", "b", &err), 0);
+    assert_int_equal(set(options, "name", "old", &err), 0);
+    assert_int_equal(set(options, "name", "new", &err), 0);
+    assert_int_equal(set(options, "number", "-2", &err), 0);
+    assert_int_equal(set(options, "count", "9", &err), 0);
+    assert_int_equal(set(options, "expiry", "2m", &err), 0);
+    assert_true(options->is_loud);
+    assert_string_equal(options->word, "");
+    assert_string_equal(options->text, "b");
+    assert_string_equal(options->name, "new");
+    assert_int_equal(options->number, -2);
+    assert_int_equal(options->count, 9);
+    assert_int_equal(options->expiry_ms, 120000);
 }
 
 static void a_flag_of_a_file_can_be_false(void **state)
 {
-    struct wishes *wishes = *state;
+    struct options *options = *state;
     struct error err;
-    assert_int_equal(set(wishes, "loud", "true", &err), 0);
-    assert_true(wishes->is_loud);
-    assert_int_equal(set(wishes, "loud", "false", &err), 0);
-    assert_false(wishes->is_loud);
+    assert_int_equal(set(options, "loud", "true", &err), 0);
+    assert_true(options->is_loud);
+    assert_int_equal(set(options, "loud", "false", &err), 0);
+    assert_false(options->is_loud);
 }
 
 static void an_inner_member_is_in_the_struct_that_the_target_points_to(void **state)
 {
     struct {
-        struct wishes *wishes;
+        struct options *options;
     } outer = { *state };
-    const struct option_row row = { 0, "count", "N", "", OPTION_INNER(count, struct wishes, count),
+    const struct option_row row = { 0, "count", "N", "", OPTION_INNER(count, struct options, count),
         OPTION_RANGE(0, 9) };
     struct error err;
     assert_int_equal(options_set(&outer, &row, "4", &err), 0);
-    assert_int_equal(outer.wishes->count, 4);
+    assert_int_equal(outer.options->count, 4);
 }
 
 static void a_path_is_made_absolute(void **state)
 {
-    struct wishes *wishes = *state;
+    struct options *options = *state;
     struct error err;
     char here[PATH_MAX];
     assert_non_null(getcwd(here, sizeof(here)));
-    assert_int_equal(set(wishes, "path", "/a/b", &err), 0);
-    assert_string_equal(wishes->path, "/a/b");
-    assert_int_equal(set(wishes, "path", "c", &err), 0);
+    assert_int_equal(set(options, "path", "/a/b", &err), 0);
+    assert_string_equal(options->path, "/a/b");
+    assert_int_equal(set(options, "path", "c", &err), 0);
     _cleanup_free_ char *expected = xasprintf("%s/c", here);
-    assert_string_equal(wishes->path, expected);
-    assert_int_equal(set(wishes, "library", "/lib/x.so", &err), 0);
-    assert_string_equal(wishes->library, "/lib/x.so");
-    assert_int_equal(set(wishes, "library", "auto", &err), 0);
-    assert_null(wishes->library);
+    assert_string_equal(options->path, expected);
+    assert_int_equal(set(options, "library", "/lib/x.so", &err), 0);
+    assert_string_equal(options->library, "/lib/x.so");
+    assert_int_equal(set(options, "library", "auto", &err), 0);
+    assert_null(options->library);
 }
 
 static void a_value_that_is_refused_changes_nothing_and_is_named_as_it_was_typed(void **state)
 {
-    struct wishes *wishes = *state;
+    struct options *options = *state;
     static const struct {
         const char *name, *value, *message;
     } bad[] = {
@@ -132,23 +132,23 @@ static void a_value_that_is_refused_changes_nothing_and_is_named_as_it_was_typed
     };
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         struct error err = { 0 };
-        assert_true(set(wishes, bad[i].name, bad[i].value, &err) < 0);
+        assert_true(set(options, bad[i].name, bad[i].value, &err) < 0);
         assert_non_null(strstr(err.message, bad[i].message));
     }
-    static const struct wishes nothing = { 0 };
-    assert_memory_equal(wishes, &nothing, sizeof(nothing));
+    static const struct options nothing = { 0 };
+    assert_memory_equal(options, &nothing, sizeof(nothing));
 }
 
-#define with_wishes(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define with_options(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        with_wishes(a_value_goes_into_the_member_that_its_row_names),
-        with_wishes(a_flag_of_a_file_can_be_false),
-        with_wishes(an_inner_member_is_in_the_struct_that_the_target_points_to),
-        with_wishes(a_path_is_made_absolute),
-        with_wishes(a_value_that_is_refused_changes_nothing_and_is_named_as_it_was_typed),
+        with_options(a_value_goes_into_the_member_that_its_row_names),
+        with_options(a_flag_of_a_file_can_be_false),
+        with_options(an_inner_member_is_in_the_struct_that_the_target_points_to),
+        with_options(a_path_is_made_absolute),
+        with_options(a_value_that_is_refused_changes_nothing_and_is_named_as_it_was_typed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

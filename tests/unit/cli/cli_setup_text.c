@@ -55,10 +55,10 @@ static int remove_place(void **state)
 }
 
 /* Runs the text as the shepherd does, then says `order`; the exit status, and all output in `ret`. */
-static int run(const char *shell, const struct setup_wishes *wishes, char **ret)
+static int run(const char *shell, const struct setup_options *options, char **ret)
 {
     _cleanup_buffer_ struct buffer said = { 0 };
-    _cleanup_free_ char *text = setup_text_make(wishes);
+    _cleanup_free_ char *text = setup_text_make(options);
     char chunk[512];
     (void)setenv("MGPU_TEST_TEXT", text, 1);
     _cleanup_free_ char *line = xasprintf(
@@ -74,34 +74,36 @@ static int run(const char *shell, const struct setup_wishes *wishes, char **ret)
 
 static void nothing_wished_is_no_text(void **state)
 {
-    const struct setup_wishes wishes = { 0 };
+    const struct setup_options options = { 0 };
     (void)state;
-    assert_null(setup_text_make(&wishes));
+    assert_null(setup_text_make(&options));
 }
 
 static void the_parts_run_in_their_order(void **state)
 {
     static const char *const shells[] = { "/bin/sh", "/bin/bash" };
-    struct setup_wishes wishes = { .conda = "my env", .venv = "my venv", .command = "order=\"${order}own\"" };
+    struct setup_options options = {
+        .conda = "my env", .venv = "my venv", .command = "order=\"${order}own\""
+    };
     (void)state;
     (void)setenv("CONDA_EXE", "", 1);
     _cleanup_free_ char *path = xasprintf("%s:/usr/bin:/bin", place);
     (void)setenv("PATH", path, 1);
-    strings_add(&wishes.modules, "cuda/12");
-    strings_add(&wishes.modules, "gcc");
+    strings_add(&options.modules, "cuda/12");
+    strings_add(&options.modules, "gcc");
     for (size_t i = 0; i < sizeof(shells) / sizeof(shells[0]); i++) {
         _cleanup_free_ char *said = NULL;
-        assert_int_equal(run(shells[i], &wishes, &said), 0);
+        assert_int_equal(run(shells[i], &options, &said), 0);
         assert_string_equal(said, "load:cuda/12 load:gcc conda venv own\n");
     }
-    strings_clear(&wishes.modules);
+    strings_clear(&options.modules);
 }
 
 static void each_part_that_is_missing_says_so_and_ends_the_shell(void **state)
 {
     static const struct {
         const char *what;
-        struct setup_wishes wishes;
+        struct setup_options options;
     } rows[] = {
         { "--conda: there is no conda on this node", { .conda = "my env", .command = "echo on" } },
         { "--venv: ./none is not a virtual environment", { .venv = "none", .command = "echo on" } },
@@ -112,7 +114,7 @@ static void each_part_that_is_missing_says_so_and_ends_the_shell(void **state)
     (void)setenv("CONDA_EXE", "/nowhere/conda", 1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         _cleanup_free_ char *said = NULL;
-        assert_int_equal(run("/bin/sh", &rows[i].wishes, &said), 1);
+        assert_int_equal(run("/bin/sh", &rows[i].options, &said), 1);
         assert_non_null(strstr(said, rows[i].what));
         assert_null(strstr(said, "\non"));
     }
@@ -120,43 +122,43 @@ static void each_part_that_is_missing_says_so_and_ends_the_shell(void **state)
 
 static void the_first_line_says_what_was_wished_and_nothing_gets_out_of_it(void **state)
 {
-    struct setup_wishes wishes = { .venv = "a\necho out" };
-    _cleanup_free_ char *said = NULL, *text = setup_text_make(&wishes);
+    struct setup_options options = { .venv = "a\necho out" };
+    _cleanup_free_ char *said = NULL, *text = setup_text_make(&options);
     (void)state;
     assert_ptr_equal(strstr(text, "# mgpu: --venv 'a\\x0aecho out'\n"), text);
-    assert_int_equal(run("/bin/sh", &wishes, &said), 1);
+    assert_int_equal(run("/bin/sh", &options, &said), 1);
     assert_ptr_equal(strstr(said, "mgpu: --venv: ./a\necho out is no"), said);
-    wishes = (struct setup_wishes){ .command = "true" };
-    _cleanup_free_ char *plain = setup_text_make(&wishes);
+    options = (struct setup_options){ .command = "true" };
+    _cleanup_free_ char *plain = setup_text_make(&options);
     assert_string_equal(plain, "true");
 }
 
 static void an_environment_that_conda_does_not_know(void **state)
 {
-    const struct setup_wishes wishes = { .conda = "other", .command = "echo on" };
+    const struct setup_options options = { .conda = "other", .command = "echo on" };
     _cleanup_free_ char *said = NULL, *conda = xasprintf("%s/conda", place);
     (void)state;
     (void)setenv("CONDA_EXE", conda, 1);
-    assert_int_equal(run("/bin/sh", &wishes, &said), 1);
+    assert_int_equal(run("/bin/sh", &options, &said), 1);
     assert_non_null(strstr(said, "EnvironmentNameNotFound: other\n"));
     assert_non_null(strstr(said, "/conda cannot activate the environment other\n"));
 }
 
 static void a_module_that_cannot_be_loaded(void **state)
 {
-    struct setup_wishes wishes = { .command = "echo on" };
+    struct setup_options options = { .command = "echo on" };
     _cleanup_free_ char *said = NULL;
     (void)state;
-    strings_add(&wishes.modules, "missing");
-    assert_int_equal(run("/bin/sh", &wishes, &said), 1);
+    strings_add(&options.modules, "missing");
+    assert_int_equal(run("/bin/sh", &options, &said), 1);
     assert_string_equal(said, "mgpu: --module: missing cannot be loaded\n");
-    strings_clear(&wishes.modules);
+    strings_clear(&options.modules);
 }
 
 /* What the check says before the job is submitted. */
-static char *check(const struct setup_wishes *wishes)
+static char *check(const struct setup_options *options)
 {
-    _cleanup_free_ char *text = setup_text_check(wishes);
+    _cleanup_free_ char *text = setup_text_check(options);
     _cleanup_buffer_ struct buffer said = { 0 };
     char chunk[512];
     if (text == NULL)
@@ -171,16 +173,16 @@ static char *check(const struct setup_wishes *wishes)
 
 static void assert_checked(const char *conda, const char *expected)
 {
-    const struct setup_wishes wishes = { .conda = conda };
-    _cleanup_free_ char *said = check(&wishes);
+    const struct setup_options options = { .conda = conda };
+    _cleanup_free_ char *said = check(&options);
     assert_string_equal(said, expected);
 }
 
 static void what_is_not_here_is_told_before_the_job_is_submitted(void **state)
 {
-    struct setup_wishes wishes = { .venv = "none", .command = "echo on" };
+    struct setup_options options = { .venv = "none", .command = "echo on" };
     (void)state;
-    assert_null(check(&wishes));
+    assert_null(check(&options));
     assert_int_equal(mkdir("root", 0755) | mkdir("root/bin", 0755) | mkdir("root/envs", 0755) |
                          mkdir("root/envs/my env", 0755) | mkdir("more", 0755) | mkdir("more/other", 0755) |
                          mkdir(".conda", 0755) | mkdir("there", 0755) | mkdir("there/conda-meta", 0755),
@@ -204,14 +206,14 @@ static void what_is_not_here_is_told_before_the_job_is_submitted(void **state)
     write_file(".condarc", "envs_dirs:\n  - /elsewhere\n", 0644);
     assert_checked("other", "");
     (void)setenv("MODULESHOME", "/nowhere", 1);
-    strings_add(&wishes.modules, "cuda/12");
-    _cleanup_free_ char *module = check(&wishes);
+    strings_add(&options.modules, "cuda/12");
+    _cleanup_free_ char *module = check(&options);
     if (access("/etc/profile.d/modules.sh", R_OK) < 0 && access("/etc/profile.d/lmod.sh", R_OK) < 0)
         assert_string_equal(module, "--module cuda/12: there are no environment modules here\n");
     (void)setenv("MODULESHOME", "modules", 1);
-    _cleanup_free_ char *found = check(&wishes);
+    _cleanup_free_ char *found = check(&options);
     assert_string_equal(found, "");
-    strings_clear(&wishes.modules);
+    strings_clear(&options.modules);
 }
 
 int main(void)

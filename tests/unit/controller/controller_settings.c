@@ -269,7 +269,7 @@ static void the_scheduler_alone_has_the_same_defaults(void **state)
     assert_int_equal(alone.preempt_grace_ms, place->options.grace_ms);
 }
 
-static void a_default_is_not_taken_for_a_wish(void **state)
+static void a_default_does_not_count_as_set(void **state)
 {
     struct place *place = *state;
     assert_int_equal(place->options.n_notes, 0);
@@ -351,9 +351,9 @@ static int read_words(struct place *place, const char *config, const char *optio
     char program[] = "mgpud", flag[] = "--config";
     _cleanup_free_ char *file = xstrdup(config), *word = xstrdup(option);
     char *argv[] = { program, flag, file, word, NULL };
-    struct settings_wish wish;
+    struct settings_actions actions;
     struct error err = { 0 };
-    int r = settings_read(4, argv, true, &place->options, &wish, &err);
+    int r = settings_read(4, argv, true, &place->options, &actions, &err);
     if (r < 0)
         print_message("%s\n", err.message);
     return r;
@@ -483,7 +483,7 @@ int main(void)
         CASE(every_default_is_a_value_that_its_setting_takes),
         CASE(a_start_without_options_has_every_default_that_is_shown),
         CASE(the_scheduler_alone_has_the_same_defaults),
-        CASE(a_default_is_not_taken_for_a_wish),
+        CASE(a_default_does_not_count_as_set),
         CASE(a_mistake_is_told_with_its_line),
         CASE(a_user_or_group_that_is_gone_is_a_warning),
         CASE(anchors_are_followed_and_cannot_blow_up),

@@ -449,7 +449,7 @@ void core_unpark(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
 }
 
 void core_step_begin(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    uint64_t job, const struct job_step *wish, bool is_resumed, void *request)
+    uint64_t job, const struct job_step *asked, bool is_resumed, void *request)
 {
     answer_job(job, request);
 }
@@ -488,7 +488,7 @@ void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
 }
 
 void core_pause(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    const struct strings *gpus, const char *reason, int64_t until_ms, enum gpu_wish wish, void *request)
+    const struct strings *gpus, const char *reason, int64_t until_ms, enum gpu_action action, void *request)
 {
     current->paused = gpus->count;
     answer_job(0, request);
@@ -524,7 +524,7 @@ void core_note_node(struct core *core, int64_t boot_ms, int64_t wall_ms, enum ch
 }
 
 void core_reserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    const struct cluster_change *wish, void *request)
+    const struct cluster_change *asked, void *request)
 {
     answer_job(1, request);
 }

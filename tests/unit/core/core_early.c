@@ -26,7 +26,7 @@ static int open_behind(void **state, int64_t seconds)
 {
     (void)scene_open(state);
     struct bench *b = *state;
-    scene_submit(b, (struct wish){ .limit_s = seconds }, &one);
+    scene_submit(b, (struct scene_job){ .limit_s = seconds }, &one);
     scene_run(b, FIRST);
     return 0;
 }
@@ -47,8 +47,9 @@ static int open_early(void **state)
 {
     (void)open_soon(state);
     struct bench *b = *state;
-    scene_submit(
-        b, (struct wish){ .is_early = true, .limit_s = LIMIT_S, .cpu_milli = 1000, .memory = 1 << 30 }, &two);
+    scene_submit(b,
+        (struct scene_job){ .is_early = true, .limit_s = LIMIT_S, .cpu_milli = 1000, .memory = 1 << 30 },
+        &two);
     scene_run(b, NEXT);
     return 0;
 }
@@ -69,7 +70,7 @@ static void edit_limit(struct bench *b, uint64_t id, int64_t seconds, int *reque
 static void the_next_job_starts_while_its_gpu_is_used(void **state)
 {
     struct bench *b = *state;
-    scene_submit(b, (struct wish){ .is_early = true, .limit_s = LIMIT_S }, &two);
+    scene_submit(b, (struct scene_job){ .is_early = true, .limit_s = LIMIT_S }, &two);
     assert_true(scene_launch_of(b, NEXT).is_early);
     assert_int_equal(scene_launch_of(b, NEXT).n_gpus, 1);
     assert_false(scene_launch_of(b, FIRST).is_early);
@@ -89,7 +90,7 @@ static void the_next_job_starts_while_its_gpu_is_used(void **state)
 static void it_starts_when_its_gpu_comes_near(void **state)
 {
     struct bench *b = *state;
-    scene_submit(b, (struct wish){ .is_early = true }, &two);
+    scene_submit(b, (struct scene_job){ .is_early = true }, &two);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
     scene_pass(b, LONG_S - 120 - 10);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
@@ -101,7 +102,7 @@ static void it_starts_when_its_gpu_comes_near(void **state)
 static void it_starts_when_the_one_before_it_is_being_stopped(void **state)
 {
     struct bench *b = *state;
-    scene_submit(b, (struct wish){ .is_early = true }, &two);
+    scene_submit(b, (struct scene_job){ .is_early = true }, &two);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
     core_cancel(b->core, b->now_ms, b->now_ms, &scene_owner, FIRST, -1, &asked);
     scene_settle(b);
@@ -114,7 +115,7 @@ static void it_starts_when_the_one_before_it_is_being_stopped(void **state)
 static void one_that_is_held_starts_when_it_is_released(void **state)
 {
     struct bench *b = *state;
-    scene_submit(b, (struct wish){ .is_early = true, .is_held = true }, &two);
+    scene_submit(b, (struct scene_job){ .is_early = true, .is_held = true }, &two);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
     core_hold(b->core, b->now_ms, b->now_ms, &scene_owner, NEXT, true, &asked);
     scene_settle(b);
@@ -126,7 +127,7 @@ static void one_that_is_held_starts_when_it_is_released(void **state)
 static void one_that_may_not_begin_yet_starts_when_it_may(void **state)
 {
     struct bench *b = *state;
-    scene_submit(b, (struct wish){ .is_early = true, .begin_s = 30 }, &two);
+    scene_submit(b, (struct scene_job){ .is_early = true, .begin_s = 30 }, &two);
     scene_pass(b, 29);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
     scene_pass(b, 2);
@@ -137,13 +138,13 @@ static void one_that_may_not_begin_yet_starts_when_it_may(void **state)
 static void one_that_refuses_it_and_one_of_a_site_that_does_start_as_usual(void **state)
 {
     struct bench *b = *state;
-    scene_submit(b, (struct wish){ .is_unwilling = true }, &two);
+    scene_submit(b, (struct scene_job){ .is_unwilling = true }, &two);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
     core_cancel(b->core, b->now_ms, b->now_ms, &scene_owner, NEXT, -1, &asked);
     scene_settle(b);
     b->options.early.mode = EARLY_NEVER;
     bench_configure(b);
-    scene_submit(b, (struct wish){ .is_early = true }, &three);
+    scene_submit(b, (struct scene_job){ .is_early = true }, &three);
     scene_pass(b, 1);
     assert_int_equal(scene_job(b, OTHER)->state, JOB_QUEUED);
     _cleanup_free_ char *why = core_describe_early(b->core, core_find(b->core, OTHER));
@@ -157,8 +158,8 @@ static void one_that_refuses_it_and_one_of_a_site_that_does_start_as_usual(void 
 static void none_starts_for_a_gpu_for_which_one_runs_already(void **state)
 {
     struct bench *b = *state;
-    scene_submit(
-        b, (struct wish){ .is_early = true, .limit_s = 10, .cpu_milli = 1000, .memory = 1 << 30 }, &three);
+    scene_submit(b,
+        (struct scene_job){ .is_early = true, .limit_s = 10, .cpu_milli = 1000, .memory = 1 << 30 }, &three);
     scene_pass(b, 1);
     assert_int_equal(scene_job(b, OTHER)->state, JOB_QUEUED);
     scene_end(b, FIRST, END_EXIT, 0);
@@ -172,9 +173,9 @@ static void none_starts_on_a_node_that_cannot_do_it(void **state)
     const struct scene_node node = { .link = SCENE_LINK, .name = "box", .lacks_early = true };
     core_link_down(b->core, b->now_ms, b->now_ms, SCENE_LINK);
     assert_int_equal(scene_hello(b, node), 0);
-    scene_submit(b, (struct wish){ .limit_s = 60 }, &one);
+    scene_submit(b, (struct scene_job){ .limit_s = 60 }, &one);
     scene_run(b, FIRST);
-    scene_submit(b, (struct wish){ .is_early = true, .limit_s = LIMIT_S }, &two);
+    scene_submit(b, (struct scene_job){ .is_early = true, .limit_s = LIMIT_S }, &two);
     scene_pass(b, 30);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
     scene_end(b, FIRST, END_EXIT, 0);
@@ -186,7 +187,7 @@ static void a_drained_node_begins_nothing_and_what_began_there_waits(void **stat
     struct bench *b = *state;
     core_drain(b->core, b->now_ms, b->now_ms, &scene_admin, "box", "a fan is broken", 0, false, &asked);
     scene_settle(b);
-    scene_submit(b, (struct wish){ .is_early = true }, &three);
+    scene_submit(b, (struct scene_job){ .is_early = true }, &three);
     scene_end(b, FIRST, END_EXIT, 0);
     scene_pass(b, 60);
     assert_int_equal(scene_job(b, OTHER)->state, JOB_QUEUED);
@@ -261,7 +262,7 @@ static void when_that_never_ends_it_waits_until_somebody_cancels_it(void **state
     assert_int_equal(scene_job(b, NEXT)->state, JOB_DONE);
     assert_int_equal(job_early_ms(scene_job(b, NEXT), b->now_ms) / (24 * 3600 * SECOND_MS), 30);
     assert_int_equal(scene_job(b, FIRST)->state, JOB_RUNNING);
-    scene_submit(b, (struct wish){ .is_early = true }, &three);
+    scene_submit(b, (struct scene_job){ .is_early = true }, &three);
     assert_int_equal(scene_job(b, OTHER)->state, JOB_QUEUED); // nobody knows when that will be
 }
 
@@ -301,7 +302,7 @@ static void what_it_has_of_its_node_is_booked_until_it_ends(void **state)
 static void its_gpu_may_be_free_before_its_start_is_reported(void **state)
 {
     struct bench *b = *state;
-    scene_submit(b, (struct wish){ .is_early = true, .limit_s = LIMIT_S }, &two);
+    scene_submit(b, (struct scene_job){ .is_early = true, .limit_s = LIMIT_S }, &two);
     scene_end(b, FIRST, END_EXIT, 0);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_STARTING);
     assert_int_equal(scene_phase(b, NEXT), PARK_RESTORING);
@@ -313,7 +314,7 @@ static void its_gpu_may_be_free_before_its_start_is_reported(void **state)
 static void one_that_is_cancelled_leaves_the_gpu_to_those_behind_it(void **state)
 {
     struct bench *b = *state;
-    scene_submit(b, (struct wish){ .is_early = true }, &three);
+    scene_submit(b, (struct scene_job){ .is_early = true }, &three);
     core_cancel(b->core, b->now_ms, b->now_ms, &scene_owner, NEXT, -1, &asked);
     scene_settle(b);
     scene_end(b, FIRST, END_EXIT, 0); // while NEXT is being ended: it gets nothing any more
@@ -328,7 +329,7 @@ static void one_that_is_cancelled_leaves_the_gpu_to_those_behind_it(void **state
 static void one_that_is_cancelled_while_it_is_given_its_gpu_keeps_it_until_it_has_ended(void **state)
 {
     struct bench *b = *state;
-    scene_submit(b, (struct wish){ 0 }, &three);
+    scene_submit(b, (struct scene_job){ 0 }, &three);
     scene_end(b, FIRST, END_EXIT, 0);
     assert_int_equal(scene_phase(b, NEXT), PARK_RESTORING);
     core_cancel(b->core, b->now_ms, b->now_ms, &scene_owner, NEXT, -1, &asked);
@@ -373,7 +374,7 @@ static void its_limit_is_edited_and_begins_with_its_gpu(void **state)
 static void an_urgent_job_gets_the_gpu_before_it(void **state)
 {
     struct bench *b = *state;
-    scene_submit(b, (struct wish){ .priority = 100, .limit_s = 60 }, &three);
+    scene_submit(b, (struct scene_job){ .priority = 100, .limit_s = 60 }, &three);
     assert_int_equal(scene_job(b, OTHER)->state, JOB_QUEUED);
     scene_end(b, FIRST, END_EXIT, 0);
     scene_run(b, OTHER);
@@ -414,7 +415,7 @@ static void a_refusal_leaves_it_early_and_is_tried_again(void **state)
 static void one_whose_filter_nobody_knows_is_ended_and_keeps_the_gpu_until_then(void **state)
 {
     struct bench *b = *state;
-    scene_submit(b, (struct wish){ 0 }, &three);
+    scene_submit(b, (struct scene_job){ 0 }, &three);
     scene_end(b, FIRST, END_EXIT, 0);
     scene_answer(b, NEXT, PARK_RETURN, PARK_LOST);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_STOPPING);
@@ -428,7 +429,7 @@ static void one_whose_filter_nobody_knows_is_ended_and_keeps_the_gpu_until_then(
 static void an_attempt_that_never_ran_is_followed_by_a_usual_one(void **state)
 {
     struct bench *b = *state;
-    scene_submit(b, (struct wish){ .is_early = true }, &two);
+    scene_submit(b, (struct scene_job){ .is_early = true }, &two);
     struct sent launch = scene_launch_of(b, NEXT);
     assert_true(launch.is_early);
     assert_int_equal(bench_returned(b, SCENE_LINK, &launch), 0);
@@ -471,7 +472,7 @@ static void with_a_lost_node_both_jobs_are_lost(void **state)
 static void one_that_goes_on_elsewhere_has_its_gpu_there_from_the_start(void **state)
 {
     struct bench *b = *state;
-    scene_submit(b, (struct wish){ .is_early = true, .goes_on = true, .limit_s = LIMIT_S }, &two);
+    scene_submit(b, (struct scene_job){ .is_early = true, .goes_on = true, .limit_s = LIMIT_S }, &two);
     scene_run(b, NEXT);
     scene_expect_early(b, NEXT);
     lose_node(b);
@@ -512,7 +513,7 @@ static void a_controller_that_starts_while_it_waits_gives_it_its_gpu(void **stat
     scene_expect_early(b, NEXT);
     find_both(b, PHASE_RUNNING, PARK_SEEN_PARKED);
     scene_expect_early(b, NEXT);
-    scene_submit(b, (struct wish){ .is_early = true }, &three);
+    scene_submit(b, (struct scene_job){ .is_early = true }, &three);
     assert_int_equal(scene_job(b, OTHER)->state, JOB_QUEUED); // there is one for this GPU
     b->sent[b->n_sent++] = (struct sent){
         .id = MESSAGE_LAUNCH, .job = FIRST, .attempt = 1, .token = scene_job(b, FIRST)->token

@@ -45,7 +45,7 @@ static void assert_described(struct bench *b, uint64_t id, const char *wanted)
 /* Runs `train` until its node has seen its first use of the GPU. Its id is `id`. */
 static void learn(struct bench *b, uint64_t id, uint64_t first_use_ms, int *request)
 {
-    scene_submit(b, (struct wish){ .limit_s = 60 }, request);
+    scene_submit(b, (struct scene_job){ .limit_s = 60 }, request);
     scene_run(b, id);
     end_seen(b, id, first_use_ms);
 }
@@ -53,7 +53,7 @@ static void learn(struct bench *b, uint64_t id, uint64_t first_use_ms, int *requ
 /* Another program has the GPU. */
 static void occupy(struct bench *b, uint64_t id, int *request)
 {
-    scene_submit(b, (struct wish){ .command = "other", .limit_s = 60 }, request);
+    scene_submit(b, (struct scene_job){ .command = "other", .limit_s = 60 }, request);
     scene_run(b, id);
 }
 
@@ -63,13 +63,13 @@ static void a_command_starts_early_when_its_latest_run_used_the_gpu_late(void **
     static int requests[8];
     learn(b, FIRST, 2001, &requests[0]);
     occupy(b, FIRST + 1, &requests[1]);
-    scene_submit(b, (struct wish){ .is_unwilling = true }, &requests[2]);
-    scene_submit(b, (struct wish){ .command = "unknown" }, &requests[3]);
+    scene_submit(b, (struct scene_job){ .is_unwilling = true }, &requests[2]);
+    scene_submit(b, (struct scene_job){ .command = "unknown" }, &requests[3]);
     assert_int_equal(scene_job(b, FIRST + 2)->state, JOB_QUEUED);
     assert_int_equal(scene_job(b, FIRST + 3)->state, JOB_QUEUED);
     assert_described(b, FIRST + 2, NULL);
     assert_described(b, FIRST + 3, NULL);
-    scene_submit(b, (struct wish){ .priority = 0 }, &requests[4]);
+    scene_submit(b, (struct scene_job){ .priority = 0 }, &requests[4]);
     assert_int_equal(scene_job(b, FIRST + 4)->state, JOB_QUEUED); // behind those two
     assert_described(b, FIRST + 4, "yes, the latest run of this command took 2s to its first use of a GPU");
     for (uint64_t id = FIRST + 2; id < FIRST + 4; id++)
@@ -91,14 +91,14 @@ static void one_early_use_among_the_latest_three_ends_that(void **state)
         learn(b, id, 60000, &requests[id - FIRST]);
     learn(b, FIRST + 3, 0, &requests[3]);
     occupy(b, FIRST + 4, &requests[4]);
-    scene_submit(b, (struct wish){ 0 }, &requests[5]);
+    scene_submit(b, (struct scene_job){ 0 }, &requests[5]);
     assert_int_equal(scene_job(b, FIRST + 5)->state, JOB_QUEUED);
     assert_described(b, FIRST + 5, "no, this command has used a GPU within 2s of its start");
     scene_end(b, FIRST + 4, END_EXIT, 0);
     scene_run(b, FIRST + 5);
     end_seen(b, FIRST + 5, 3000); // the third since then
     occupy(b, FIRST + 6, &requests[6]);
-    scene_submit(b, (struct wish){ .is_held = true }, &requests[7]);
+    scene_submit(b, (struct scene_job){ .is_held = true }, &requests[7]);
     assert_described(
         b, FIRST + 7, "yes, the latest runs of this command took 3s or more to their first use of a GPU");
     core_hold(b->core, b->now_ms, b->now_ms, &scene_owner, FIRST + 7, true, &asked);
@@ -113,18 +113,18 @@ static void one_that_fails_before_it_has_its_gpu_ends_that_until_one_gets_there_
     static int requests[8];
     learn(b, FIRST, 60000, &requests[0]);
     occupy(b, FIRST + 1, &requests[1]);
-    scene_submit(b, (struct wish){ 0 }, &requests[2]);
+    scene_submit(b, (struct scene_job){ 0 }, &requests[2]);
     scene_run(b, FIRST + 2);
     scene_expect_early(b, FIRST + 2);
     scene_end(b, FIRST + 2, END_EXIT, 1);
-    scene_submit(b, (struct wish){ .is_held = true }, &requests[3]);
+    scene_submit(b, (struct scene_job){ .is_held = true }, &requests[3]);
     assert_described(
         b, FIRST + 3, "no, when this command was started early, it failed before it had its GPUs");
     core_hold(b->core, b->now_ms, b->now_ms, &scene_owner, FIRST + 3, true, &requests[5]);
     scene_settle(b);
     assert_int_equal(scene_job(b, FIRST + 3)->state, JOB_QUEUED);
     core_hold(b->core, b->now_ms, b->now_ms, &scene_owner, FIRST + 3, false, &requests[6]);
-    scene_submit(b, (struct wish){ .is_early = true }, &requests[4]);
+    scene_submit(b, (struct scene_job){ .is_early = true }, &requests[4]);
     scene_run(b, FIRST + 4);
     scene_expect_early(b, FIRST + 4);
     assert_described(
@@ -143,12 +143,12 @@ static void one_that_opened_its_gpu_at_once_has_done_so_within_no_time(void **st
     struct bench *b = *state;
     static int requests[8];
     occupy(b, FIRST, &requests[0]);
-    scene_submit(b, (struct wish){ .is_early = true }, &requests[1]);
+    scene_submit(b, (struct scene_job){ .is_early = true }, &requests[1]);
     scene_run(b, FIRST + 1);
     scene_pass(b, 2); // scene_answer() says that it has waited for longer
     scene_end(b, FIRST, END_EXIT, 0);
     scene_expect_granted(b, FIRST + 1);
-    scene_submit(b, (struct wish){ .is_held = true }, &requests[2]);
+    scene_submit(b, (struct scene_job){ .is_held = true }, &requests[2]);
     assert_described(b, FIRST + 2, "no, this command has used a GPU within 1ms of its start");
 }
 
@@ -164,12 +164,12 @@ static void one_that_ends_otherwise_changes_nothing(void **state)
     learn(b, FIRST, 60000, &requests[0]);
     occupy(b, FIRST + 1, &requests[1]);
     for (uint64_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-        scene_submit(b, (struct wish){ 0 }, &requests[2 + i]);
+        scene_submit(b, (struct scene_job){ 0 }, &requests[2 + i]);
         scene_run(b, FIRST + 2 + i);
         scene_expect_early(b, FIRST + 2 + i);
         scene_end(b, FIRST + 2 + i, ends[i].end, ends[i].exit_code);
     }
-    scene_submit(b, (struct wish){ 0 }, &requests[4]);
+    scene_submit(b, (struct scene_job){ 0 }, &requests[4]);
     scene_run(b, FIRST + 4);
     scene_expect_early(b, FIRST + 4);
 }

@@ -58,18 +58,18 @@ static const char *fault_text(const struct bench *b)
     return fault != NULL ? fault->text : NULL;
 }
 
-static void wish_for(struct bench *b, const struct identity *who, enum gpu_wish wish, void *request)
+static void request_action(struct bench *b, const struct identity *who, enum gpu_action action, void *request)
 {
     struct strings gpus = { 0 };
     strings_add(&gpus, "box:0");
-    core_pause(b->core, b->now_ms, b->now_ms, who, &gpus, "fan", 0, wish, request);
+    core_pause(b->core, b->now_ms, b->now_ms, who, &gpus, "fan", 0, action, request);
     strings_clear(&gpus);
     bench_settle(b);
 }
 
 static void pause_or_resume(struct bench *b, const struct identity *who, bool is_resume, void *request)
 {
-    wish_for(b, who, is_resume ? GPU_WISH_RESUME : GPU_WISH_PAUSE, request);
+    request_action(b, who, is_resume ? GPU_ACTION_RESUME : GPU_ACTION_PAUSE, request);
 }
 
 static void a_gpu_that_fails_gets_no_new_jobs_and_the_other_does(void **state)
@@ -278,7 +278,7 @@ static void a_release_is_said_until_the_node_shows_it_and_so_is_its_end(void **s
 {
     struct bench *b = *state;
     const struct sample released = { .is_lost = 1, .is_released = 1, .trouble = "released" };
-    wish_for(b, &admin, GPU_WISH_RELEASE, &one);
+    request_action(b, &admin, GPU_ACTION_RELEASE, &one);
     assert_int_equal(bench_answer(b, &one)->code, 0);
     assert_int_equal(count_releases(b), 1);
     assert_int_equal(bench_sent(b, MESSAGE_RELEASE_GPUS, 0)->n_gpus, 1);
@@ -308,7 +308,7 @@ static void a_gpu_with_a_job_is_not_released(void **state)
     struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
-    wish_for(b, &admin, GPU_WISH_RELEASE, &two);
+    request_action(b, &admin, GPU_ACTION_RELEASE, &two);
     assert_int_equal(bench_answer(b, &two)->code, -EBUSY);
     assert_int_equal(count_releases(b), 0);
     assert_null(core_find_gpu(core_node_named(b->core, "box"), "GPU-0")->mark);

@@ -488,9 +488,9 @@ static void a_deadline_that_passes_while_mgpud_stands_still_is_before_what_came_
 {
     struct bench *b = *state;
     char users[] = "1001";
-    struct cluster_change wish = { .gpus = 2, .users = users, .until_ms = b->now_ms + 60100 };
+    struct cluster_change reservation = { .gpus = 2, .users = users, .until_ms = b->now_ms + 60100 };
     struct job_spec *spec = make_spec(1);
-    core_reserve(b->core, b->now_ms, b->now_ms, &admin, &wish, &one);
+    core_reserve(b->core, b->now_ms, b->now_ms, &admin, &reservation, &one);
     spec->ask.deadline_ms = b->now_ms + 60000;
     submit(b, spec, &two);
     assert_int_equal(state_of(b, 11), JOB_QUEUED);
@@ -555,8 +555,9 @@ static void a_paused_gpu_gets_no_job_until_its_time_is_over(void **state)
     char zero[] = "0", one_gpu[] = "box:1";
     char *items[] = { zero, one_gpu, NULL };
     struct strings gpus = { items, 2 };
-    core_pause(b->core, b->now_ms, b->now_ms, &owner, &gpus, "no", 0, GPU_WISH_PAUSE, &one);
-    core_pause(b->core, b->now_ms, b->now_ms, &admin, &gpus, "fan", b->now_ms + 60000, GPU_WISH_PAUSE, &two);
+    core_pause(b->core, b->now_ms, b->now_ms, &owner, &gpus, "no", 0, GPU_ACTION_PAUSE, &one);
+    core_pause(
+        b->core, b->now_ms, b->now_ms, &admin, &gpus, "fan", b->now_ms + 60000, GPU_ACTION_PAUSE, &two);
     submit(b, make_spec(1), &three);
     assert_int_equal(bench_answer(b, &one)->code, -EPERM);
     assert_int_equal(bench_answer(b, &two)->code, 0);
@@ -585,9 +586,9 @@ static void reserved_gpus_are_for_their_users(void **state)
 {
     struct bench *b = *state;
     char users[] = "1001";
-    struct cluster_change wish = { .gpus = 2, .users = users, .until_ms = b->now_ms + 600000 };
-    core_reserve(b->core, b->now_ms, b->now_ms, &owner, &wish, &one);
-    core_reserve(b->core, b->now_ms, b->now_ms, &admin, &wish, &two);
+    struct cluster_change reservation = { .gpus = 2, .users = users, .until_ms = b->now_ms + 600000 };
+    core_reserve(b->core, b->now_ms, b->now_ms, &owner, &reservation, &one);
+    core_reserve(b->core, b->now_ms, b->now_ms, &admin, &reservation, &two);
     submit(b, make_spec(1), &three);
     assert_int_equal(bench_answer(b, &one)->code, -EPERM);
     assert_int_equal(bench_answer(b, &two)->job, 1);

@@ -56,22 +56,24 @@ static const struct sent *run_job(struct bench *b)
     return launch;
 }
 
-struct wish {
+struct step_request {
     const char *key;
     uint32_t tasks, gpus;
     bool exact, overlap, is_resumed;
 };
 
-static void begin(struct bench *b, const struct identity *who, struct wish wish, void *request)
+static void begin(
+    struct bench *b, const struct identity *who, struct step_request step_request, void *request)
 {
     char node[] = "box";
-    struct job_step_node place = { .node = node, .tasks = wish.tasks, .gpus = wish.gpus };
-    _cleanup_free_ char *key = xstrdup(wish.key);
-    const struct job_step step = {
-        .key = key, .exact = wish.exact, .overlap = wish.overlap, .nodes = { .items = &place, .count = 1 }
-    };
+    struct job_step_node place = { .node = node, .tasks = step_request.tasks, .gpus = step_request.gpus };
+    _cleanup_free_ char *key = xstrdup(step_request.key);
+    const struct job_step step = { .key = key,
+        .exact = step_request.exact,
+        .overlap = step_request.overlap,
+        .nodes = { .items = &place, .count = 1 } };
     b->now_ms += 10;
-    core_step_begin(b->core, b->now_ms, b->now_ms, who, JOB, &step, wish.is_resumed, request);
+    core_step_begin(b->core, b->now_ms, b->now_ms, who, JOB, &step, step_request.is_resumed, request);
 }
 
 static void finish(struct bench *b, uint32_t id, void *request)
@@ -99,7 +101,7 @@ static void a_step_is_numbered_and_answered_when_it_is_durable(void **state)
 {
     struct bench *b = *state;
     (void)run_job(b);
-    begin(b, &owner, (struct wish){ .tasks = 2 }, &two);
+    begin(b, &owner, (struct step_request){ .tasks = 2 }, &two);
     bench_turn(b);
     assert_null(bench_answer(b, &two));
     bench_settle(b);
@@ -107,7 +109,7 @@ static void a_step_is_numbered_and_answered_when_it_is_durable(void **state)
     assert_int_equal(bench_answer(b, &two)->step, 0);
     finish(b, 0, &three);
     assert_int_equal(bench_answer(b, &three)->code, 0);
-    begin(b, &owner, (struct wish){ .tasks = 1 }, &four);
+    begin(b, &owner, (struct step_request){ .tasks = 1 }, &four);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &four)->step, 1);
 }
@@ -116,8 +118,8 @@ static void a_step_waits_until_the_one_before_it_has_ended(void **state)
 {
     struct bench *b = *state;
     (void)run_job(b);
-    begin(b, &owner, (struct wish){ .tasks = 1 }, &two);
-    begin(b, &owner, (struct wish){ .tasks = 1 }, &three);
+    begin(b, &owner, (struct step_request){ .tasks = 1 }, &two);
+    begin(b, &owner, (struct step_request){ .tasks = 1 }, &three);
     bench_settle(b);
     assert_non_null(bench_answer(b, &two));
     assert_null(bench_answer(b, &three));
@@ -129,13 +131,13 @@ static void exact_steps_run_together_while_there_are_cpus(void **state)
 {
     struct bench *b = *state;
     (void)run_job(b);
-    begin(b, &owner, (struct wish){ .tasks = 1, .exact = true }, &one);
-    begin(b, &owner, (struct wish){ .tasks = 1, .exact = true }, &two);
-    begin(b, &owner, (struct wish){ .tasks = 1, .exact = true }, &three);
+    begin(b, &owner, (struct step_request){ .tasks = 1, .exact = true }, &one);
+    begin(b, &owner, (struct step_request){ .tasks = 1, .exact = true }, &two);
+    begin(b, &owner, (struct step_request){ .tasks = 1, .exact = true }, &three);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &two)->step, 1);
     assert_null(bench_answer(b, &three));
-    begin(b, &owner, (struct wish){ .tasks = 3, .exact = true }, &four);
+    begin(b, &owner, (struct step_request){ .tasks = 3, .exact = true }, &four);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &four)->code, -EOVERFLOW);
 }
@@ -144,8 +146,8 @@ static void overlapping_steps_wait_for_none(void **state)
 {
     struct bench *b = *state;
     (void)run_job(b);
-    begin(b, &owner, (struct wish){ .tasks = 2 }, &two);
-    begin(b, &owner, (struct wish){ .tasks = 2, .overlap = true }, &three);
+    begin(b, &owner, (struct step_request){ .tasks = 2 }, &two);
+    begin(b, &owner, (struct step_request){ .tasks = 2, .overlap = true }, &three);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &three)->step, 1);
 }
@@ -154,16 +156,16 @@ static void a_gpu_is_one_steps_at_a_time(void **state)
 {
     struct bench *b = *state;
     (void)run_job(b);
-    begin(b, &owner, (struct wish){ .tasks = 1, .gpus = 1, .exact = true }, &one);
-    begin(b, &owner, (struct wish){ .tasks = 1, .gpus = 1, .exact = true }, &two);
+    begin(b, &owner, (struct step_request){ .tasks = 1, .gpus = 1, .exact = true }, &one);
+    begin(b, &owner, (struct step_request){ .tasks = 1, .gpus = 1, .exact = true }, &two);
     bench_settle(b);
     assert_string_equal(places(b, 0), "0");
     assert_string_equal(places(b, 1), "1");
     finish(b, 0, &three);
-    begin(b, &owner, (struct wish){ .tasks = 1, .gpus = 1, .exact = true }, &four);
+    begin(b, &owner, (struct step_request){ .tasks = 1, .gpus = 1, .exact = true }, &four);
     bench_settle(b);
     assert_string_equal(places(b, 2), "0");
-    begin(b, &owner, (struct wish){ .tasks = 1, .gpus = 3, .exact = true }, &five);
+    begin(b, &owner, (struct step_request){ .tasks = 1, .gpus = 3, .exact = true }, &five);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &five)->code, -EOVERFLOW);
 }
@@ -172,15 +174,15 @@ static void steps_are_for_the_owner_and_for_jobs_that_run(void **state)
 {
     struct bench *b = *state;
     const struct sent *launch = run_job(b);
-    begin(b, &other, (struct wish){ .tasks = 1 }, &two);
+    begin(b, &other, (struct step_request){ .tasks = 1 }, &two);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &two)->code, -EPERM);
-    begin(b, &owner, (struct wish){ .tasks = 0 }, &three);
+    begin(b, &owner, (struct step_request){ .tasks = 0 }, &three);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &three)->code, -EINVAL);
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
     bench_settle(b);
-    begin(b, &owner, (struct wish){ .tasks = 1 }, &four);
+    begin(b, &owner, (struct step_request){ .tasks = 1 }, &four);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &four)->code, -EALREADY);
 }
@@ -189,8 +191,8 @@ static void a_waiting_step_is_refused_when_its_job_ends(void **state)
 {
     struct bench *b = *state;
     const struct sent *launch = run_job(b);
-    begin(b, &owner, (struct wish){ .tasks = 1 }, &two);
-    begin(b, &owner, (struct wish){ .tasks = 1 }, &three);
+    begin(b, &owner, (struct step_request){ .tasks = 1 }, &two);
+    begin(b, &owner, (struct step_request){ .tasks = 1 }, &three);
     bench_settle(b);
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
     bench_settle(b);
@@ -202,19 +204,19 @@ static void a_step_ends_when_its_client_stays_away(void **state)
 {
     struct bench *b = *state;
     (void)run_job(b);
-    begin(b, &owner, (struct wish){ .tasks = 1, .key = "a" }, &two);
+    begin(b, &owner, (struct step_request){ .tasks = 1, .key = "a" }, &two);
     bench_settle(b);
     core_forget(b->core, &two);
     pass_time(b, 14000);
     assert_non_null(core_step(b->core, JOB, 0));
-    begin(b, &owner, (struct wish){ .tasks = 1, .key = "a", .is_resumed = true }, &three);
+    begin(b, &owner, (struct step_request){ .tasks = 1, .key = "a", .is_resumed = true }, &three);
     pass_time(b, 60000);
     assert_int_equal(bench_answer(b, &three)->step, 0);
     assert_non_null(core_step(b->core, JOB, 0));
     core_forget(b->core, &three);
     pass_time(b, 15000);
     assert_null(core_step(b->core, JOB, 0));
-    begin(b, &owner, (struct wish){ .tasks = 1, .key = "a", .is_resumed = true }, &four);
+    begin(b, &owner, (struct step_request){ .tasks = 1, .key = "a", .is_resumed = true }, &four);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &four)->code, -EALREADY);
 }
@@ -223,9 +225,9 @@ static void a_client_that_leaves_while_it_waits_keeps_nobody_waiting(void **stat
 {
     struct bench *b = *state;
     (void)run_job(b);
-    begin(b, &owner, (struct wish){ .tasks = 1, .exact = true }, &one);
-    begin(b, &owner, (struct wish){ .tasks = 1 }, &two);
-    begin(b, &owner, (struct wish){ .tasks = 1, .exact = true }, &three);
+    begin(b, &owner, (struct step_request){ .tasks = 1, .exact = true }, &one);
+    begin(b, &owner, (struct step_request){ .tasks = 1 }, &two);
+    begin(b, &owner, (struct step_request){ .tasks = 1, .exact = true }, &three);
     bench_settle(b);
     assert_null(bench_answer(b, &three));
     core_forget(b->core, &two);
@@ -342,7 +344,7 @@ static void begin_overlapping(struct bench *b, int *clients, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         b->n_answers = b->n_published = 0;
-        begin(b, &owner, (struct wish){ .tasks = 1, .overlap = true }, &clients[i]);
+        begin(b, &owner, (struct step_request){ .tasks = 1, .overlap = true }, &clients[i]);
         bench_settle(b);
         assert_int_equal(bench_answer(b, &clients[i])->code, 0);
     }
@@ -354,8 +356,8 @@ static void steps_that_end_together_are_stored_once(void **state)
     int clients[20], waiting[2];
     (void)run_job(b);
     begin_overlapping(b, clients, 20);
-    begin(b, &owner, (struct wish){ .tasks = 2 }, &waiting[0]);
-    begin(b, &owner, (struct wish){ .tasks = 2 }, &waiting[1]);
+    begin(b, &owner, (struct step_request){ .tasks = 2 }, &waiting[0]);
+    begin(b, &owner, (struct step_request){ .tasks = 2 }, &waiting[1]);
     bench_settle(b);
     for (size_t i = 0; i < 20; i++)
         core_forget(b->core, &clients[i]);
@@ -374,13 +376,13 @@ static void a_job_has_a_bounded_number_of_steps_that_run_or_wait(void **state)
     int clients[STEPS_OPEN_MAX];
     (void)run_job(b);
     begin_overlapping(b, clients, STEPS_OPEN_MAX);
-    begin(b, &owner, (struct wish){ .tasks = 1, .overlap = true }, &one);
+    begin(b, &owner, (struct step_request){ .tasks = 1, .overlap = true }, &one);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &one)->code, -EDQUOT);
     assert_string_equal(
         bench_answer(b, &one)->err.message, "job 11 has 512 steps that run or wait, the limit of one job");
     finish(b, 7, &two);
-    begin(b, &owner, (struct wish){ .tasks = 1, .overlap = true }, &three);
+    begin(b, &owner, (struct step_request){ .tasks = 1, .overlap = true }, &three);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &three)->step, STEPS_OPEN_MAX);
 }

@@ -59,23 +59,23 @@ int scene_hello(struct bench *b, struct scene_node node)
     return r;
 }
 
-void scene_submit(struct bench *b, struct wish wish, void *request)
+void scene_submit(struct bench *b, struct scene_job scene_job, void *request)
 {
-    const struct identity *who = wish.priority > 0 ? &scene_admin : &scene_owner;
+    const struct identity *who = scene_job.priority > 0 ? &scene_admin : &scene_owner;
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
     job_spec_init(spec);
-    strings_add(&spec->command, wish.command != NULL ? wish.command : SCENE_COMMAND);
+    strings_add(&spec->command, scene_job.command != NULL ? scene_job.command : SCENE_COMMAND);
     spec->cwd = xstrdup("/");
     spec->ask.gpus = 1;
-    spec->ask.time_limit_ms = wish.limit_s * SECOND_MS;
-    spec->ask.begin_ms = wish.begin_s != 0 ? b->now_ms + wish.begin_s * SECOND_MS : 0;
-    spec->ask.priority = wish.priority;
-    spec->ask.early = wish.is_early;
-    spec->ask.no_early = wish.is_unwilling;
-    spec->hold = wish.is_held;
-    spec->ask.memory = wish.memory;
-    spec->ask.cpu_milli = wish.cpu_milli;
-    spec->ask.requeue_on_node_lost = wish.goes_on;
+    spec->ask.time_limit_ms = scene_job.limit_s * SECOND_MS;
+    spec->ask.begin_ms = scene_job.begin_s != 0 ? b->now_ms + scene_job.begin_s * SECOND_MS : 0;
+    spec->ask.priority = scene_job.priority;
+    spec->ask.early = scene_job.is_early;
+    spec->ask.no_early = scene_job.is_unwilling;
+    spec->hold = scene_job.is_held;
+    spec->ask.memory = scene_job.memory;
+    spec->ask.cpu_milli = scene_job.cpu_milli;
+    spec->ask.requeue_on_node_lost = scene_job.goes_on;
     core_submit(b->core, b->now_ms, b->now_ms, who, spec, NULL, request);
     scene_settle(b);
 }

@@ -17,7 +17,7 @@
 extern const struct identity scene_owner, scene_admin;
 
 /* What a job asks for, beside its GPU. */
-struct wish {
+struct scene_job {
     int64_t limit_s, begin_s; // from now
     int priority;
     bool is_early, is_unwilling, is_held, goes_on;
@@ -34,7 +34,7 @@ int scene_close(void **state);
 void scene_settle(struct bench *b);
 /* Time passes, and each timer fires. */
 void scene_pass(struct bench *b, int64_t seconds);
-void scene_submit(struct bench *b, struct wish wish, void *request);
+void scene_submit(struct bench *b, struct scene_job scene_job, void *request);
 const struct job *scene_job(const struct bench *b, uint64_t id);
 uint32_t scene_phase(const struct bench *b, uint64_t id);
 /* The job's latest LAUNCH. */

@@ -14,7 +14,7 @@ static struct job_event ended(enum job_end end, int32_t exit_code)
     return (struct job_event){ .end = end, .exit_code = exit_code, .wall_ms = 1000000 };
 }
 
-static void without_a_wish_no_end_is_followed_by_another_try(void **state)
+static void without_a_retry_policy_no_end_is_retried(void **state)
 {
     struct job job = { .state = JOB_RUNNING, .ask = &(struct job_ask){ 0 } };
     for (int end = END_EXIT; end < END_KINDS; end++) {
@@ -147,7 +147,7 @@ static void the_wait_doubles_and_differs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_wish_no_end_is_followed_by_another_try),
+        cmocka_unit_test(without_a_retry_policy_no_end_is_retried),
         cmocka_unit_test(what_is_no_fault_of_the_command_is_tried_again),
         cmocka_unit_test(a_failing_command_is_tried_again_only_for_a_named_exit_code),
         cmocka_unit_test(a_job_that_was_stopped_is_not_tried_again),

@@ -51,10 +51,10 @@ static enum store_join_result join(
     struct fixture *fixture, uint64_t token, uint8_t secret, uint8_t key, char *node, int64_t now_ms)
 {
     struct answer answer = { 0 };
-    struct store_join wish = { .token = token, .node = node, .now_ms = now_ms };
-    wish.hash[0] = secret;
-    wish.key_hash[0] = key;
-    store_join_node(fixture->store, &wish, on_joined, &answer);
+    struct store_join asked = { .token = token, .node = node, .now_ms = now_ms };
+    asked.hash[0] = secret;
+    asked.key_hash[0] = key;
+    store_join_node(fixture->store, &asked, on_joined, &answer);
     fixture_dispatch_until(fixture, &answer.is_here);
     return answer.result;
 }

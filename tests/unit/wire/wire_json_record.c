@@ -92,7 +92,7 @@ static void a_size_may_be_a_text(void **state)
     record_clear(&whole_record, &whole);
 }
 
-static void refusals_name_key_value_and_wish(void **state)
+static void refusals_name_key_value_and_expectation(void **state)
 {
     static const struct {
         const char *text;
@@ -344,7 +344,7 @@ int main(void)
         cmocka_unit_test(every_kind_goes_both_ways),
         cmocka_unit_test(missing_and_null_keys_change_nothing),
         cmocka_unit_test(a_size_may_be_a_text),
-        cmocka_unit_test(refusals_name_key_value_and_wish),
+        cmocka_unit_test(refusals_name_key_value_and_expectation),
         cmocka_unit_test(an_unknown_key_brings_the_nearest_to_mind),
         cmocka_unit_test(text_that_is_not_strict_json_is_refused),
         cmocka_unit_test(depth_is_counted_outside_strings_only),

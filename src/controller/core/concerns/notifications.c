@@ -163,30 +163,30 @@ static void end_notification(struct core *core, size_t i, enum notification_stat
 
 /* The notification event for this event, and whether it was requested; 0: none. */
 static enum notify_event classify(
-    const struct job *job, const struct job_event *event, enum job_state before, uint32_t *ret_wishes)
+    const struct job *job, const struct job_event *event, enum job_state before, uint32_t *ret_events)
 {
     bool is_over = job->state == JOB_DONE && before != JOB_DONE;
     bool is_bad = is_over && (strcmp(json_job_state(job), "failed") == 0 || job->array_failed > 0);
-    *ret_wishes = 0;
+    *ret_events = 0;
     if (job->array_job != 0)
         return 0; // its array notifies for all its elements
     if (is_over) {
-        *ret_wishes = NOTIFY_END | (is_bad ? NOTIFY_FAIL : 0);
+        *ret_events = NOTIFY_END | (is_bad ? NOTIFY_FAIL : 0);
         return is_bad ? NOTIFY_FAIL : NOTIFY_END;
     }
     if (event->type == EVENT_STARTED) {
-        *ret_wishes = NOTIFY_START;
+        *ret_events = NOTIFY_START;
         return NOTIFY_START;
     }
     bool is_back = job_park_is_over(job, event);
     if (is_back || job_park_has_begun(job, event)) {
-        *ret_wishes = is_back ? NOTIFY_UNPARK : NOTIFY_PARK;
+        *ret_events = is_back ? NOTIFY_UNPARK : NOTIFY_PARK;
         return is_back ? NOTIFY_UNPARK : NOTIFY_PARK;
     }
     if (event->type != EVENT_REQUEUED)
         return 0;
     bool has_given_way = event->cause == REQUEUE_PREEMPTED;
-    *ret_wishes = NOTIFY_REQUEUE | (has_given_way ? NOTIFY_PREEMPT : 0);
+    *ret_events = NOTIFY_REQUEUE | (has_given_way ? NOTIFY_PREEMPT : 0);
     return has_given_way ? NOTIFY_PREEMPT : NOTIFY_REQUEUE;
 }
 
@@ -364,11 +364,11 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
 {
     const struct job *job = entry->job;
     const struct job_event *event = news->event;
-    uint32_t wishes;
+    uint32_t events;
     if (job->ask->notify.count == 0)
         return;
-    enum notify_event what = classify(job, event, news->before, &wishes);
-    if ((notify_events(job->ask) & wishes) == 0)
+    enum notify_event what = classify(job, event, news->before, &events);
+    if ((notify_events(job->ask) & events) == 0)
         return;
     _cleanup_free_ char *json =
         core->effects.describe != NULL ? core->effects.describe(core->effects.arg, job) : NULL;

@@ -21,7 +21,7 @@ static void tell_released(struct core *core, struct core_node *node)
         return;
     const struct gpu_state *gpus = node->hello.gpus.items;
     for (size_t i = 0; i < node->hello.gpus.count; i++) {
-        bool is_wanted = core_is_release_wished(node, core_gpu_at(node, i));
+        bool is_wanted = core_is_release_requested(node, core_gpu_at(node, i));
         is_news = is_news || is_wanted != (gpus[i].is_released != 0);
         if (is_wanted)
             strings_add(&uuids, gpus[i].uuid);

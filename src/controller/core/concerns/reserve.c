@@ -70,21 +70,21 @@ static void write_gpus(
 }
 
 static int reserve(
-    struct core *core, const struct cluster_change *wish, struct cluster_change *change, struct error *err)
+    struct core *core, const struct cluster_change *asked, struct cluster_change *change, struct error *err)
 {
-    struct job_ask ask = { .gpus = wish->gpus, .gpu_ids = wish->gpu_ids }; // borrowed
+    struct job_ask ask = { .gpus = asked->gpus, .gpu_ids = asked->gpu_ids }; // borrowed
     struct sched_request request = { 0 };
     struct sched_reservation reservation = {
         .id = core->last_reservation + 1,
-        .name = xstrdup(wish->text != NULL ? wish->text : ""),
-        .from_ms = wish->from_ms > core->now_ms ? wish->from_ms : core->now_ms,
-        .until_ms = wish->until_ms,
+        .name = xstrdup(asked->text != NULL ? asked->text : ""),
+        .from_ms = asked->from_ms > core->now_ms ? asked->from_ms : core->now_ms,
+        .until_ms = asked->until_ms,
     };
     int r = 0;
-    if (wish->from_ms != 0 && wish->from_ms < core->now_ms - 60 * 1000)
+    if (asked->from_ms != 0 && asked->from_ms < core->now_ms - 60 * 1000)
         r = error_set(err, -EINVAL, "a reservation cannot begin in the past");
     if (r == 0)
-        r = reservation_read_users(&reservation, wish->users, err);
+        r = reservation_read_users(&reservation, asked->users, err);
     if (r == 0)
         r = request_from_ask(&ask, &request, err);
     if (r == 0)
@@ -93,7 +93,7 @@ static int reserve(
         (void)error_hint(err, "list reservations with mgpu reserve list");
     if (r == 0) {
         core->last_reservation = reservation.id;
-        record_copy(&cluster_change_record, change, wish);
+        record_copy(&cluster_change_record, change, asked);
         change->kind = CHANGE_RESERVE;
         change->reservation = reservation.id;
         change->from_ms = reservation.from_ms;
@@ -110,7 +110,7 @@ static void row_key(uint64_t reservation, char key[24])
 }
 
 void core_reserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    const struct cluster_change *wish, void *request)
+    const struct cluster_change *asked, void *request)
 {
     struct core_answer answer = { 0 };
     struct cluster_change change = { 0 };
@@ -119,7 +119,7 @@ void core_reserve(struct core *core, int64_t boot_ms, int64_t wall_ms, const str
     if (!core_may(who, ACTION_MANAGE, NULL))
         answer.code = error_set(&answer.err, -EPERM, "only operators may reserve GPUs");
     else
-        answer.code = reserve(core, wish, &change, &answer.err);
+        answer.code = reserve(core, asked, &change, &answer.err);
     if (answer.code == 0) {
         change.uid = who->uid;
         answer.job = change.reservation;

@@ -62,13 +62,13 @@ static struct job_share *make(struct core *core, uint64_t job, uint32_t attempt)
     return share;
 }
 
-static struct step *append(struct job_share *share, const struct job_step *wish)
+static struct step *append(struct job_share *share, const struct job_step *asked)
 {
     struct step **link = &share->first;
     while (*link != NULL)
         link = &(*link)->next;
     *link = xcalloc(1, sizeof(**link));
-    record_copy(&job_step_record, &(*link)->step, wish);
+    record_copy(&job_step_record, &(*link)->step, asked);
     return *link;
 }
 
@@ -330,15 +330,15 @@ static int check_job(const struct job *job, const struct job_share *share, struc
 }
 
 /* The step that this client has already begun. */
-static struct step *find_known(const struct job_share *share, const struct job_step *wish)
+static struct step *find_known(const struct job_share *share, const struct job_step *asked)
 {
-    struct step *step = share != NULL && wish->key != NULL ? share->first : NULL;
-    while (step != NULL && !text_equal(step->step.key, wish->key))
+    struct step *step = share != NULL && asked->key != NULL ? share->first : NULL;
+    while (step != NULL && !text_equal(step->step.key, asked->key))
         step = step->next;
     return step;
 }
 
-static int add(struct core *core, struct core_entry *entry, const struct job_step *wish, void *request,
+static int add(struct core *core, struct core_entry *entry, const struct job_step *asked, void *request,
     struct error *err)
 {
     struct job *job = entry->job;
@@ -347,7 +347,7 @@ static int add(struct core *core, struct core_entry *entry, const struct job_ste
     int r = check_job(job, share, err);
     if (r < 0)
         return r;
-    record_copy(&job_step_record, &step, wish);
+    record_copy(&job_step_record, &step, asked);
     r = complete_nodes(job, &step, err);
     if (r == 0)
         r = check_size(job, &step, err);
@@ -362,17 +362,17 @@ static int add(struct core *core, struct core_entry *entry, const struct job_ste
 }
 
 void core_step_begin(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
-    uint64_t job, const struct job_step *wish, bool is_resumed, void *request)
+    uint64_t job, const struct job_step *asked, bool is_resumed, void *request)
 {
     struct core_entry *entry = core_find(core, job);
-    struct step *known = find_known(find(core, job), wish);
+    struct step *known = find_known(find(core, job), asked);
     struct core_answer answer = { .job = job };
     core_begin(core, boot_ms, wall_ms);
     answer.code = core_check_control(core, who, job, entry, &answer.err);
     if (answer.code == 0 && known == NULL && is_resumed)
         answer.code = error_set(&answer.err, -EALREADY, "the step of job %" PRIu64 " has ended", job);
     if (answer.code == 0 && known == NULL)
-        answer.code = add(core, entry, wish, request, &answer.err);
+        answer.code = add(core, entry, asked, request, &answer.err);
     if (answer.code < 0) {
         core_reply(core, request, &answer);
         return;
