@@ -29,7 +29,8 @@ static void add_word(struct buffer *out, const char *word)
     buffer_printf(out, " %s", quoted);
 }
 
-/* Is this word the value of the --cuda before it? An option is not, a number below zero is. */
+/* True if this word is the value of the preceding --cuda: not if it is an option, but also if it is a
+ * negative number. */
 static bool is_value(const char *word)
 {
     return word != NULL && (word[0] != '-' || isdigit((unsigned char)word[1]));
@@ -68,7 +69,7 @@ static void add_screen(struct buffer *out, const char *inner, const char *mode)
     buffer_append_text(out, " \"$status\"; exit \"$(cat \"$status\" | grep . || echo 1)\"");
 }
 
-/* All that hides GPUs from the vendors' libraries. */
+/* Adds the variables that hide GPUs from the vendors' libraries. */
 static void add_unset(struct buffer *run)
 {
     buffer_append_text(run, "unset");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpud reports that it is ready as to a service manager, by NOTIFY_SOCKET. It has its own process group, so
- * that Ctrl-C on the terminal does not reach it: this process exits first and then ends it. If this process
- * is killed, mgpud ends too.
+ * mgpud reports that it is ready as to a service manager, through NOTIFY_SOCKET. It has its own process
+ * group, so that Ctrl-C on the terminal does not reach it: this process reacts first and then ends it. If
+ * this process is killed, mgpud ends too.
  */
 #include "compat/feed/daemon.h"
 
@@ -38,7 +38,7 @@ void feed_daemon_init(struct feed_daemon *daemon)
     *daemon = (struct feed_daemon){ .pidfd = -1 };
 }
 
-/* A datagram socket under a name that the kernel chooses; in `name` as NOTIFY_SOCKET has it. */
+/* A datagram socket under a name chosen by the kernel; `name` gets it in the form of NOTIFY_SOCKET. */
 static int open_ready(char name[NAME_SIZE], int *ret_fd)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -92,13 +92,13 @@ static void forget(struct feed_daemon *daemon)
     daemon->pid = 0;
 }
 
-/* Sends SIGTERM, after half a minute SIGKILL, and waits for its end. */
+/* Sends SIGTERM, after half a minute SIGKILL, and waits until it has ended. */
 static void stop(struct feed_daemon *daemon)
 {
     daemon->start_ms = 0;
     if (daemon->pid <= 0)
         return;
-    /* It is our child and was not waited for: the number is its own. */
+    /* It is a child that has not been reaped, so its pid has not been reused. */
     if (daemon->pidfd >= 0)
         (void)process_signal(daemon->pidfd, SIGTERM);
     else

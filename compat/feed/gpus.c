@@ -50,7 +50,7 @@ static bool has(const json_t *list, const json_t *gpu)
     return false;
 }
 
-/* As paused_gpus has it: its number; of several nodes "node:number". */
+/* As in paused_gpus: its number; with several nodes "node:number". */
 static json_t *name_of(const json_t *gpu, bool is_only_node)
 {
     int index = (int)field_integer(gpu, "index", 0);
@@ -76,7 +76,7 @@ static int set_pause(struct feed *feed, const char *path, const json_t *gpu, str
     return 0;
 }
 
-/* Of each GPU that one list has and the other has not. */
+/* For each GPU that one list contains and the other does not. */
 static int set_missing(
     struct feed *feed, const char *path, const json_t *list, const json_t *other, struct error *err)
 {

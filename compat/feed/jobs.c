@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Tracks the jobs of the lines. An event only indicates that a job has changed; the recorded state is the one
- * mgpud then returns, so events missed while mgpud was away do no harm.
+ * mgpud then returns, so events missed while mgpud was unreachable do no harm.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static bool is_over(const char *status)
     return false;
 }
 
-/* What happened to it before it was noted is news as well. */
+/* Changes before the job was recorded count as news too. */
 void feed_jobs_note_new(struct feed *feed, int64_t id, const char *hash)
 {
     char text[24];
@@ -92,7 +92,7 @@ static void say_start(const struct feed *feed, const char *id, const json_t *ent
         path != NULL ? path : "");
 }
 
-/* Not of one in a session of its own, which has its own terminal. */
+/* Not for a job in its own screen session, which has a terminal. */
 static void show_output(struct feed *feed, const json_t *job)
 {
     int64_t id = field_integer(job, "id", 0);
@@ -139,7 +139,7 @@ static void take_up(struct feed *feed, const char *id, json_t *entry, const json
         (void)json_object_del(feed->hashes, id);
 }
 
-/* mgpud does not have it (any more): its result is unknown. */
+/* mgpud does not have the job (any more): its result is unknown. */
 static void note_gone(struct feed *feed, const char *id, json_t *entry)
 {
     feed_log_say(&feed->log, "job %s is no longer known to mgpud: %s", id, field_text(entry, "script"));

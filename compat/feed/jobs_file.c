@@ -29,7 +29,8 @@ static char *trim(const char *text, size_t length)
     return xstrndup(text + skipped, length - skipped);
 }
 
-/* The quoted field at *text, which is advanced behind the comma after it, or to NULL after the last. */
+/* Reads the quoted field at *text, and sets *text behind the following comma, or to NULL after the last
+ * field. */
 static int take_quoted(const char **text, const char *name, char **ret, struct error *err)
 {
     _cleanup_buffer_ struct buffer value = { 0 };

@@ -25,7 +25,7 @@ struct feed_line {
     struct strings words; // the arguments, split as by a shell
 };
 
-/* 1 and the job of the line; 0 for a comment or a blank line; a negative errno with a sentence. */
+/* 1 and the line's job; 0 for a comment or a blank line; a negative errno with a sentence. */
 int feed_line_parse(const char *text, struct feed_line *ret, struct error *err);
 
 /* The line, without its end, for this job; -EINVAL if it cannot be written as one. The caller frees it. */

@@ -35,7 +35,7 @@ void feed_say_once(struct feed *feed, const struct error *err)
     feed_log_problem(&feed->log, err);
 }
 
-/* `is_changed`: the file is; failed jobs get another chance. */
+/* `is_changed`: the file has changed, so failed jobs are tried again. */
 static bool is_known(const struct feed *feed, const struct feed_line *line, bool is_changed)
 {
     char hash[FEED_HASH_SIZE];
@@ -92,11 +92,11 @@ static void refuse(struct feed *feed, const struct text_file *file, json_t *told
     (void)json_object_set_new(told, shown, json_true());
 }
 
-/* One look at the whole file. */
+/* One pass over the whole file. */
 struct reading {
     const struct text_file *file;
     bool is_changed;
-    json_t *told;   // what is wrong with its lines
+    json_t *told;   // problems of its lines
     json_t *hashes; // of its lines
 };
 
@@ -128,7 +128,7 @@ static void consider(struct feed *feed, const struct reading *reading, const cha
         refuse(feed, reading->file, reading->told, &err);
 }
 
-/* Whoever takes the line of a cancelled job out of the file may put it in again. */
+/* If the line of a cancelled job is removed from the file, it may be added again. */
 static void note_removed(struct feed *feed)
 {
     const char *hash = NULL;
@@ -203,7 +203,7 @@ static bool is_for_good(int code)
            code == -EEXIST;
 }
 
-/* The same line after a while, each time a longer one; in the end it stays in the file for the next look. */
+/* Retries the same line after increasing delays; finally, the line stays in the file for the next pass. */
 static void plan_another(struct feed *feed, const struct error *err)
 {
     const struct feed_settings *settings = feed->settings;
@@ -231,7 +231,8 @@ static int send_line(struct feed *feed, const struct feed_line *line, const char
     int r = feed_request_make(feed, line, key, &request, err);
     if (r == 0)
         r = client_call(&feed->call->client, "POST", API_PATH "/jobs", request, &job, err);
-    /* It was sent, and we ended before that was noted; its log's name and the environment differ by now. */
+    /* The line was submitted, and this program ended before recording that; the name of its log and the
+     * environment are different now. */
     bool was_sent = r == -EEXIST && feed->call->client.conflict_job != 0;
     if (r == 0 || was_sent)
         note_job(feed, line, hash, was_sent ? feed->call->client.conflict_job : field_integer(job, "id", 0));

@@ -14,14 +14,14 @@ struct feed_log {
     bool is_quiet; // only problems are shown on the terminal
 };
 
-/* Opens the log in this directory and locks it. -EAGAIN if another `scheduler start` has it; if it cannot be
- * written, reports that and uses only the terminal. */
+/* Opens the log in this directory and locks it. -EAGAIN if another `scheduler start` has locked it. If it
+ * cannot be written, reports that and uses only the terminal. */
 int feed_log_open(struct feed_log *log, bool is_quiet, struct error *err);
 
 /* Writes a line with the time to the log and to standard output. */
 void feed_log_say(const struct feed_log *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes a problem to the log alone, for a caller that reports it itself. */
+/* Writes a problem only to the log, for a caller that reports it itself. */
 void feed_log_keep(const struct feed_log *log, const struct error *err);
 
 /* Writes a problem to the log, and reports it on standard error with its hint. */

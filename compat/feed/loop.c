@@ -18,10 +18,10 @@
 #include "cli/api/leaving_signals.h"
 #include "compat/feed/feed.h"
 
-#define SAVE_MS        500 // between a change and its writing
+#define SAVE_MS        500 // between a change and writing it
 #define DELAY_FIRST_MS 50
 #define DELAY_MAX_MS   1000
-#define OWN_FDS        4 // of the loop, before those of the outputs
+#define OWN_FDS        4 // descriptors of the loop, before those of the outputs
 
 /* --- mgpud --- */
 
@@ -37,7 +37,7 @@ static void lose(struct feed *feed, const struct error *err)
     feed->connect_ms = clock_boot_ms() + feed->delay_ms;
 }
 
-/* Do nodes keep jobs from GPUs that are not theirs? Then numbers of the machine mean nothing in a job. */
+/* True if nodes restrict jobs to their own GPUs: the machine's numbers are then meaningless in a job. */
 int feed_nodes_look(struct feed *feed, struct error *err)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -60,7 +60,8 @@ int feed_nodes_look(struct feed *feed, struct error *err)
     return 0;
 }
 
-/* Numbers of jobs mean nothing to a mgpud with another store: what waited or ran is not there. */
+/* Job numbers are meaningless to an mgpud with another store, which does not have the jobs that waited or
+ * ran. */
 static int ask_instance(struct feed *feed, struct error *err)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -162,7 +163,7 @@ static int wait_ms(const struct feed *feed, int at_most_ms)
 }
 
 /* Handles a failure of this turn: requests to mgpud are retried later; others are reported and retried at the
- * next occasion. */
+ * next opportunity. */
 static void take_failure(struct feed *feed, int r, const struct error *err)
 {
     if (r >= 0)
@@ -218,11 +219,11 @@ int feed_run(struct feed *feed, struct error *err)
     if (r < 0)
         return r;
     feed->save_ms = feed->missing_ms = INT64_MAX;
-    /* Whoever reads this may press Ctrl-C, which is handled from here on. */
+    /* A user who reads this may press Ctrl-C, which is handled from here on. */
     feed_log_say(&feed->log, "started; jobs come from %s. Ctrl-C stops the scheduler, jobs continue",
         feed->settings->jobs_path[0] != '\0' ? feed->settings->jobs_path : "no file");
-    /* No request waits for an mgpud that is restarting, a new one or one that was cut: only this process
-     * starts its own anew, and another one may have another store, which connect_again() asks first. */
+    /* No request waits for an mgpud that is restarting or whose connection was lost: this process restarts
+     * only its own mgpud, and another one may have another store, which connect_again() checks first. */
     client_hurry(&feed->call->client);
     loop(feed, signals);
     r = feed_sync_last(feed, err);

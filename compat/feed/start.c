@@ -19,7 +19,7 @@
 
 #define LLM_CONFIG    "llm_config.json"
 #define PERCENT       100
-#define THRESHOLD     "0.8" // no preset: an option that was not given does not apply to a running mgpud
+#define THRESHOLD     "0.8" // no default: an option that was not given does not apply to a running mgpud
 #define INTERVAL_MAX  86400
 #define ATTEMPTS_MAX  101
 #define WAIT_MAX      3600
@@ -113,7 +113,7 @@ static const struct option_row rows[] = {
     { 0 },
 };
 
-/* A mgpud that is there has thresholds of its own. */
+/* An mgpud that is already running has its own thresholds. */
 static void compare_thresholds(struct feed *feed, const json_t *config)
 {
     const struct {
@@ -159,20 +159,20 @@ static void set_daemon_words(struct feed *feed, int argc, char **argv)
                             settings->mem_threshold != NULL ? settings->mem_threshold : THRESHOLD));
     strings_take(words, xasprintf("--share-max-load=%s",
                             settings->load_threshold != NULL ? settings->load_threshold : THRESHOLD));
-    /* Others use GPUs, too: the thresholds are for all that is on them. */
+    /* Other programs use GPUs too: the thresholds are for everything on them. */
     strings_take(words, xasprintf("--foreign-memory=%.0f%%", PERCENT * part_of(settings->mem_threshold)));
     strings_take(words, xasprintf("--foreign-load=%.0f%%", PERCENT * part_of(settings->load_threshold)));
     compat_complete_server(feed->call, "scheduler start", COMPAT_SERVES_USER, wording, words, argc, argv);
 }
 
-/* The mgpud that is there, or one of our own with the options after "--". */
+/* Uses the running mgpud, or starts one with the options after "--". */
 static int find_daemon(struct feed *feed, int argc, char **argv, struct error *err)
 {
     _cleanup_json_ json_t *config = NULL;
     struct client *client = &feed->call->client;
     if (client->asked_path == NULL && client->host == NULL)
         client->asked_path = compat_find_socket(feed->call, argc, argv);
-    client->is_impatient = true; // one that is away is not waited for: ours takes its place
+    client->is_impatient = true; // an unreachable one is not waited for: ours replaces it
     int r = client_get(client, API_PATH "/config", &config, err);
     client->is_impatient = false;
     if (r == 0) {
@@ -195,7 +195,7 @@ static int find_daemon(struct feed *feed, int argc, char **argv, struct error *e
     return r;
 }
 
-/* More than there are is no mistake of the jobs, but may be one of whoever typed it. */
+/* More GPUs than exist are not an error in the jobs, but may be a typing error. */
 static void compare_count(struct feed *feed)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -219,7 +219,7 @@ static void look_for_screen(struct feed *feed)
     feed_log_problem(&feed->log, &err);
 }
 
-/* The default file is optional; one that was named and is not there is more likely a mistake. */
+/* The default file is optional; if a named file does not exist, that is more likely a mistake. */
 static void look_for_models(struct feed *feed)
 {
     const char *path = feed->settings->llm_path;

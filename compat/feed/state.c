@@ -74,7 +74,7 @@ int feed_state_reset(struct feed_state *state, struct error *err)
     return 0;
 }
 
-/* What a file by hand may lack. */
+/* Adds what a file written by hand may lack. */
 static int complete(struct feed_state *state, struct error *err)
 {
     struct feed_state fresh = { 0 };
@@ -130,7 +130,7 @@ int feed_state_look(
     return 0;
 }
 
-/* Exchanges the file with the new one, so that its previous contents can be checked afterwards. If the file
+/* Swaps the file with the new one, so that its previous contents can be checked afterwards. If the file
  * system does not support that, the file is replaced. */
 static int swap(int folder, const char *fresh, const char *name, const char *expected)
 {

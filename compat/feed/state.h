@@ -33,7 +33,7 @@ int feed_state_reset(struct feed_state *state, struct error *err);
 /* Loads the file, or creates a new state if there is none: *ret_is_new. */
 int feed_state_open(struct feed_state *state, const char *path, bool *ret_is_new, struct error *err);
 
-/* Compares the file; of an edited file *ret_text is the text, which the caller frees. */
+/* Compares the file; if it was edited, *ret_text is its text, which the caller frees. */
 int feed_state_look(
     const struct feed_state *state, enum feed_state_look *ret, char **ret_text, struct error *err);
 

@@ -127,7 +127,7 @@ static void leave_out_ended(json_t *jobs)
     }
 }
 
-/* Ended jobs have nothing any more. */
+/* Ended jobs no longer hold any GPUs. */
 static json_t *pick_holders(const json_t *jobs)
 {
     json_t *holders = json_array(), *job = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Synchronizes the state file in both directions. Edits are read before the file is written; an invalid file
- * is reported and not overwritten. A file missing for a second was deleted: lines and pauses are then
- * discarded.
+ * is reported and not overwritten. A file that is missing for a second counts as deleted; lines and pauses
+ * are then discarded.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,10 +11,10 @@
 #include "base/memory.h"
 #include "compat/feed/feed.h"
 
-#define MISSING_MS 1000 // editors let a file be missing for a moment
+#define MISSING_MS 1000 // with some editors, a file is missing for a moment
 
-/* The pauses of a valid edited file are taken over; the next query of the GPUs compares them with the known
- * ones. False for an invalid file, which is not overwritten. */
+/* Adopts the pauses of a valid edited file; the next query of the GPUs compares them with the known ones.
+ * False for an invalid file, which is not overwritten. */
 static bool take_edits(struct feed *feed, char **text)
 {
     _cleanup_json_ json_t *root = NULL;

@@ -16,7 +16,7 @@ static const char *base_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* The directory is watched, because editors put new files in the place of old ones. */
+/* The directory is watched, because editors replace files by new ones. */
 static int watch_folder(struct feed *feed, const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -156,7 +156,7 @@ void compat_tell_root(void)
         talk_line("started by root: jobs submitted by root run as root (mgpud itself refuses them)");
 }
 
-/* Options of mgpud that doors pass on, as its hints name them. */
+/* Options of mgpud that personalities pass on, as its hints name them. */
 static const struct wording passed_on[] = {
     { "--state-dir and --run-dir", "--state-dir and --run-dir behind --" },
     { "--user NAME", "-- --user NAME" },

@@ -25,7 +25,7 @@ int compat_go_home(struct call *call, struct error *err);
 #define COMPAT_LOG_DIR ".local/state/mgpu/logs"
 #define COMPAT_LOG     "~/" COMPAT_LOG_DIR "/N.log"
 
-/* Rows for the words of every door: hints about options and forms of jobs that doors do not have. */
+/* Rows of words for every personality: hints about options and forms of jobs that personalities lack. */
 #define COMPAT_WORDS                                                                                         \
     { "-P NAME (--partition) is the partition; -p N is the priority", "a number from -1000 to 1000" },       \
     {                                                                                                        \
@@ -37,13 +37,14 @@ int compat_go_home(struct call *call, struct error *err);
 int compat_find_setting(struct call *call, const char *key, char **ret, struct error *err);
 
 /*
- * Prints where the log of a job in the background is going to be, and the command that shows it, such as
- * "mgpu logs". `where`: "" or " on its node". The job is submitted: a server that is away by now is no error.
+ * Prints where the log of a background job will be, and the command that shows it, such as "mgpu logs".
+ * `where`: "" or " on its node". The job has been submitted, so it is not an error if the server is
+ * unreachable by now.
  */
 void compat_tell_log(struct call *call, long long job, const char *where, const char *command);
 
-/* Runs another verb with these operands, as a call of its own with this one's global options; returns its
- * exit status. */
+/* Runs another verb with these operands, as a separate call with this one's global options; returns its exit
+ * status. */
 int compat_run(const struct call *call, const struct command *command, int argc, char **argv);
 
 /* Executes a program of the same installation, such as mgpud, in place of this one. `words` begins with its
@@ -53,11 +54,11 @@ int compat_execute(const struct strings *words, struct error *err);
 /* The last value of an option ("--run-dir") among arguments of another program, or NULL. */
 const char *compat_find_value(int argc, char *const *argv, const char *option);
 
-/* The socket of the mgpud that has a --run-dir of its own among these arguments; NULL: it has none. Kept by
- * the call. */
+/* The socket of the mgpud whose --run-dir is among these arguments; NULL: there is none. Owned by the
+ * call. */
 const char *compat_find_socket(struct call *call, int argc, char *const *argv);
 
-/* Where the mgpud that is started with these options is going to listen, as it decides it. The caller frees
+/* The socket on which an mgpud started with these options will listen, by its own rules. The caller frees
  * it. */
 char *compat_own_socket(int argc, char *const *argv);
 
@@ -69,13 +70,13 @@ void compat_allow_root(struct strings *words);
 void compat_tell_root(void);
 
 /*
- * Completes the arguments of the mgpud that the command `door` is about to start: those of compat_allow_root,
- * and the options given after "--". Prints whom it serves: root too, or only this user, and how root would
- * start it. `serves`: whom it serves without root. `wording`: names to be replaced in its errors.
+ * Completes the arguments of the mgpud that the command `door` will start: those of compat_allow_root, and
+ * the options given after "--". Prints which users it serves: root too, or only this user, and how root would
+ * start it. `serves`: which users it serves without root. `wording`: names to be replaced in its errors.
  */
 enum compat_serves {
     COMPAT_SERVES_USER,   // who started it
-    COMPAT_SERVES_GUESTS, // and the processes of others (mgpud --adopt-any-user)
+    COMPAT_SERVES_GUESTS, // and processes of other users (mgpud --adopt-any-user)
 };
 
 void compat_complete_server(const struct call *call, const char *door, enum compat_serves serves,

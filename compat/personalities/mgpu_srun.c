@@ -37,7 +37,8 @@ struct srun_options {
     bool is_interactive;
 };
 
-/* `source venv/bin/activate` works in every shell there: sh is dash on Debian, which has no such word. */
+/* Makes `source venv/bin/activate` work in every shell: on Debian sh is dash, which does not have
+ * `source`. */
 static int set_setup(void *call, const char *value, struct error *err)
 {
     _cleanup_free_ char *text =
@@ -68,7 +69,7 @@ static int find_longest(struct call *call, int64_t *ret_ms, struct error *err)
     return r;
 }
 
-/* Of the job's limit and the server's the smaller one wins. */
+/* The smaller one of the job's and the server's limit applies. */
 static int bound_time_limit(struct call *call, struct error *err)
 {
     json_t *ask = ((struct srun_options *)call->options)->submit.ask;
@@ -171,7 +172,7 @@ static int set_max_job_time(void *call, const char *value, struct error *err)
     int64_t ms = 0;
     const char **max_time = &((struct server_options *)((struct call *)call)->options)->max_time;
     int r = strcmp(value, "none") == 0 ? 0 : parse_duration(value, "--max-job-time", &ms, err);
-    *max_time = ms > 0 ? value : NULL; // 0, too: no limit
+    *max_time = ms > 0 ? value : NULL; // 0 also means no limit
     return r;
 }
 
@@ -198,8 +199,9 @@ static bool is_answered(const char *path)
     return http_client_connect(path, &http, &err) == 0;
 }
 
-/* Where the clients of the original look: a link to the socket of the mgpud that is about to be. What leads
- * to a server that answers stays, and so does all that is no link; root replaces stale links of others. */
+/* Where clients of the original search: a link to the socket of the mgpud that will be started. A link to a
+ * server that answers is kept, as is anything that is not a link; root replaces stale links of other
+ * users. */
 static void link_socket(int argc, char **argv)
 {
     _cleanup_free_ char *socket = compat_own_socket(argc, argv);

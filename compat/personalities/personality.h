@@ -30,7 +30,7 @@ struct personality {
     const struct wording *words; // for hints, or NULL
 };
 
-/* Declared here, and a row of cli/compat.c. */
+/* Each is declared here and has a row in compat/personality_table.c. */
 extern const struct personality personality_scheduler_server, personality_mgpu_srun, personality_mgpu_queue,
     personality_mgpu_cancel, personality_tgpu, personality_srun, personality_run_server, personality_tui,
     personality_scheduler, personality_simple_master, personality_simple_node, personality_simple_client;

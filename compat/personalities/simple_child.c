@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The terminal sends a Ctrl-C to both processes; any other signal reaches only this one. */
+/* The terminal sends Ctrl-C to both processes; other signals reach only this one. */
 #include "compat/personalities/simple_child.h"
 
 #include <errno.h>

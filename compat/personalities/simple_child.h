@@ -20,8 +20,8 @@ struct simple_child {
     }
 
 /*
- * Starts it; `words` begin with its name. `input` becomes its standard input, -1: /dev/null. With `is_heard`
- * its standard error is readable from said_fd. It gets a signal to exit if this process is killed.
+ * Starts it; `words` begin with its name. `input` becomes its standard input, -1: /dev/null. With `is_heard`,
+ * its standard error can be read from said_fd. If this process is killed, the child gets a signal to exit.
  */
 int simple_child_start(
     struct simple_child *child, const struct strings *words, int input, bool is_heard, struct error *err);
@@ -33,5 +33,5 @@ int simple_child_wait(struct simple_child *child, int also_fd, int wait_ms);
 /* After -ECHILD: its exit status, as in a shell. */
 int simple_child_status(struct simple_child *child);
 
-/* Also ends it if it is still running. */
+/* Also ends the child if it is still running. */
 void simple_child_clear(struct simple_child *child);

@@ -38,7 +38,7 @@ struct session_options {
     int connection_ms;
 };
 
-/* Of submit, and of monitor, which has no use for most of it. */
+/* Options of submit, and of monitor, which ignores most of them. */
 struct simple_options {
     struct submit_options submit; // first: compat_set
     struct session_options session;
@@ -106,14 +106,14 @@ static struct session_options *open_session(struct call *call)
     return session;
 }
 
-/* Shows the job until its end or the session's; the exit status. */
+/* Shows the job until it or the session ends; returns the exit status. */
 static int watch(struct call *call, const json_t *job, enum leaver leaver, struct error *err)
 {
     struct timeouts *timeouts = &session_of(call)->timeouts;
     const struct follow_options options = { .leaver = leaver, .timeouts = timeouts };
     timeouts_begin(timeouts);
     int r = follow_job(call, job, &options, err);
-    if (r == -EPERM) // the output is another user's
+    if (r == -EPERM) // the output belongs to another user
         return r;
     if (r < 0)
         return error_hint(
@@ -137,7 +137,7 @@ static const struct option_row simple_submit_rows[] = {
     { 0 },
 };
 
-/* The same number twice; the native words would name other options. */
+/* Refuses two different numbers; native messages would name other options. */
 static int check_count(const json_t *ask, struct error *err)
 {
     const json_t *gpus = json_object_get(ask, "gpus");

@@ -19,7 +19,7 @@
 #define EXPIRES_S     600
 #define WAY_MS        5000
 
-/* The printed address may differ from the one this machine uses; only the token is taken. */
+/* The printed address may differ from the one this machine uses, so only the token is taken. */
 static int make_ticket(const char *text, const char *from, char **ret, struct error *err)
 {
     const char *token = strchr(text, '#');
@@ -45,7 +45,7 @@ static int read_ticket(const char *path, char **ret, struct error *err)
     return make_ticket(text, path, ret, err);
 }
 
-/* Two agents would give the same GPUs out twice. */
+/* Two agents would assign the same GPUs twice. */
 static int check_own_gpus(struct call *call, struct error *err)
 {
     _cleanup_json_ json_t *answer = NULL;
@@ -63,7 +63,7 @@ static int check_own_gpus(struct call *call, struct error *err)
     return r;
 }
 
-/* From the master on this machine, which identifies the caller through the kernel. */
+/* Requests it from the master on this machine, which identifies the caller through the kernel. */
 static int ask_for_ticket(struct call *call, const char *node, char **ret, struct error *err)
 {
     _cleanup_json_ json_t *body = json_pack("{s:s, s:i}", "node", node, "expires_s", EXPIRES_S),

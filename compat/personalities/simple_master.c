@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu_simple_master: mgpud in the foreground, with the API at a host and a port and the nodes' port beside
- * it. Its messages about nodes come from the API, which it queries after events, so mgpud needs no support
- * for this.
+ * mgpu_simple_master: mgpud in the foreground, with the API at a host and a port, and the port for nodes next
+ * to it. Its messages about nodes are derived from the API, which it queries after events, so mgpud needs no
+ * support for this.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -24,10 +24,10 @@
 #include "compat/personalities/simple_nodes.h"
 #include "compat/personalities/simple_place.h"
 
-#define RETRY_FIRST_MS 20 // until mgpud, which was just started, listens
+#define RETRY_FIRST_MS 20 // until the newly started mgpud listens
 #define RETRY_MAX_MS   1000
 #define ANSWER_MS      2000  // a signal is handled after this time at the latest
-#define PORT_MAX       65534 // the next one is for the nodes
+#define PORT_MAX       65534 // the next port is for nodes
 
 struct master_options {
     const char *node;
@@ -62,7 +62,7 @@ static void make_words(const struct master_options *options, struct strings *wor
     const char *open = is_six ? "[" : "", *close = is_six ? "]" : "";
     strings_add(words, "mgpud");
     strings_add(words, "--placement=spread");
-    strings_add(words, "--need-listen"); // its clients know no other way
+    strings_add(words, "--need-listen"); // its clients know no other connection
     strings_take(words, xasprintf("--listen=%s%s%s:%s", open, host, close, port));
     strings_take(
         words, xasprintf("--nodes-listen=%s%s%s:%ld", open, host, close, strtol(port, NULL, 10) + 1));
@@ -72,7 +72,7 @@ static void make_words(const struct master_options *options, struct strings *wor
         strings_add(words, "--verbose");
 }
 
-/* The host is one of the hint's words. */
+/* The hint contains the host. */
 static void complete_words(struct call *call, int argc, char **argv, struct strings *words)
 {
     _cleanup_free_ char *other = xasprintf("--listen %s:PORT) or none (--listen none", simple_place_host());
@@ -87,10 +87,10 @@ static void complete_words(struct call *call, int argc, char **argv, struct stri
     compat_complete_server(call, "mgpu_simple_master", COMPAT_SERVES_USER, wording, words, argc, argv);
 }
 
-/* The events of mgpud, of which those of the cluster are a reason to look at its nodes. */
+/* The events of mgpud; those of the cluster cause a check of its nodes. */
 struct news {
     struct call *call;
-    pid_t pid; // of that mgpud: another one may be at the usual place
+    pid_t pid; // of that mgpud: another one may be at the default place
     struct simple_nodes nodes;
     struct feed_events events;
     bool is_look_due;
@@ -103,14 +103,14 @@ static void take_event(void *arg, const json_t *event)
     news->is_look_due |= field_is(event, "type", "cluster");
 }
 
-/* A new subscription is followed by one query, because earlier events are missed. If the limit of
- * subscriptions is reached, each try is a query. */
+/* After a new subscription, one query follows, because earlier events were missed. If the limit of
+ * subscriptions is reached, each attempt is a query. */
 static void listen_anew(struct news *news)
 {
     struct call *call = news->call;
     if (call->client.path == NULL)
         client_init(&call->client, call->socket, NULL);
-    client_hurry(&call->client); // one that is away is looked for again, until its process has ended
+    client_hurry(&call->client); // an unreachable one is searched for again until its process has ended
     call->client.answer_ms = ANSWER_MS;
     (void)feed_events_open(&news->events, &call->client, NULL);
     bool is_other = call->client.server_pid != 0 && call->client.server_pid != news->pid;
@@ -119,7 +119,7 @@ static void listen_anew(struct news *news)
     news->is_look_due = !is_other;
 }
 
-/* -1 for ever, while there is nothing to be tried again. */
+/* -1 (no limit) while there is nothing to retry. */
 static int next_ms(struct news *news, bool is_well)
 {
     news->retry_ms = is_well ? 0 : news->retry_ms == 0 ? RETRY_FIRST_MS : news->retry_ms * 2;
@@ -128,7 +128,7 @@ static int next_ms(struct news *news, bool is_well)
     return is_well ? -1 : news->retry_ms;
 }
 
-/* Until mgpud ends; its exit status. */
+/* Runs until mgpud ends; returns its exit status. */
 static int watch(struct call *call, struct simple_child *child)
 {
     struct news news = { .call = call, .pid = child->pid, .events = { .take = take_event, .arg = &news } };
@@ -163,7 +163,7 @@ static int master(struct call *call, int argc, char **argv, struct error *err)
     _cleanup_(simple_child_clear) struct simple_child child = SIMPLE_CHILD_NONE;
     (void)unsetenv("MGPU_SOCKET");
     (void)unsetenv("MGPU_HOST");
-    (void)simple_place_set_host("--host", simple_place_host(), NULL); // specified, also if it is the default
+    (void)simple_place_set_host("--host", simple_place_host(), NULL); // specified, even if the default
     make_words(options, &words);
     complete_words(call, argc, argv, &words);
     if (!call->is_quiet)

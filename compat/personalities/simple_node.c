@@ -25,7 +25,7 @@
 #include "compat/personalities/simple_place.h"
 
 #define WAY_MS         5000
-#define REGISTERED     "registered with the controller" // as mgpu-agent reports it
+#define REGISTERED     "registered with the controller" // as reported by mgpu-agent
 #define SPEAKER        "mgpu-agent: "
 #define FAILURE        "error: "
 #define NAME_LETTERS   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
@@ -41,7 +41,7 @@ static struct node_options *options_of(void *call)
     return ((struct call *)call)->options;
 }
 
-/* It is part of the names of directories. */
+/* The name is part of the names of directories. */
 static int set_node(void *call, const char *value, struct error *err)
 {
     bool is_good = value[0] != '\0' && value[0] != '.' && strlen(value) <= NAME_MAX_BYTES &&
@@ -75,7 +75,7 @@ static const struct option_row node_rows[] = {
 
 /* --- its words --- */
 
-/* BASE/mgpu-NAME: as those of mgpu-agent, one for each name. */
+/* BASE/mgpu-NAME: like those of mgpu-agent, one for each name. */
 static char *own_directory(const char *variable, const char *of_root, const char *of_home, const char *node)
 {
     const char *base = getenv(variable), *home = getenv("HOME");
@@ -92,7 +92,7 @@ static bool has_joined(const char *state_dir)
     return access(certificate, F_OK) == 0;
 }
 
-/* The agent's words; *ret_input is the ticket, or -1. */
+/* The agent's arguments; *ret_input is the ticket, or -1. */
 static int make_words(
     struct call *call, int argc, char **argv, struct strings *words, int *ret_input, struct error *err)
 {
@@ -133,7 +133,7 @@ static int make_words(
 struct hearing {
     const struct node_options *options;
     struct buffer line;
-    char *last; // last line, without time and name
+    char *last; // the last line, without time and name
     bool is_registered;
 };
 
@@ -151,7 +151,7 @@ static void on_registered(struct hearing *hearing)
     hearing->is_registered = true;
 }
 
-/* Sentences of the agent, and of mgpud to the agent. */
+/* Sentences of the agent, and those from mgpud to the agent. */
 static const struct wording agent_wording[] = {
     { "mgpu-agent --join", "mgpu_simple_node --join-file" },
     { "--state-dir and --run-dir", "another --node-id" },
@@ -159,7 +159,7 @@ static const struct wording agent_wording[] = {
     { 0 },
 };
 
-/* Until it is registered only the last line matters: it has the reason. */
+/* Until the node is registered, only the last line is kept: it contains the reason. */
 static void on_line(struct hearing *hearing)
 {
     const char *line = buffer_text(&hearing->line), *words = strstr(line, SPEAKER);

@@ -55,7 +55,7 @@ static void tell_connected(const struct simple_nodes *nodes, const json_t *node,
         print_gpus(nodes, json_object_get(gpus, "gpus"), field_text(node, "name"));
 }
 
-/* The part of the master's machine that has no GPU to give is no node in these words. */
+/* A master's machine without GPUs is not a node in this scheduler's terms. */
 static bool is_node(const json_t *node)
 {
     return !json_is_false(json_object_get(node, "remote")) || field_integer(node, "gpus", 0) > 0;

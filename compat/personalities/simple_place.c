@@ -17,7 +17,7 @@
 
 static struct {
     const char *host, *port; // NULL: not given
-    char *found;             // the place that was made of them
+    char *found;             // the resulting place
 } asked;
 
 int simple_place_set_host(const char *what, const char *value, struct error *err)
@@ -63,7 +63,7 @@ const char *simple_place_port(void)
     return asked.port != NULL ? asked.port : SIMPLE_PORT;
 }
 
-/* Takes the socket of the mgpud at a usual place, if there is one with that port; NULL: with any or none. */
+/* Uses the socket of the mgpud at a default place if it has that port; NULL: any port, or none. */
 static bool take_usual_place(struct call *call, const char *port)
 {
     struct client client;
@@ -82,7 +82,7 @@ static bool take_usual_place(struct call *call, const char *port)
     return is_there;
 }
 
-/* Only an address of this machine can be bound. */
+/* Only addresses of this machine can be bound. */
 static bool is_own(const struct addrinfo *address)
 {
     _cleanup_close_ int fd = socket(address->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -103,7 +103,7 @@ char *simple_place_text(unsigned further)
         strtol(simple_place_port(), NULL, 10) + (long)further);
 }
 
-/* The master on another machine: MGPU_HOST has the pin that identifies it at any address. */
+/* For a master on another machine, MGPU_HOST has the pin that identifies it at any address. */
 static int find_elsewhere(struct call *call, struct error *err)
 {
     const char *from_environment = getenv("MGPU_HOST");

@@ -30,8 +30,8 @@ bool simple_place_is_here(void);
 char *simple_place_text(unsigned further);
 
 /*
- * Connects the call to that master. On this machine the socket of the mgpud that has the port is used,
- * whatever protocol the port has. If neither host nor port was specified, the default places come first. A
- * master on another machine requires the pin in MGPU_HOST.
+ * Connects the call to that master. On this machine, the socket of the mgpud with this port is used, whatever
+ * protocol the port has. If neither host nor port was specified, the default places are tried first. A master
+ * on another machine requires the pin in MGPU_HOST.
  */
 int simple_place_find(struct call *call, struct error *err);

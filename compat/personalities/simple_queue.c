@@ -21,7 +21,7 @@
 #include "cli/api/show_json.h"
 #include "cli/show/job_columns.h"
 
-#define ENDED_MAX 10 // jobs that have ended are shown
+#define ENDED_MAX 10 // number of ended jobs shown
 
 /* "node001:gpu0,gpu1;node002:gpu0" */
 static char *where_it_is(const json_t *job)
@@ -112,7 +112,7 @@ static void print_node(const json_t *node, const json_t *gpus)
     (void)puts(")");
 }
 
-/* The machine of the master is no node where it has no GPU to give. */
+/* The master's machine does not count as a node if it has no GPUs. */
 static bool is_master_only(const json_t *node, size_t n_nodes)
 {
     return n_nodes > 1 && json_is_false(json_object_get(node, "remote")) &&
@@ -125,8 +125,8 @@ static bool has_ended(const json_t *job)
            field_is(job, "state", "cancelled");
 }
 
-/* In the order of their numbers. Of those that have ended only the newest: the others would push what is to
- * be seen off the screen. */
+/* In the order of their numbers. Only the newest ended jobs are shown; otherwise they would fill the
+ * screen. */
 static void print_jobs(const json_t *jobs, const json_t *nodes)
 {
     size_t index = 0, n_ended = 0, n_passed = 0;

@@ -58,7 +58,7 @@ static int ask(
     return r;
 }
 
-/* A server that was restarted still has the request. */
+/* A restarted server still has the request. */
 static int ask_patiently(struct call *call, const char *body, struct http_client **ret, struct error *err)
 {
     int64_t lost_ms = 0;
@@ -78,15 +78,14 @@ static int ask_patiently(struct call *call, const char *body, struct http_client
     return r;
 }
 
-/* "0,1", "MIG-...", or the id of a job: the server may be that of another user. */
+/* "0,1", "MIG-...", or the id of a job: the server may belong to another user. */
 static bool is_name(const char *text)
 {
     static const char known[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ,-/:._";
     return text != NULL && text[strspn(text, known)] == '\0';
 }
 
-/* Waits without a timeout. A Ctrl-C ends this process, which closes the connection and cancels the
- * request. */
+/* Waits without a timeout. Ctrl-C ends this process, which closes the connection and cancels the request. */
 static int acquire(struct call *call, int64_t gpus, json_t **ret, struct error *err)
 {
     _cleanup_(http_client_freep) struct http_client *http = NULL;
@@ -190,7 +189,7 @@ static int run_server(struct call *call, int argc, char **argv, struct error *er
     }
     strings_add(&words, "mgpud");
     strings_add(&words, "--policy=fifo");
-    strings_add(&words, "--need-listen"); // its clients know no other way
+    strings_add(&words, "--need-listen"); // its clients know no other connection
     strings_take(&words, xasprintf("--listen=127.0.0.1:%s", port != NULL ? port : SRUN_PORT));
     if (options->is_detached)
         strings_add(&words, "--detach");

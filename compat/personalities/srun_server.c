@@ -11,8 +11,7 @@
 
 #define CONNECT_MS 10000
 
-/* A server without root is asked for numbers of GPUs, and for nothing else: whoever runs it gets no rights.
- */
+/* A server without root is only queried for numbers of GPUs: its owner gains no rights. */
 static void tell_owner(struct call *call, uid_t owner)
 {
     if (client_trusts(owner) || call->is_quiet || call->was_owner_told)
@@ -23,7 +22,7 @@ static void tell_owner(struct call *call, uid_t owner)
     talk_line("the server is that of %s: it grants GPUs, and cannot keep other programs from them", name);
 }
 
-/* Only of this machine: that is where the process is. */
+/* Only for this machine, where the process is. */
 static int connect_url(struct call *call, const char *url, struct http_client **ret, struct error *err)
 {
     uid_t owner;
@@ -45,7 +44,7 @@ int srun_server_connect(struct call *call, struct http_client **ret, struct erro
     if (url != NULL && url[0] != '\0')
         return connect_url(call, url, ret, err);
     int r = client_connect(&call->client, ret, err);
-    bool is_of_other = r == -EPERM; // which is good enough for a grant
+    bool is_of_other = r == -EPERM; // which is acceptable for a grant
     if ((r != -EHOSTDOWN && !is_of_other) || call->client.asked_path != NULL)
         return r;
     *err = (struct error){ 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which server srun and tui ask. */
+/* Finds the server of srun and tui. */
 #pragma once
 
 #include "base/error.h"
@@ -13,6 +13,7 @@
 /* Names of mgpu in hints -> those of srun. */
 extern const struct wording srun_words[];
 
-/* A connection to the server at GPUSCHED_URL; without that variable the socket does as well as the port, and
- * better where there is none. The server may be another user's, which is said once. */
+/* A connection to the server at GPUSCHED_URL. Without that variable the socket is used, which is equivalent
+ * to the port and preferable if there is none. If the server belongs to another user, this is reported
+ * once. */
 int srun_server_connect(struct call *call, struct http_client **ret, struct error *err);

@@ -49,8 +49,8 @@ static int start_server(struct error *err)
 }
 
 /*
- * The commands of the original start no server, so the first submit of a user does, where none was named and
- * this machine has none for all users. Root decides itself: its server would be that of all users.
+ * The original's commands start no server, so a user's first submit does, unless a server was named or this
+ * machine has one for all users. Root must decide: its server would be for all users.
  */
 static int ensure_server(struct call *call, struct error *err)
 {
@@ -58,13 +58,13 @@ static int ensure_server(struct call *call, struct error *err)
     _cleanup_(http_client_freep) struct http_client *http = NULL;
     if (geteuid() == 0 || client->asked_path != NULL || client->host != NULL || system_mgpud_trace() != NULL)
         return 0;
-    client->is_impatient = true; // one that is away is not waited for
+    client->is_impatient = true; // an unreachable one is not waited for
     int r = client_connect(client, &http, NULL);
     client->is_impatient = false;
-    return r == -EHOSTDOWN ? start_server(err) : 0; // other failures are the submit's to tell
+    return r == -EHOSTDOWN ? start_server(err) : 0; // other failures are reported by the submit
 }
 
-/* cmd="python train.py" is the text for a shell. */
+/* cmd="python train.py" is text for a shell. */
 static int submit(struct call *call, int argc, char **argv, struct error *err)
 {
     size_t prefix = strlen(COMMAND_PREFIX);
@@ -113,8 +113,8 @@ static char *render_state(const struct view *view, const json_t *job, enum color
 
 #define SHELL "/bin/sh -c '"
 
-/* What was typed after cmd=, out of the command line that the shell was started with: one word in single
- * quotes, each quote in it written as '\\''. A line that was cut off has no end. */
+/* The value that was typed after cmd=, from the command line that started the shell: one word in single
+ * quotes, each quote in it written as '\\''. A line that was cut has no end. */
 static char *render_command(const struct view *view, const json_t *job, enum color *color)
 {
     char *shown = field_shown(job, "command"), *out = shown;
@@ -180,7 +180,7 @@ static void print_counts(const json_t *jobs)
     (void)putchar('\n');
 }
 
-/* Of the jobs that are known: from the submission to the first start. */
+/* For known jobs: from the submission to the first start. */
 static void print_waits(const json_t *jobs)
 {
     size_t index = 0, count = 0;
@@ -205,7 +205,7 @@ static void print_waits(const json_t *jobs)
         count == 1 ? "" : "s");
 }
 
-/* How many GPUs jobs have, and what part of what they had in the last week was used. */
+/* The number of GPUs that jobs have, and the used fraction of those they had in the last week. */
 static void print_use(const json_t *gpus, const json_t *sums)
 {
     size_t index = 0, count = 0, taken = 0;

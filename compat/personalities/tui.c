@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tui: the dashboard of the server that srun asks. To users of a server without root, whose jobs it does not
- * run, mgpud shows numbers only; for these the dashboard is a list.
+ * tui: the dashboard of the server used by srun. To users of a server without root, which does not run their
+ * jobs, mgpud shows only numbers; for them the dashboard is a list.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a job runs, and with what: nodes, tasks, CPUs, memory, GPUs, and the same as TRES. */
+/* Where a job runs and its resources: nodes, tasks, CPUs, memory, GPUs, and the same as TRES. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +104,7 @@ TEXT(gres)
 
 /* --- what was asked for, in Slurm's terms --- */
 
-/* "gres:gpu:2" of a note "2"; NULL: it was not asked for. */
+/* "gres:gpu:2" for a note "2"; NULL: it was not requested. */
 static char *asked(const json_t *job, const char *note, const char *before)
 {
     const char *text = slurm_job_note(job, note);
@@ -127,7 +127,7 @@ ASKED(tres_per_job, SLURM_NOTE_GPUS, "gres:gpu:")
 ASKED(tres_per_socket, SLURM_NOTE_GPUS_PER_SOCKET, "gres:gpu:")
 ASKED(tres_per_task, SLURM_NOTE_GPUS_PER_TASK, "gres:gpu:")
 
-/* Of a job of mgpu's own commands, the GPUs of each node. */
+/* For a job submitted by mgpu's own commands, the GPUs per node. */
 TEXT(tres_per_node)
 {
     static const char *const others[] = { SLURM_NOTE_GPUS, SLURM_NOTE_GPUS_PER_SOCKET,
@@ -147,7 +147,7 @@ TEXT(least_memory_of_cpu)
     return mib != NULL ? slurm_memory_text(strtoll(mib, NULL, 10) << MIB_SHIFT) : NULL;
 }
 
-/* Of a node: a job has 16 MiB at least, and shows here what it asked for. */
+/* Per node. A job has at least 16 MiB, but the requested amount is shown here. */
 TEXT(least_memory_of_node)
 {
     const char *mib = slurm_job_note(job, SLURM_NOTE_MEM);
@@ -165,13 +165,13 @@ TEXT(least_memory)
     return of_cpu != NULL ? of_cpu : slurm_text_least_memory_of_node(job, now_ms);
 }
 
-/* All of the memory that the nodes give the job. */
+/* All memory that the job has on its nodes. */
 static char *whole_memory(const json_t *job)
 {
     return slurm_memory_text(field_integer(job, "memory", 0) * slurm_job_nodes(job));
 }
 
-/* In the order of sacct: by name. */
+/* In sacct's order: by name. */
 TEXT(tres)
 {
     int64_t gpus = field_integer(job, "gpus", 0);
@@ -186,7 +186,7 @@ TEXT(tres)
     return buffer_take(&out);
 }
 
-/* In the order of scontrol: by the numbers that Slurm gives them. */
+/* In scontrol's order: by Slurm's numbers. */
 TEXT(tres_by_number)
 {
     int64_t gpus = field_integer(job, "gpus", 0), cpus = slurm_job_cpus(job);

@@ -16,7 +16,7 @@
 #include "compat/slurm/jobs.h"
 #include "job/slurm.h"
 
-#define TIME_SIZE 256 // of a text in a format of the user
+#define TIME_SIZE 256 // size of a text in a user's format
 #define MINUTE_S  60
 #define HOUR_S    3600
 #define DAY_S     86400
@@ -25,9 +25,9 @@
 #define ISO_FORMAT   "%Y-%m-%dT%H:%M:%S"
 #define DAYS_OF_WEEK 6
 #define DAYS_OF_YEAR 365
-#define YEAR_STEP    1000 // as Slurm counts days: another year is farther than any day of this one
+#define YEAR_STEP    1000 // as Slurm counts days: a day in another year is farther than any day in this one
 
-/* Slurm's "relative": the nearer the day, the less of the date. */
+/* Slurm's "relative": the nearer the day, the shorter the date. */
 static const char *relative_format(const struct tm *date)
 {
     struct tm today;
@@ -47,7 +47,7 @@ static const char *relative_format(const struct tm *date)
 }
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral" // the format is the user's
+#pragma GCC diagnostic ignored "-Wformat-nonliteral" // the format was given by the user
 char *slurm_time_shown(int64_t wall_ms, const char *otherwise)
 {
     const char *format = getenv("SLURM_TIME_FORMAT");
@@ -141,7 +141,7 @@ TEXT(left)
 FIELD(elapsed, slurm_duration_text(run_seconds(job), true))
 FIELD(elapsed_raw, number(run_seconds(job)))
 
-/* Slurm's CPUTime is the time that the CPUs were allocated, whatever they did (sacct(1)). */
+/* Slurm's CPUTime is the time for which CPUs were allocated, whether used or not (sacct(1)). */
 static int64_t allocated_cpu_s(const json_t *job, int64_t now_ms)
 {
     _cleanup_free_ char *cpus = slurm_text_cpus(job, now_ms);
@@ -159,7 +159,7 @@ static int64_t moment(const json_t *job, const char *key)
 FIELD(submitted, slurm_time_shown(moment(job, "submitted_at"), "N/A"))
 FIELD(started, slurm_time_shown(moment(job, "started_at"), "N/A"))
 
-/* Of a job that waits: when it is expected to start. */
+/* For a waiting job: when it is expected to start. */
 TEXT(expected)
 {
     int64_t started = moment(job, "started_at"), eta = moment(job, "eta"), begin = moment(job, "begin");
@@ -197,7 +197,7 @@ static int64_t noted_seconds(const json_t *job, const char *note)
     return text != NULL ? strtoll(text, NULL, 10) : 0;
 }
 
-/* By when it has ended: mgpu's is its latest start. */
+/* The time by which it must have ended; mgpu's deadline is the latest start. */
 TEXT(deadline)
 {
     int64_t start = moment(job, "deadline");

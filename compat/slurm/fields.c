@@ -71,7 +71,7 @@ static bool is_waiting(const json_t *job)
 
 #define ARRAY_STEP_SPAN 10 // a step is shown as one if the list spans more
 #define ARRAY_LIST_BYTES                                                                                     \
-    64 // of a list in Slurm, with its NUL, unless SLURM_BITSTR_LEN says otherwise; 0: all
+    64 // length of a list in Slurm, with its NUL, unless SLURM_BITSTR_LEN is set; 0: unlimited
 
 static void cut_list(struct buffer *list)
 {
@@ -85,8 +85,8 @@ static void cut_list(struct buffer *list)
     buffer_append_text(list, "...");
 }
 
-/* "0-4:2" as "0,2,4", without the limit of tasks: Slurm lists what has a step, unless that is all of a long
- * list, and cuts a list that is too long. */
+/* "0-4:2" as "0,2,4", without the limit of tasks. Slurm lists the elements of a range with a step, unless it
+ * is the whole of a long list, and cuts a list that is too long. */
 static char *plain_list(const char *text)
 {
     struct array all = { 0 };
@@ -127,7 +127,7 @@ static char *job_id_text(const json_t *job)
     return xasprintf("%" PRId64 "_[%s%s]", field_integer(job, "id", 0), left, limit != NULL ? limit : "");
 }
 
-/* "12.0" of a step. */
+/* "12.0" for a step. */
 static char *add_step(char *id, const json_t *job)
 {
     _cleanup_free_ char *owned = id;
@@ -173,7 +173,7 @@ TEXT(submit_line)
     return line != NULL ? text_escape(line, SUBMIT_LINE_SHOWN) : shown(job, "command", "");
 }
 
-/* A script that is in no file has no name. */
+/* A script that does not come from a file has no name. */
 TEXT(command)
 {
     char *text = shown(job, "command", "");
@@ -244,14 +244,14 @@ TEXT(exit)
     return xasprintf("%d:%d", code, signal);
 }
 
-/* That of a job without steps is zero, and steps have none. */
+/* A job without steps has zero, and steps have none. */
 TEXT(derived_exit)
 {
     const char *text = field_text(job, SLURM_DERIVED);
     return xstrdup(field_is_known(job, SLURM_STEP_WORD) ? "" : text != NULL ? text : "0:0");
 }
 
-/* sacct counts codes from 128 on as those of a signal. */
+/* sacct shows codes from 128 on as those of a signal. */
 TEXT(account_exit)
 {
     int code = 0, signal = 0;
@@ -261,7 +261,8 @@ TEXT(account_exit)
 
 /* --- order --- */
 
-/* As Slurm's priority/basic: the order of submission, less Nice. Of a held job it is 0, of others never. */
+/* As in Slurm's priority/basic: the order of submission, minus Nice. It is 0 for a held job, and never for
+ * others. */
 static int64_t priority_of(const json_t *job)
 {
     int64_t order = PRIORITY_FIRST - field_integer(job, "id", 0) + field_integer(job, "priority", 0);
@@ -316,7 +317,7 @@ static char *size(const json_t *job, const char *member)
 
 FIELD(max_rss, size(job, "max_rss_bytes"))
 
-/* Of a step; the average of a single process is its own. */
+/* For a step; the average of a single process is its own value. */
 FIELD(ave_rss, size(job, field_is_known(job, "ave_rss_bytes") ? "ave_rss_bytes" : "max_rss_bytes"))
 FIELD(max_rss_task,
     field_is_known(job, "max_rss_task") ? number(field_integer(job, "max_rss_task", 0)) : xstrdup(""))

@@ -9,8 +9,8 @@
 /* The text for a job, which the caller frees. */
 typedef char *slurm_text_fn(const json_t *job, int64_t now_ms);
 
-/* Defines such a function that is one expression of its parameters. TEXT(name) is how the file declares them.
- */
+/* Defines such a function as one expression of its parameters. TEXT(name) is its declaration within the
+ * file. */
 #define FIELD(name, text)                                                                                    \
     TEXT(name)                                                                                               \
     {                                                                                                        \
@@ -19,7 +19,7 @@ typedef char *slurm_text_fn(const json_t *job, int64_t now_ms);
 
 slurm_text_fn slurm_text_job_id;        // "12", "12_3", "12_[0-4%2]"
 slurm_text_fn slurm_text_raw_id;        // id of its own
-slurm_text_fn slurm_text_array_job_id;  // "12", also of an element
+slurm_text_fn slurm_text_array_job_id;  // "12", also for an element
 slurm_text_fn slurm_text_array_task_id; // "3", "0-4%2", "N/A"
 slurm_text_fn slurm_text_name, slurm_text_user, slurm_text_uid, slurm_text_group, slurm_text_partition;
 slurm_text_fn slurm_text_account, slurm_text_qos, slurm_text_comment, slurm_text_command,
@@ -48,30 +48,30 @@ slurm_text_fn slurm_text_oversubscribe, slurm_text_requeue, slurm_text_batch, sl
     slurm_text_task_cpus, slurm_text_tasks_per_node, slurm_text_deadline, slurm_text_begin,
     slurm_text_least_limit, slurm_text_least_short;
 
-/* Of what a job asked for; NULL if it did not. */
+/* For requests of a job; NULL if it did not request them. */
 slurm_text_fn slurm_text_cpus_per_tres, slurm_text_mem_per_tres, slurm_text_tasks_per_tres,
     slurm_text_tres_bind, slurm_text_tres_freq, slurm_text_tres_per_job, slurm_text_tres_per_node,
     slurm_text_tres_per_socket, slurm_text_tres_per_task, slurm_text_least_memory_of_cpu,
     slurm_text_least_memory_of_node, slurm_text_least_memory;
 
-/* As slurm_time_text(), in the format of SLURM_TIME_FORMAT, if that is "relative" or one of strftime(3): for
- * people. */
+/* Like slurm_time_text(), but in the format of SLURM_TIME_FORMAT if that is "relative" or a format of
+ * strftime(3); for display. */
 char *slurm_time_shown(int64_t wall_ms, const char *otherwise);
 
-/* When this day began, wall clock. */
+/* When the present day began, wall clock. */
 int64_t slurm_midnight_ms(void);
 
 /* "Sun Nov 22 23:43:02 2026"; "Unknown" for 0. The caller frees it. */
 char *slurm_date_text(int64_t wall_ms);
 
-/* The same for now, as above lists of -l and -i. */
+/* The same for the present time, printed above the lists of -l and -i. */
 void slurm_print_date(void);
 
 /* "5:02", "1:05:02", "1-01:05:02" of squeue; with `is_full` "00:05:02" of sacct. The caller frees it. */
 char *slurm_duration_text(int64_t seconds, int is_full);
 
-/* How many nodes a job has or asks for, and how many CPUs on all of them: one for each task unless it asks
- * for CPUs. */
+/* The number of nodes that a job has or requests, and the number of CPUs on all of them: one per task unless
+ * it requests CPUs. */
 int64_t slurm_job_nodes(const json_t *job);
 int64_t slurm_job_cpus(const json_t *job);
 

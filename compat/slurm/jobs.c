@@ -22,7 +22,7 @@
 #include "job/array.h"
 #include "wire/limits.h"
 
-#define IDS_BYTES_MAX 6000U // of one request: less than its path may have
+#define IDS_BYTES_MAX 6000U // bytes of ids per request: less than the limit of a path
 
 void slurm_ids_clear(struct slurm_ids *ids)
 {
@@ -45,7 +45,7 @@ static int refuse(const struct slurm_ids *ids, const char *text, struct error *e
     return error_mark(err, ids->words, error_set(err, -EINVAL, "%s%.60s", refusal, text));
 }
 
-/* All of them or none: a part would be taken for the whole. */
+/* All of them or none: a part would be mistaken for the whole. */
 static int refuse_many(struct error *err)
 {
     return error_set(
@@ -88,7 +88,7 @@ static int parse_one(const char *text, struct slurm_ids *ids, struct error *err)
             return refuse(ids, text, err);
         index = strtoll(rest + 1, &rest, 10);
     }
-    if (rest[0] == '+') // a component of a heterogeneous job, which ours are not
+    if (rest[0] == '+') // a component of a heterogeneous job, which does not exist here
         rest += strcspn(rest, ".");
     if (rest[0] != '\0' && rest[0] != '.')
         return refuse(ids, text, err);
@@ -187,8 +187,8 @@ const char *slurm_job_note(const json_t *job, const char *name)
     return NULL;
 }
 
-/* True for an array without waiting elements, which is not listed, because its elements are; unless it was
- * cancelled before any of them was a job. */
+/* True for an array without waiting elements, which is not listed because its elements are; unless it was
+ * cancelled before any element became a job. */
 static bool is_shell(const json_t *job)
 {
     const char *left = field_text(job, "array_left");
@@ -211,7 +211,7 @@ static int get(struct client *client, const char *query, json_t *ret, struct err
     return r;
 }
 
-/* As a value of a query. */
+/* Appends it as a value of a query. */
 static void add_escaped(struct buffer *out, const char *text)
 {
     for (const char *p = text; *p != '\0'; p++)
@@ -221,7 +221,7 @@ static void add_escaped(struct buffer *out, const char *text)
             buffer_printf(out, "%%%02X", (unsigned)(unsigned char)*p);
 }
 
-/* By number, a part at a time. */
+/* Requests jobs by number, some at a time. */
 static int get_ids(struct client *client, const struct slurm_ids *ids, json_t *ret, struct error *err)
 {
     _cleanup_buffer_ struct buffer query = { 0 };
@@ -294,7 +294,7 @@ static bool has_id(const struct slurm_ids *sorted, uint64_t job, int64_t index)
     return bsearch(&key, sorted->items, sorted->count, sizeof(key), by_job_and_index) != NULL;
 }
 
-/* As slurm_id_fits of any of them, for lists of thousands. */
+/* Like slurm_id_fits for any of them, for lists of thousands. */
 static bool fits_any(const struct slurm_ids *sorted, const json_t *job)
 {
     uint64_t number = (uint64_t)field_integer(job, "id", 0);
@@ -343,8 +343,8 @@ static json_t *sift(const struct slurm_query *query, json_t *jobs)
     return ret;
 }
 
-/* The indexes of the array that are no jobs among these; NULL: those that are missing are not known to have
- * been cancelled before they started. The caller frees it. */
+/* The indexes of the array that are not jobs in this list; NULL: it is not certain that the missing ones were
+ * cancelled before they started. The caller frees it. */
 static char *never_started(const json_t *array, const json_t *jobs)
 {
     const json_t *elements = json_object_get(array, "elements"), *job = NULL;
@@ -370,7 +370,7 @@ static char *never_started(const json_t *array, const json_t *jobs)
 }
 
 /* Elements that were cancelled while they waited have never been jobs: they are a line of their array, as in
- * Slurm. A client that has asked for them by their index must find them. */
+ * Slurm. A client that requested them by index must find them. */
 static void keep_cancelled(json_t *jobs)
 {
     size_t index = 0;

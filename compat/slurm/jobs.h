@@ -23,9 +23,9 @@ struct slurm_id {
 struct slurm_ids {
     struct slurm_id *items;
     size_t count;
-    const char *refusal; // what precedes a word that is none; NULL: "Invalid job id specified: "
+    const char *refusal; // prefix of the message for an invalid word; NULL: "Invalid job id specified: "
     unsigned words;      // how the refusal is printed: enum slurm_words
-    bool has_numbers;    // a step is a number, and no word such as "batch"
+    bool has_numbers;    // a step is a number, not a word such as "batch"
 };
 
 /* Appends the ids of a list "12,13_[1-3],14.batch". -EINVAL: "Invalid job id: x"; earlier ones have been
@@ -34,10 +34,10 @@ int slurm_ids_parse(const char *text, struct slurm_ids *ids, struct error *err);
 void slurm_ids_clear(struct slurm_ids *ids);
 #define _cleanup_slurm_ids_ _cleanup_(slurm_ids_clear)
 
-/* As in paths of the API: "12" or "12.3". The caller frees it. */
+/* In the form of API paths: "12" or "12.3". The caller frees it. */
 char *slurm_id_path(const struct slurm_id *id);
 
-/* True if it is that job, an element of it, or an array that still contains it. */
+/* True if it is that job, one of its elements, or an array that still contains it. */
 bool slurm_id_fits(const struct slurm_id *id, const json_t *job);
 
 struct slurm_query {
@@ -45,7 +45,7 @@ struct slurm_query {
     const char *users;           // "ana,1000", NULL: all
     const char *name;            // exactly; NULL: any
     bool is_quick;               // reasons are not needed
-    bool has_ended;              // including those that only the store has
+    bool has_ended;              // including those that are only in the store
     bool has_open_alone;         // excluding ended ones
 };
 
@@ -59,21 +59,21 @@ bool slurm_job_is_on(const json_t *job, const char *nodes);
 /* The Slurm option kept with the job, or NULL. */
 const char *slurm_job_note(const json_t *job, const char *name);
 
-/* True when `text` is one of a list of words. */
+/* True if `text` is in a list of words. */
 bool slurm_list_has(const char *list, const char *text);
 
-/* True when the lists have a word in common. */
+/* True if the lists have a word in common. */
 bool slurm_lists_meet(const char *list, const char *other);
 
 /* Checks the names and numbers of a list of users, NULL or not. -EINVAL: "Invalid user: ana", with `what` in
  * place of "Invalid user". */
 int slurm_users_check(const char *list, const char *what, struct error *err);
 
-/* The name of the user who calls, "" if it is not known. */
+/* The name of the calling user; "" if unknown. */
 const char *slurm_own_name(void);
 
 /* A waiting element of the array as a job of its own. The caller releases it. */
 json_t *slurm_job_element(const json_t *job, uint32_t index);
 
-/* Replaces arrays of which the ids name waiting elements alone ("12_3") by these elements. */
+/* Replaces arrays for which the ids name only waiting elements ("12_3") by these elements. */
 void slurm_jobs_narrow(const struct slurm_ids *ids, json_t **jobs);

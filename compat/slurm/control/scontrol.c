@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scontrol: the table of its commands, which are arguments or lines of standard input. What they do is in
+/* scontrol: the table of its commands, which are arguments or lines of standard input. Their functions are in
  * files of their own. */
 #include <errno.h>
 #include <inttypes.h>
@@ -99,10 +99,10 @@ static int write_script(struct client *client, int argc, char **argv, struct err
 
 struct scontrol_command {
     const char *name;
-    size_t least;       // as many letters of it suffice
-    const char *action; // on jobs: that of the API; NULL: `run`
+    size_t least;       // minimum length of an abbreviation
+    const char *action; // for actions on jobs: that of the API; NULL: `run`
     int (*run)(struct scontrol *scontrol, int argc, char **argv, struct error *err); // NULL: refused
-    const char *usage, *help; // of one that is refused: why
+    const char *usage, *help; // of a refused command: the reason
 };
 
 static const struct scontrol_command *all_commands(void);
@@ -165,7 +165,7 @@ static int run_version(struct scontrol *scontrol, int argc, char **argv, struct 
     return argc > 0 ? scontrol_misuse(err, "too many arguments for version keyword") : 0;
 }
 
-/* Slurm's numbers of the sentences that are said here; others are errors of the system. */
+/* Slurm's numbers of the messages used here; others are system errors. */
 static int run_errnumstr(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
     static const struct {
@@ -223,7 +223,7 @@ static int run_help(struct scontrol *scontrol, int argc, char **argv, struct err
     return 0;
 }
 
-/* What -o, -d and -Q are as commands, for those that follow. */
+/* The options -o, -d and -Q as commands, for those that follow. */
 static int run_oneliner(struct scontrol *scontrol, int argc, char **argv, struct error *err)
 {
     scontrol->form.is_one_line = true;
@@ -336,7 +336,7 @@ static bool is_end(const char *word)
     return scontrol_is_word(word, "exit", 1) || scontrol_is_word(word, "quit", 4) || strcmp(word, "q") == 0;
 }
 
-/* Commands from standard input, a line each; the status is that of the worst. */
+/* Reads commands from standard input, one per line; returns the most severe status. */
 static int converse(const struct slurm_program *program, struct scontrol *scontrol)
 {
     _cleanup_free_ char *line = NULL, *last = NULL;
@@ -350,7 +350,7 @@ static int converse(const struct slurm_program *program, struct scontrol *scontr
         bool is_over = getline(&line, &size, stdin) < 0;
         if (!is_over)
             line[strcspn(line, "\n")] = '\0';
-        if (!isatty(STDIN_FILENO)) // a terminal has shown the line
+        if (!isatty(STDIN_FILENO)) // on a terminal, the line is already visible
             (void)puts(is_over ? "" : line);
         if (is_over)
             return worst;

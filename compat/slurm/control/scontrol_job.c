@@ -52,7 +52,7 @@ TEXT(cpus_per_task)
     return xstrdup(cpus != NULL ? cpus : "1");
 }
 
-/* The file that the job will write: of an array that waits as a whole the index is open. */
+/* The file that the job will write; the index of an array that waits as a whole is left open. */
 static char *expected_path(const json_t *job, const char *pattern)
 {
     int64_t id = field_integer(job, "id", 0), index = field_integer(job, "array_index", -1);
@@ -113,7 +113,7 @@ TEXT(comment)
 
 FIELD(nodes, slurm_text_nodes(job, now_ms))
 
-/* --tmp and --contiguous, which are kept and have no effect. */
+/* --tmp and --contiguous, which are stored but have no effect. */
 TEXT(temporary)
 {
     const char *size = slurm_job_note(job, "tmp");
@@ -124,7 +124,7 @@ TEXT(temporary)
 
 FIELD(contiguous, xstrdup(slurm_job_note(job, "contiguous") != NULL ? "1" : "0"))
 
-/* Of a job that has not started there is none. */
+/* A job that has not started has none. */
 FIELD(batch_host, field_text(job, "node") != NULL ? xstrdup(field_text(job, "node")) : NULL)
 
 /* Its GPUs on each node. */
@@ -136,7 +136,8 @@ TEXT(job_gres)
     return gpus > 0 ? xasprintf("gpu:%" PRId64, gpus) : xstrdup("(null)");
 }
 
-/* "CPU_IDs=(null) Mem=1024 GRES=gpu:2(IDX:0-1)": what it has of the node. mgpu does not tell which CPUs. */
+/* "CPU_IDs=(null) Mem=1024 GRES=gpu:2(IDX:0-1)": its resources on the node. mgpu does not report which
+ * CPUs. */
 static char *place_text(const json_t *job, const char *node)
 {
     json_t *indexes = json_array(), *gpu = NULL;
@@ -154,7 +155,7 @@ static char *place_text(const json_t *job, const char *node)
         "CPU_IDs=(null) Mem=%" PRId64 " GRES=%s", field_integer(job, "memory", 0) >> MIB_SHIFT, gres);
 }
 
-/* A line for the nodes on which it has the same. */
+/* One line for the nodes on which it has the same resources. */
 TEXT(places)
 {
     _cleanup_strings_ struct strings names = { 0 };
@@ -211,7 +212,7 @@ TEXT(tasks_per_node)
     return xasprintf("%s:0:*:*", tasks != NULL ? tasks : "0");
 }
 
-/* Of a time that is not known squeue says N/A, and scontrol this. */
+/* For an unknown time, squeue prints N/A, and scontrol this. */
 static char *unknown_for_none(char *text)
 {
     if (strcmp(text, "N/A") != 0)
@@ -223,7 +224,7 @@ static char *unknown_for_none(char *text)
 FIELD(expected_start, unknown_for_none(slurm_text_expected(job, now_ms)))
 FIELD(end, unknown_for_none(slurm_text_ended(job, now_ms)))
 
-/* As in Slurm, the last time at which it stood still or ran on. */
+/* As in Slurm, the last time at which it was suspended or continued. */
 TEXT(suspend_time)
 {
     int64_t at_ms, ran_ms;
@@ -320,7 +321,7 @@ static const struct scontrol_pair job_pairs[] = {
     { 0 },
 };
 
-/* Those of an array alone have its number. */
+/* Pairs that only arrays have contain its number. */
 static void print_job(const json_t *job, const struct scontrol_form *form)
 {
     struct scontrol_pair pairs[sizeof(job_pairs) / sizeof(job_pairs[0])];
@@ -332,7 +333,8 @@ static void print_job(const json_t *job, const struct scontrol_form *form)
     scontrol_pairs_print(pairs, job, form);
 }
 
-/* Where it runs and what it writes is in the whole of it alone, which is asked for if it `is_named`. */
+/* Where it runs and which files it writes is only in the complete record, which is requested if it
+ * `is_named`. */
 static void print_one(
     struct client *client, const json_t *job, bool is_named, const struct scontrol_form *form)
 {
@@ -351,7 +353,7 @@ static void print_one(
     print_job(shown, form);
 }
 
-/* "0" is all jobs, and "0_3" the elements with that index of all arrays. */
+/* "0" means all jobs, and "0_3" the elements with that index of all arrays. */
 static bool is_any(const char *name, int64_t *ret_index)
 {
     char *end = NULL;

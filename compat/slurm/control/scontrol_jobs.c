@@ -28,7 +28,7 @@ static int parse_all(
     return 0;
 }
 
-/* After its sentence about the job, Slurm says for holds and releases what failed. Returns 1. */
+/* For holds and releases, Slurm prints a second message about the operation that failed. Returns 1. */
 static int end_hold(const char *word, const char *why)
 {
     if (strstr(word, "hold") == word || strcmp(word, "uhold") == 0 || strcmp(word, "release") == 0)
@@ -36,7 +36,7 @@ static int end_hold(const char *word, const char *why)
     return 1;
 }
 
-/* slurmctld has other words for a job to be suspended that it does not have. */
+/* slurmctld has another message for suspending a job that it does not have. */
 static int complain(struct client *client, const char *word, const char *path, const struct error *err)
 {
     bool is_missing = err->code == -ENOENT;
@@ -72,7 +72,7 @@ int scontrol_act(
         if (strcasecmp(word, "requeuehold") == 0)
             (void)json_object_set_new(body, "hold", json_true());
         r = client_call(client, "POST", request, body, NULL, err);
-        if (r < 0 && !(is_rest && r == -EALREADY)) // which has ended is left as it is
+        if (r < 0 && !(is_rest && r == -EALREADY)) // an element that has ended is left unchanged
             status = complain(client, word, path, err);
     }
     return status;
@@ -101,7 +101,7 @@ int scontrol_top(struct client *client, int argc, char **argv, struct error *err
         int64_t priority = field_integer(job, "priority", 0);
         most = field_is(job, "state", "queued") && priority > most ? priority : most;
     }
-    for (size_t i = ids.count; i > 0; i--) { // the first of them gets the highest
+    for (size_t i = ids.count; i > 0; i--) { // the first one gets the highest priority
         _cleanup_json_ json_t *body = json_pack("{s:I}", "priority", (json_int_t)++most);
         _cleanup_free_ char *path = slurm_id_path(&ids.items[i - 1]);
         _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/edit", path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What scontrol does to jobs, and waits for. All return the exit status, or a negative errno. */
+/* Actions of scontrol on jobs, and waiting for them. All return the exit status, or a negative errno. */
 #pragma once
 
 #include "base/error.h"
@@ -9,10 +9,10 @@
 int scontrol_act(
     struct client *client, const char *word, const char *action, int argc, char **argv, struct error *err);
 
-/* "top JOB[,JOB...]": they are considered before the caller's other jobs. */
+/* "top JOB[,JOB...]": these jobs are considered before the caller's other jobs. */
 int scontrol_top(struct client *client, int argc, char **argv, struct error *err);
 
-/* "wait_job JOB": until it has its nodes. */
+/* "wait_job JOB": waits until it has its nodes. */
 int scontrol_wait(struct client *client, int argc, char **argv, struct error *err);
 
 /* "completing": jobs that are ending, and their nodes. */

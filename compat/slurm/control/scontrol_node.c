@@ -19,11 +19,11 @@
 
 /* --- nodes and partitions --- */
 
-#define NODE_PARTITIONS "slurm_partitions" // added to a node of the API
+#define NODE_PARTITIONS "slurm_partitions" // added to a node object of the API
 
 FIELD(node_name, xstrdup(field_text(job, "name")))
 
-/* As scontrol writes it. */
+/* The state in scontrol's form. */
 TEXT(node_state)
 {
     const char *state = slurm_node_state(job);
@@ -63,7 +63,7 @@ FIELD(node_memory_used, xasprintf("%" PRId64, field_integer(job, SLURM_NODE_MEMO
 FIELD(node_tres, slurm_node_tres(job, false))
 FIELD(node_tres_used, slurm_node_tres(job, true))
 
-/* Since when its agent, or mgpud's own worker, is there. */
+/* When its agent, or mgpud's own worker, started. */
 TEXT(node_since)
 {
     const char *since = field_text(job, "since");
@@ -179,7 +179,7 @@ static void print_partition(const json_t *partition, const json_t *nodes, const 
     int64_t most_s = field_integer(partition, "max_time", 0);
     _cleanup_free_ char *most = most_s > 0 ? slurm_duration_text(most_s, true) : xstrdup("UNLIMITED");
     _cleanup_free_ char *tier =
-        xasprintf("%" PRId64, field_integer(partition, "priority", 0) + 1); // 1 is the usual one
+        xasprintf("%" PRId64, field_integer(partition, "priority", 0) + 1); // 1 is the default
     _cleanup_free_ char *users =
         field_text(partition, "users") != NULL ? text_escape(field_text(partition, "users"), 4096) : NULL;
     const struct scontrol_pair pairs[] = { { false, "PartitionName", NULL, field_text(partition, "name") },

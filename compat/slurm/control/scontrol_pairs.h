@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What scontrol shows of a thing: lines of KEY=VALUE, from a table for each kind of thing. */
+/* What scontrol displays for an object: lines of KEY=VALUE, from a table for each kind of object. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,19 +9,19 @@
 struct scontrol_pair {
     bool is_new_line; // it begins one
     const char *key;
-    slurm_text_fn *text;  // of the thing, of one line or more; the pair is left out if it returns NULL
+    slurm_text_fn *text;  // one line or more; the pair is omitted if it returns NULL
     const char *constant; // for a pair without `text`
-    bool is_detail;       // shown with -d alone
+    bool is_detail;       // only shown with -d
 };
 
-/* How things are shown: -o and -d. */
+/* How objects are displayed: -o and -d. */
 struct scontrol_form {
     bool is_one_line, has_details;
-    bool is_quiet;   // what is not found is not said
-    bool is_verbose; // when what is shown was true, and how many there are
+    bool is_quiet;   // missing objects are not reported
+    bool is_verbose; // prints the time of the data and the number of objects
 };
 
-/* With -v, the line before that many things are shown. */
+/* With -v, prints the line that precedes that many objects. */
 void scontrol_count_print(size_t count, const struct scontrol_form *form);
 
 /* Prints the pairs up to one with a NULL key. */

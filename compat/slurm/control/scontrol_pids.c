@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process of a job has the variables of the job. It is the one that a task began with if its parent is not
- * of the same task; the others of the task have no number in the list.
+ * Processes of a job have its variables. A process is the first one of a task if its parent does not belong
+ * to the same task; other processes of the task have no number in the list.
  */
 #include "compat/slurm/control/scontrol_pids.h"
 
@@ -32,7 +32,7 @@ struct process {
     char job[VALUE_MAX], step[VALUE_MAX], local[VALUE_MAX], global[VALUE_MAX]; // "" if it has none
 };
 
-/* The whole of a file of /proc, NUL-terminated; NULL if it may not be read. The caller frees it. */
+/* A complete file of /proc, NUL-terminated; NULL if it may not be read. The caller frees it. */
 static char *read_whole(const char *path, size_t *ret_length)
 {
     _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -64,7 +64,7 @@ static void take_variable(struct process *process, const char *entry)
     }
 }
 
-/* False for one that is in no job, or of another user. */
+/* False for a process that is in no job, or belongs to another user. */
 static bool look_at(int64_t pid, struct process *ret)
 {
     _cleanup_free_ char *path = xasprintf("/proc/%" PRId64 "/environ", pid);
@@ -160,7 +160,7 @@ int scontrol_pid_info(struct client *client, const char *text, struct error *err
         return r;
     const char *started = field_text(job, "started_at");
     double limit_s = field_number(job, "time_limit", 0);
-    /* mgpud may not know yet that it has started. */
+    /* mgpud may not have recorded its start yet. */
     int64_t started_ms = started != NULL ? time_parse(started) : clock_wall_ms();
     int64_t end_ms = limit_s > 0 ? started_ms + (int64_t)(limit_s * 1000) : 0;
     _cleanup_free_ char *when = slurm_date_text(end_ms);

@@ -35,7 +35,7 @@ void scontrol_pairs_print(
     const struct scontrol_pair *pairs, const json_t *thing, const struct scontrol_form *form)
 {
     int64_t now_ms = clock_wall_ms();
-    bool is_due = false; // a new line of a pair that was left out
+    bool is_due = false; // the new line of an omitted pair
     for (const struct scontrol_pair *pair = pairs; pair->key != NULL; pair++) {
         _cleanup_free_ char *text = pair->text != NULL       ? pair->text(thing, now_ms)
                                     : pair->constant != NULL ? xstrdup(pair->constant)
@@ -151,7 +151,7 @@ static const struct setting settings[] = {
     { "AuthAltTypes", NOTHING },
     { "AuthAltParameters", NOTHING },
     { "AuthInfo", NOTHING },
-    { "AuthType", "auth/none" }, // the kernel names the callers of a socket
+    { "AuthType", "auth/none" }, // the kernel identifies the callers of a socket
     { "BatchStartTimeout", "10 sec" },
     { "BcastExclude", NOTHING },
     { "BcastParameters", NOTHING },
@@ -341,8 +341,7 @@ static int show_config(void)
 
 /* --- the rest --- */
 
-/* The daemons of this machine, by the names that Slurm gives them: mgpud has its socket here, a node an
- * agent. */
+/* The daemons of this machine, under Slurm's names: mgpud if its socket is here, and the agent on a node. */
 static int show_daemons(struct client *client, struct error *err)
 {
     char host[256] = "";
@@ -425,7 +424,7 @@ int scontrol_show(struct client *client, const char *word, const char *name, con
         (void)puts("No licenses configured in Slurm.");
         return 0;
     }
-    if (is_word(entity, "reservations", 3)) { // which have no names
+    if (is_word(entity, "reservations", 3)) { // these have no names
         _cleanup_free_ char *shown = name != NULL ? text_escape(name, 60) : NULL;
         scontrol_count_print(0, form);
         (void)printf(shown != NULL ? "Reservation %s not found\n" : "No reservations in the system%s\n",

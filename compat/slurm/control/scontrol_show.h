@@ -10,7 +10,7 @@
 int scontrol_show(struct client *client, const char *word, const char *name, const struct scontrol_form *form,
     struct error *err);
 
-/* Of its entities: those with the name, or all if it is NULL. */
+/* The object with that name, or all if it is NULL. */
 int scontrol_show_jobs(
     struct client *client, const char *name, const struct scontrol_form *form, struct error *err);
 int scontrol_show_nodes(

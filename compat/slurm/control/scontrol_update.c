@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scontrol update: what may be changed is a table of Slurm's keys, which may be abbreviated. */
+/* scontrol update: the changes allowed are a table of Slurm's keys, which may be abbreviated. */
 #include "compat/slurm/control/scontrol_update.h"
 
 #include <errno.h>
@@ -74,7 +74,8 @@ int scontrol_jobs_parse(struct client *client, const char *text, struct slurm_id
     return r;
 }
 
-/* What is possible for waiting jobs alone has another sentence while the job runs than when it has ended. */
+/* A change that is only possible for waiting jobs has a different message for a running job than for an ended
+ * one. */
 static const char *tell_late(struct client *client, const char *path)
 {
     _cleanup_json_ json_t *job = NULL;
@@ -84,7 +85,7 @@ static const char *tell_late(struct client *client, const char *path)
     return is_running ? "Job is no longer pending execution" : "Job has already finished";
 }
 
-/* In the words that clients look for. */
+/* The messages that clients search for. */
 int scontrol_complain(struct client *client, const char *what, const char *path, const struct error *err)
 {
     const char *away = slurm_away_words(err);
@@ -95,7 +96,7 @@ int scontrol_complain(struct client *client, const char *what, const char *path,
                       : err->code == -EPERM || err->code == -EACCES ? "Access/permission denied"
                       : err->code == -EALREADY                      ? tell_late(client, path)
                                                                     : err->message;
-    bool is_ours = why == err->message; // a sentence of its own
+    bool is_ours = why == err->message; // a message of mgpu's own
     if (what[0] == '\0')
         (void)fprintf(stderr, "%s\n", why);
     else
@@ -106,16 +107,16 @@ int scontrol_complain(struct client *client, const char *what, const char *path,
 struct change {
     struct client *client;
     json_t *body;         // of the edit
-    struct strings notes; // options that are only kept
+    struct strings notes; // options that are only stored
     const char *value;
-    const char *user; // whose jobs, by their name; NULL: one's own
+    const char *user; // the owner of jobs given by name; NULL: the caller
 };
 
 struct key {
     const char *name;
-    size_t least; // as many letters of it suffice
+    size_t least; // minimum length of an abbreviation
     int (*set)(struct change *change, const struct key *key, struct error *err);
-    const char *to; // key of the API, or name of the kept option
+    const char *to; // key of the API, or name of the stored option
 };
 
 /* "+30" is added to what the job has. */
@@ -138,7 +139,7 @@ static int set_limit(struct change *change, const struct key *key, struct error 
     return r;
 }
 
-/* Shown, and of no effect on a job that has been submitted. */
+/* Displayed only; without effect on a job that has been submitted. */
 static int set_least(struct change *change, const struct key *key, struct error *err)
 {
     int64_t seconds = 0;
@@ -159,7 +160,7 @@ static int set_note(struct change *change, const struct key *key, struct error *
     return 0;
 }
 
-/* Bare, it is 100. */
+/* Without a value it is 100. */
 static int set_nice(struct change *change, const struct key *key, struct error *err)
 {
     int64_t number = 0;
@@ -186,7 +187,7 @@ static int set_dependency(struct change *change, const struct key *key, struct e
     return r;
 }
 
-/* What depends on the job is settled for each. */
+/* Values that depend on the job are settled for each job. */
 static int set_later(struct change *change, const struct key *key, struct error *err)
 {
     int64_t number = 0, most = strcmp(key->to, THROTTLE) == 0 ? THROTTLE_MAX : CPUS_MAX;
@@ -196,7 +197,7 @@ static int set_later(struct change *change, const struct key *key, struct error 
     return r;
 }
 
-/* "2", or "2-4", of which the least is taken. */
+/* "2", or "2-4", of which the lower number is used. */
 static int set_nodes(struct change *change, const struct key *key, struct error *err)
 {
     _cleanup_free_ char *least = xstrndup(change->value, strcspn(change->value, "-"));
@@ -221,7 +222,7 @@ static int set_memory(struct change *change, const struct key *key, struct error
     return r;
 }
 
-/* GPUs of each node. */
+/* GPUs per node. */
 static int set_gres(struct change *change, const struct key *key, struct error *err)
 {
     _cleanup_free_ char *model = NULL;
@@ -251,7 +252,7 @@ static int set_user(struct change *change, const struct key *key, struct error *
     return scontrol_misuse(err, "Request aborted");
 }
 
-/* In the order of Slurm, which takes the first key that an abbreviation fits. */
+/* In the order of Slurm, which uses the first key that an abbreviation matches. */
 static const struct key keys[] = {
     { "Comment", 3, set_note, "comment" },
     { "ArrayTaskThrottle", 10, set_later, THROTTLE },
@@ -293,7 +294,7 @@ static const struct key *find_key(const char *word)
     return NULL;
 }
 
-/* "TimeLimit=+30": the limit that results for this job. */
+/* "TimeLimit=+30": the resulting limit for this job. */
 static int settle_limit(struct client *client, const char *path, json_t *body, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
@@ -310,7 +311,7 @@ static int settle_limit(struct client *client, const char *path, json_t *body, s
     return r;
 }
 
-/* "ArrayTaskThrottle=2": the array that results, of the same indexes. 0: all of its tasks at a time. */
+/* "ArrayTaskThrottle=2": the resulting array, with the same indexes. 0: all tasks at a time. */
 static int settle_throttle(struct client *client, const char *path, json_t *body, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
@@ -331,7 +332,7 @@ static int settle_throttle(struct client *client, const char *path, json_t *body
     return 0;
 }
 
-/* The options kept with the job, with these in place of those of the same names. */
+/* The options stored with the job, with these replacing those of the same names. */
 static int add_notes(
     struct client *client, const char *path, const struct strings *notes, json_t *body, struct error *err)
 {
@@ -355,7 +356,7 @@ static int add_notes(
     return r;
 }
 
-/* "NumCPUs=8" and "Gres=gpu:2": CPUs of each node, and GPUs of all of them. */
+/* "NumCPUs=8" and "Gres=gpu:2": CPUs per node, and GPUs of all nodes. */
 static int settle_counts(struct client *client, const char *path, json_t *body, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
@@ -376,7 +377,7 @@ static int settle_counts(struct client *client, const char *path, json_t *body, 
     return r;
 }
 
-/* "Deadline=": of it the latest start, which is as long before it as that of the job was. */
+/* "Deadline=": sets the latest start, which precedes it by the same time as before. */
 static int settle_deadline(struct client *client, const char *path, json_t *body, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
