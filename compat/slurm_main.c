@@ -27,7 +27,7 @@ static int explain(void)
 int main(int argc, char **argv)
 {
     standard_descriptors_hold();
-    (void)mallopt(M_MXFAST, 0); // long lists: a fifth less time without the merging of fast bins
+    (void)mallopt(M_MXFAST, 0); // makes long lists a fifth faster by not merging fast bins
     const struct slurm_program *program = argc > 0 ? slurm_program_find(argv[0]) : NULL;
     if (program == NULL && argc > 1) {
         argc--;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands, and their options as docs/slurm.md has them. A new command is a row here and a file. */
+/* The commands, and their options as listed in docs/slurm.md. A new command is a row here and a file. */
 #include "compat/slurm/programs.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "cli/submit/slurm_job.h"
 #include "compat/slurm/slurm.h"
 
-/* What has no counterpart, and what to use instead. */
+/* Commands without an equivalent, and what to use instead. */
 static int run_refused(const struct slurm_program *program, int argc, char **argv)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts come from the fields of squeue and sacct. Members that have no meaning here are left out rather than
+ * Texts come from the fields of squeue and sacct. Members that have no meaning here are omitted rather than
  * invented; programs that read --json look members up by name.
  */
 #include "compat/slurm/json_form.h"
@@ -44,7 +44,7 @@ static void set_number(
     (void)json_object_set_new(object, key, json_integer(strtoll(value, NULL, 10)));
 }
 
-/* Seconds since 1970; 0: not known. */
+/* Seconds since 1970; 0: unknown. */
 static json_t *moment(const json_t *job, const char *key)
 {
     const char *text = field_text(job, key);
@@ -92,7 +92,7 @@ static const char *const times[][2] = { { "submit_time", "submitted_at" }, { "st
     { "end_time", "ended_at" }, { "eligible_time", "begin" }, { "suspend_time", "suspended_at" },
     { "deadline", "deadline" } };
 
-/* Of a waiting job when it is expected to start; a parked one is suspended in Slurm's words. */
+/* For a waiting job, when it is expected to start; a parked job is suspended in Slurm's terms. */
 static void set_times(json_t *object, const json_t *job)
 {
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)

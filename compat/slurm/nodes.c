@@ -56,7 +56,7 @@ static void count_used(json_t *node, const json_t *gpus)
     json_decref(indexes);
 }
 
-/* The words of the names of its GPU models: each is a feature that --constraint takes. */
+/* The words in the names of its GPU models; each is a feature for --constraint. */
 static void add_features(json_t *node, const json_t *gpus)
 {
     _cleanup_buffer_ struct buffer list = { 0 };
@@ -80,7 +80,7 @@ static void add_features(json_t *node, const json_t *gpus)
         (void)json_object_set_new(node, SLURM_NODE_FEATURES, json_string(buffer_text(&list)));
 }
 
-/* As Slurm names the models that it finds itself: in lower case, with _ for blanks. */
+/* In the form of models that Slurm detects itself: lower case, with _ for blanks. */
 static void add_type(json_t *node, const json_t *gpus)
 {
     const char *first = NULL;
@@ -103,7 +103,7 @@ static void add_type(json_t *node, const json_t *gpus)
     (void)json_object_set_new(node, SLURM_NODE_TYPE, json_string(type));
 }
 
-/* What the job has of this node: its CPUs and its memory on each of its nodes. */
+/* Adds the job's resources on this node: its CPUs and its memory on each of its nodes. */
 static void add_job(json_t *node, const json_t *job)
 {
     int64_t count = slurm_job_nodes(job);
@@ -118,7 +118,7 @@ static void add_job(json_t *node, const json_t *job)
     (void)json_object_set_new(node, SLURM_NODE_MEMORY, json_integer(memory));
 }
 
-/* Looks each node of a job up in a table by name: there may be thousands of both. */
+/* Looks up each node of a job in a table by name, because there may be thousands of both. */
 static int add_jobs(struct client *client, json_t *nodes, struct error *err)
 {
     const struct slurm_query query = { .is_quick = true, .has_open_alone = true };
@@ -193,7 +193,7 @@ const char *slurm_node_state_compact(const json_t *node)
     return state;
 }
 
-/* Those of MIG instances are their profiles. */
+/* The types of MIG instances are their profiles. */
 static const char *type_of(const json_t *node)
 {
     bool has_instances = json_object_size(json_object_get(node, "gpu_instances")) > 0;

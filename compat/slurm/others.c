@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Commands for which mgpu has little information: sshare (there is one account), sprio, sdiag,
- * sstat; sattach follows the output, and sbcast copies a file to the nodes. Their output is correct but
- * short.
+ * Commands for which mgpu has little information: sshare (there is one account), sprio, sdiag, sstat. sattach
+ * follows the output, and sbcast copies a file to the nodes. Their output is correct but short.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -176,8 +175,7 @@ static const struct report_field share_fields[] = { { "Account", NULL, -20 }, { 
     { "NormUsage", NULL, 11 }, { "RawShares", NULL, 10 }, { "RawUsage", NULL, 11 }, { "User", NULL, 10 },
     { 0 } };
 
-/* Usage is in GPU seconds, its parts are of that of all users; a share is one of as many as there are users.
- */
+/* Usage is in GPU seconds and as a fraction of that of all users; all users have equal shares. */
 static void print_share(const struct report *report, const json_t *user, double all, size_t count)
 {
     double used = field_number(user, "gpu_seconds", 0);
@@ -192,7 +190,7 @@ static void print_share(const struct report *report, const json_t *user, double 
     report_print_row(report, texts);
 }
 
-/* The account, and of its users the caller, all, or those that are named. */
+/* Prints the account, and of its users the caller, all, or those named. */
 static int run_sshare(
     struct client *client, const struct others *others, int argc, char **argv, struct error *err)
 {
@@ -232,7 +230,7 @@ static char *text_position(const json_t *job, int64_t now_ms)
     return xasprintf("%" PRId64, field_integer(job, "position", 0));
 }
 
-/* Letters of sprio -o. What decides here is the place in the queue, %P; there are no weighted factors. */
+/* Letters of sprio -o. Here the position in the queue, %P, decides; there are no weighted factors. */
 static const struct slurm_column priority_columns[] = {
     { 'i', "jobid", "JOBID", slurm_text_job_id, 0 },
     { 'r', "partition", "PARTITION", slurm_text_partition, 0 },
@@ -247,7 +245,7 @@ static const struct slurm_column priority_columns[] = {
     { 0 },
 };
 
-/* Jobs that wait, in the order in which they are considered. */
+/* Waiting jobs, in the order in which they are considered. */
 static int run_sprio(
     struct client *client, const struct others *others, int argc, char **argv, struct error *err)
 {
@@ -313,7 +311,7 @@ static const struct {
     { "Nodelist", slurm_text_account_nodes } };
 enum { FIELDS = sizeof(stat_fields) / sizeof(stat_fields[0]) };
 
-/* A step that runs. */
+/* Prints a running step. */
 static void print_stat(const struct others *others, const char *format, const json_t *step)
 {
     struct report_value values[FIELDS + 1] = { 0 };
@@ -327,8 +325,8 @@ static void print_stat(const struct others *others, const char *format, const js
         free(texts[i]);
 }
 
-/* The step that is named, the first one, or with --allsteps all of a running job. The batch script has the
- * memory of the job, of which the steps are a part. */
+/* Prints the named step, the first one, or with --allsteps all steps of a running job. The batch script's
+ * memory is that of the job, which includes the steps. */
 static int stat_job(struct client *client, const struct others *others, const char *format,
     const struct slurm_id *id, struct error *err)
 {
@@ -372,7 +370,7 @@ static int run_sstat(
         report_print_values(format, NULL, others->is_parsable, others->has_last_delimiter);
     for (size_t i = 0; r == 0 && i < ids.count; i++) {
         r = stat_job(client, others, format, &ids.items[i], err);
-        if (r == -ENOENT) { // Slurm goes on, and its status is 0
+        if (r == -ENOENT) { // Slurm continues, and its status is 0
             _cleanup_free_ char *path = slurm_id_path(&ids.items[i]);
             (void)fflush(stdout);
             (void)fprintf(stderr, "sstat: error: couldn't get steps for job %s\n", path);
@@ -415,14 +413,14 @@ static int run_sattach(
     return replace_by(&words, err);
 }
 
-/* What runs on each node: the file appears under its name when it is whole. */
+/* Runs on each node; the file appears under its name when it is complete. */
 static const char copy_script[] =
     "[ -n \"$3\" ] || [ ! -e \"$1\" ] || { echo \"sbcast: error: $1: File exists\" >&2; exit 1; }\n"
     "cat > \"$1.$$\" && chmod \"$2\" \"$1.$$\" && { [ -z \"$4\" ] || touch -d \"@$4\" \"$1.$$\"; } && mv -f "
     "\"$1.$$\" "
     "\"$1\" || { rm -f \"$1.$$\"; exit 1; }\n";
 
-/* A step with a task on each node of the job, which all read the file from their standard input. */
+/* Runs a step with a task on each node of the job; all tasks read the file from standard input. */
 static int run_sbcast(
     struct client *client, const struct others *others, int argc, char **argv, struct error *err)
 {

@@ -55,7 +55,7 @@ static const json_t *find(const json_t *partitions, const char *name)
     return NULL;
 }
 
-/* What Slurm says about this partition and the request, or NULL. */
+/* Slurm's message about this partition and the request, or NULL. */
 static const char *complaint(
     const char *program, const json_t *partition, const char *name, const json_t *request)
 {

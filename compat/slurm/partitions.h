@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Partitions for sinfo, scontrol and for what sbatch prints about them. */
+/* Partitions for sinfo, scontrol and messages of sbatch. */
 #pragma once
 
 #include <jansson.h>
@@ -16,10 +16,10 @@ bool slurm_partition_has(const json_t *partition, const char *node);
 /* "debug,gpu": those that contain the node. The caller frees it. */
 char *slurm_partitions_of(const json_t *partitions, const char *node);
 
-/* "1-00:00:00", "infinite" or what `otherwise` says; the caller frees it. */
+/* "1-00:00:00", "infinite", or `otherwise`; the caller frees it. */
 char *slurm_partition_time(const json_t *partition, const char *key, const char *otherwise);
 
-/* Replaces the message of a refused request, if its partitions are the reason, by Slurm's, and is true then;
+/* If a request was refused because of its partitions, replaces the message by Slurm's and returns true;
  * "invalid partition specified" is printed at once. `request` is the one that was sent. */
 bool slurm_partition_explain(
     struct client *client, const char *program, const json_t *request, struct error *err);

@@ -12,7 +12,7 @@
 #define WIDTH_MAX   4096
 #define VALUE_WIDTH 10 // unless the format says otherwise
 
-/* The field of that name, or the first one that begins with it; -1: none. */
+/* The field with that name, or the first one that begins with it; -1: none. */
 static int find(const struct report_field *fields, const char *word)
 {
     int found = -1;
@@ -57,7 +57,7 @@ static void print_cell(const struct report *report, size_t i, const char *text)
     bool is_last = i + 1 == report->count;
     if (report->is_parsable)
         (void)printf("%s%s", text, !is_last || report->has_last_delimiter ? "|" : "");
-    else if (strlen(text) > (size_t)letters) // what does not fit ends with a mark
+    else if (strlen(text) > (size_t)letters) // text that does not fit ends with a mark
         (void)printf("%.*s+ ", letters - 1, text);
     else
         (void)printf("%*s ", width, text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables in the form of Slurm's accounts: fields with a width each, a line of dashes below their names. */
+/* Tables in the format of Slurm's accounting: fields with a width each, and a line of dashes below their
+ * names. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +13,7 @@
 struct report_field {
     const char *name;   // of --format; it may be abbreviated
     const char *header; // NULL: `name`
-    int width;          // to the left if it is negative
+    int width;          // left-aligned if negative
 };
 
 struct report {
@@ -25,8 +26,7 @@ struct report {
     bool is_headless, is_parsable, has_last_delimiter;
 };
 
-/* Reads "account%20,user"; in place of a number after % is the width of the field. -EINVAL: an unknown field.
- */
+/* Parses "account%20,user"; the number after % replaces the width of the field. -EINVAL: an unknown field. */
 int report_read(struct report *report, const char *format, struct error *err);
 
 void report_print_head(const struct report *report);
@@ -37,7 +37,7 @@ void report_print_row(const struct report *report, const char *const *texts);
 /* The names of all fields, four on a line. */
 void report_print_names(const struct report_field *fields);
 
-/* Of a line whose fields have names of its own; terminated by a NULL name. */
+/* A value in a line whose fields have names of their own; terminated by a NULL name. */
 struct report_value {
     const char *name, *text;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects are those of squeue --json and sinfo --json; jobs are submitted by sbatch and ended by scancel
- * (rest_submit.h), so that both ways have one meaning.
+ * Objects are those of squeue --json and sinfo --json. Jobs are submitted by sbatch and ended by scancel
+ * (rest_submit.h), so that requests mean the same in both.
  */
 #include "compat/slurm/rest.h"
 
@@ -85,7 +85,7 @@ static int ping(struct client *client, const char *name, json_t **ret)
     return OK;
 }
 
-/* Those that squeue -t all lists, or one. */
+/* All jobs that squeue -t all lists, or one. */
 static int jobs(struct client *client, const char *name, json_t **ret)
 {
     _cleanup_slurm_ids_ struct slurm_ids ids = { 0 };
@@ -204,7 +204,7 @@ static int diag(struct client *client, const char *name, json_t **ret)
     return fail_client(ret, &err);
 }
 
-/* There are none with a name: mgpu's reservations are for users. */
+/* There are none with a name: mgpu's reservations belong to users. */
 static int reservations(struct client *client, const char *name, json_t **ret)
 {
     *ret = page();
@@ -221,7 +221,7 @@ static int licenses(struct client *client, const char *name, json_t **ret)
 
 /* --- changing --- */
 
-/* What a command of Slurm printed as its error, without its name. */
+/* Uses the error that a Slurm command printed, without the command's name. */
 static int fail_command(json_t **ret, int number, const char *printed)
 {
     const char *colon = strstr(printed, "error: ");
@@ -291,13 +291,13 @@ static int change(struct client *client, const struct rest_request *request, con
     return OK;
 }
 
-/* "signal=TERM" of the query; without one the job is ended. */
+/* "signal=TERM" in the query; without a signal the job is ended. */
 static int end_job(struct client *client, const struct rest_request *request, const char *name, json_t **ret)
 {
     _cleanup_strings_ struct strings words = { 0 };
     _cleanup_free_ char *out = NULL, *errors = NULL;
     const char *signal = strncmp(request->query, "signal=", 7) == 0 ? request->query + 7 : NULL;
-    if (jobs(client, name, ret) != OK) // scancel says nothing about unknown jobs
+    if (jobs(client, name, ret) != OK) // scancel does not report unknown jobs
         return FAILED;
     json_decref(*ret);
     strings_add(&words, "scancel");
@@ -314,7 +314,7 @@ static int end_job(struct client *client, const struct rest_request *request, co
 /* --- routes --- */
 
 static const struct {
-    const char *word; // "jobs" for jobs and jobs/; with a name behind it: "job/12"
+    const char *word; // "jobs" for jobs and jobs/; followed by a name: "job/12"
     bool has_name;
     int (*get)(struct client *client, const char *name, json_t **ret);
 } routes[] = {

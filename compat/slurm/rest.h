@@ -9,7 +9,7 @@ struct rest_request {
     const char *body;                  // text, "" if there is none
 };
 
-/* The HTTP status; *ret is the body, which the caller releases. */
+/* Returns the HTTP status; *ret is the body, which the caller releases. */
 int rest_answer(const struct rest_request *request, json_t **ret);
 
 /* A body with this error, in Slurm's form. */

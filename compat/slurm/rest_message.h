@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One request of a client of slurmrestd, found in the bytes that it has sent. */
+/* One request of a slurmrestd client, parsed from the bytes received. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,13 +8,13 @@
 #include "base/buffer.h"
 
 #define REST_HEAD_MAX 65536U
-#define REST_BODY_MAX (2U << 20) // more than the largest script
+#define REST_BODY_MAX (2U << 20) // larger than the largest script
 
-/* Results of rest_message_examine() that are no status of HTTP. */
+/* Results of rest_message_examine() that are not HTTP statuses. */
 #define REST_MORE  0 // bytes are missing
 #define REST_WHOLE 1 // the members are set
 
-/* To be zeroed; bytes are appended as they come. */
+/* To be zeroed; bytes are appended as they arrive. */
 struct rest_message {
     struct buffer bytes;
     bool is_waiting;              // the client sends its body only after "100 Continue"
@@ -23,8 +23,8 @@ struct rest_message {
     size_t head, body_length;     // bytes of the head, 0: not known yet; and of the body
 };
 
-/* REST_MORE, REST_WHOLE, or the status with which the request is refused. How the bytes were cut changes
- * nothing. */
+/* REST_MORE, REST_WHOLE, or the status with which the request is refused. The result does not depend on how
+ * the bytes were divided. */
 int rest_message_examine(struct rest_message *message);
 
 void rest_message_clear(struct rest_message *message);

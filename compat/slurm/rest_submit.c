@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each property is an option of sbatch under another name, so that a request means the same here and on the
- * command line. sbatch runs in a process of its own, with the environment and directory of the request.
+ * command line. sbatch runs in a separate process, with the environment and directory of the request.
  */
 #include "compat/slurm/rest_submit.h"
 
@@ -24,7 +24,7 @@
 #define EXIT_NO_EXEC 126
 #define OUTPUT_MAX   65536U
 
-/* Properties that are not the option with '_' for '-'. NULL: the property has no effect here. */
+/* Properties whose option is not the name with '-' for '_'. NULL: the property has no effect here. */
 static const struct {
     const char *property, *option;
 } names[] = {
@@ -69,11 +69,11 @@ static const struct {
     { "umask", NULL },
 };
 
-/* Those that are not for requests from elsewhere. */
+/* Options that are not allowed in requests. */
 static const char *const disabled[] = { "wrap", "wait", "parsable", "quiet", "test-only", "verbose", "export",
     "export-file", "get-user-env", "uid", "gid" };
 
-/* "" if the property has no effect here, NULL if there is none with that name. The caller frees it. */
+/* "" if the property has no effect here, NULL if it does not exist. The caller frees it. */
 static char *option_of(const char *property)
 {
     const struct slurm_program *sbatch = slurm_program_find("sbatch");
@@ -89,7 +89,7 @@ static char *option_of(const char *property)
     return slurm_option_find(sbatch, name) != NULL ? take_ptr(name) : NULL;
 }
 
-/* As typed on a command line; NULL: it has no such form. The caller frees it. */
+/* The value as typed on a command line; NULL: it has no such form. The caller frees it. */
 static char *text_of(const char *option, const json_t *value)
 {
     bool is_time = strcmp(option, "begin") == 0 || strcmp(option, "deadline") == 0;
@@ -157,7 +157,7 @@ int rest_options(const json_t *properties, struct strings *words, struct error *
 
 /* --- changes --- */
 
-/* Options of sbatch that scontrol changes, and its words for them. */
+/* Options of sbatch that scontrol can change, and scontrol's names for them. */
 static const struct {
     const char *option, *key;
 } changes[] = {
@@ -217,7 +217,8 @@ int rest_changes(const json_t *properties, struct strings *words, struct error *
 
 /* --- running it --- */
 
-/* {"PATH": "/bin"} or ["PATH=/bin"]. MGPU_ variables of this process remain: they name the server. */
+/* {"PATH": "/bin"} or ["PATH=/bin"]. MGPU_ variables of this process are kept, because they identify the
+ * server. */
 static void set_environment(const json_t *environment)
 {
     _cleanup_strings_ struct strings gone = { 0 };
@@ -271,7 +272,7 @@ int rest_run(
         if (job != NULL)
             set_environment(json_object_get(job, "environment"));
         if (directory != NULL)
-            (void)!chdir(directory); // sbatch has it as --chdir, too
+            (void)!chdir(directory); // sbatch also gets it as --chdir
         (void)dup2(in, STDIN_FILENO);
         (void)dup2(out, STDOUT_FILENO);
         (void)dup2(errors, STDERR_FILENO);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sacct: jobs of the store, which contains them from their submit on. A job that has started also has a line
+ * sacct: jobs of the store, which has them from their submission on. A job that has started also has a line
  * for its batch script.
  */
 #include <ctype.h>
@@ -32,7 +32,7 @@
 #include "job/slurm.h"
 
 #define FORMAT_USUAL "jobid,jobname,partition,account,alloccpus,state,exitcode"
-#define VALUE_MAX    4096U // of a variable as it is printed
+#define VALUE_MAX    4096U // maximum length of a variable in the output
 #define FRAME_WIDTH  80
 #define SECOND_MS    1000
 #define FORMAT_BRIEF "jobid,state,exitcode"
@@ -50,7 +50,7 @@ struct sacct {
     const char *format, *users, *name, *start, *end, *delimiter;
     struct sacct_choice choice;
     struct slurm_ids ids;
-    char unit; // of sizes; 0: as they are
+    char unit; // unit of sizes; 0: unchanged
     bool is_headless, is_parsable, has_last_delimiter, is_job_alone, is_all_users, is_brief, is_long, is_json;
     bool is_help_format, is_script, is_environment, has_attempts;
 };
@@ -179,17 +179,17 @@ const struct slurm_option slurm_sacct_options[] = {
 
 /* --- which --- */
 
-/* In the accounts of Slurm a job runs from the time at which it got its resources until it has ended:
- * programs that poll sacct take CONFIGURING for an end that they do not know. */
+/* In Slurm's accounting a job is running from the time at which it got its resources until its end: programs
+ * that poll sacct take CONFIGURING for an unknown end. */
 static void settle_state(json_t *job)
 {
     if (field_is(job, "state", "starting") || field_is(job, "state", "stopping"))
         (void)json_object_set_new(job, "state", json_string("running"));
 }
 
-/* What -S and -E are without them: all time for jobs that are named, else today; with states this moment, or
- * the one of -S. The end is a part of the window if it is now or the start. -EINVAL for a window that ends
- * before it begins, which would be an empty list without a word. */
+/* Defaults of -S and -E: for named jobs all time, else today; with states the present time, or that of -S.
+ * The end belongs to the window if it is now or equals the start. -EINVAL for a window that ends before it
+ * begins, which would be an empty list without any message. */
 static int settle_window(
     const struct sacct *sacct, int64_t now_ms, struct sacct_choice *choice, struct error *err)
 {
@@ -223,7 +223,7 @@ static int load(struct sacct *sacct, json_t **ret, struct error *err)
                  : is_everybody       ? NULL
                                       : slurm_own_name(),
         .name = sacct->name,
-        .is_quick = sacct->choice.states == NULL, // reasons tell who could have started
+        .is_quick = sacct->choice.states == NULL, // reasons show which jobs could have started
         .has_ended = true };
     int r = sacct_choice_check(&sacct->choice, err);
     if (r == 0)
@@ -257,7 +257,7 @@ static int load(struct sacct *sacct, json_t **ret, struct error *err)
 
 /* --- print --- */
 
-/* The first field that begins with the word; the word itself if none does. */
+/* The first field that begins with the word; the word itself if there is none. */
 static const char *whole_name(const char *word)
 {
     const struct slurm_column *found = NULL;
@@ -287,13 +287,13 @@ static int read_format(struct slurm_table *table, const char *format, struct err
             return error_set(err, -EINVAL, "Invalid field requested: \"%.60s\"", word);
         struct slurm_cell *cell = &table->cells[table->count - 1];
         long width = percent != NULL ? strtol(percent, NULL, 10) : 0;
-        /* There a positive width is to the right, other than in squeue. */
+        /* There, a positive width means right-aligned, unlike in squeue. */
         cell->width = percent != NULL && width != 0 ? -(int)width : cell->column->width;
     }
     return 0;
 }
 
-/* Of a field in the line of a step. */
+/* The text of a field in a step's line. */
 static char *step_text(const struct slurm_column *column, const json_t *step, int64_t now_ms)
 {
     if (strcmp(column->name, "Partition") == 0 || strcmp(column->name, "User") == 0)
@@ -301,7 +301,7 @@ static char *step_text(const struct slurm_column *column, const json_t *step, in
     return column->text(step, now_ms);
 }
 
-/* "2048K" as "2M" or "0.50M": of fields that are sizes. */
+/* "2048K" as "2M" or "0.50M", for fields that are sizes. */
 static char *in_unit(char unit, char *text)
 {
     static const char units[] = "KMGTP";
@@ -352,7 +352,7 @@ static void print_rule(const struct slurm_table *table)
     (void)putchar('\n');
 }
 
-/* "12.0" is that step alone, "12" the job with all its steps. */
+/* "12.0" means only that step, "12" the job with all its steps. */
 static bool is_step_wanted(const struct sacct *sacct, const json_t *step)
 {
     bool is_listed = sacct->ids.count == 0;
@@ -435,7 +435,7 @@ static void print_frame(const char *title, const json_t *job)
     (void)putchar('\n');
 }
 
-/* --batch-script and --env-vars: what a job was submitted with, which its owner alone may read. */
+/* --batch-script and --env-vars: data submitted with a job, which only its owner may read. */
 static int print_submission(const struct sacct *sacct, const json_t *jobs, struct error *err)
 {
     struct client client;
@@ -513,7 +513,7 @@ static int print(struct sacct *sacct, struct error *err)
     return r;
 }
 
-/* Names that other versions have, and that are taken here, too. */
+/* Names of other versions that are also accepted here. */
 static bool is_of_another(const char *name)
 {
     return strcmp(name, "FailedNode") == 0 || strncmp(name, "Planned", 7) == 0;

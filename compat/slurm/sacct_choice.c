@@ -89,7 +89,7 @@ int sacct_choice_check(struct sacct_choice *choice, struct error *err)
 
 /* --- jobs --- */
 
-/* True if the text of this field is one of the list, or no list is given. */
+/* True if the text of this field is in the list, or no list is given. */
 static bool is_among(const char *list, slurm_text_fn *field, const json_t *job)
 {
     _cleanup_free_ char *text = field(job, 0);
@@ -131,7 +131,7 @@ static int64_t moment(const json_t *job, const char *key)
     return text != NULL ? time_parse(text) : 0;
 }
 
-/* From when on it could have started; 0: it could not yet. */
+/* The time from which it could have started; 0: it could not yet. */
 static int64_t eligible_from(const json_t *job)
 {
     static const char *const reasons[] = { "Dependency", "JobHeldUser", "JobHeldAdmin", "BeginTime" };
@@ -142,7 +142,8 @@ static int64_t eligible_from(const json_t *job)
     return begin > submitted ? begin : submitted;
 }
 
-/* As slurmdbd compares them: for PENDING and RUNNING when the job was that, for others when it ended so. */
+/* As compared by slurmdbd: for PENDING and RUNNING, the time for which the job was in that state; for others,
+ * the time at which it ended so. */
 static bool was_in_state(
     const struct sacct_choice *choice, const json_t *job, const struct slurm_state *wanted)
 {

@@ -10,7 +10,7 @@
 
 #define MODEL_MAX 256U
 
-/* How long it waited. */
+/* The time for which it waited. */
 static char *text_planned(const json_t *job, int64_t now_ms)
 {
     _cleanup_free_ char *seconds = slurm_text_pending_time(job, now_ms);
@@ -30,8 +30,8 @@ char *slurm_text_constraints(const json_t *job, int64_t now_ms)
     return model != NULL ? text_escape(model, MODEL_MAX) : xstrdup("");
 }
 
-/* The fields of Slurm 22.05, and as many characters as each has without %width; those that are not measured
- * here are empty. */
+/* The fields of Slurm 22.05, and the number of characters of each without %width; fields that are not
+ * measured here are empty. */
 const struct slurm_column slurm_sacct_columns[] = {
     { 0, "Account", "Account", slurm_text_account, -10 },
     { 0, "AdminComment", "AdminComment", slurm_text_none, -19 },

@@ -7,5 +7,5 @@
 /* Terminated by a NULL name. */
 extern const struct slurm_column slurm_sacct_columns[];
 
-/* The models of GPUs that the job asked for, which are its constraints. */
+/* The GPU models that the job requested, which are its constraints. */
 char *slurm_text_constraints(const json_t *job, int64_t now_ms);

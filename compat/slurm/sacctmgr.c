@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sacctmgr: what mgpu has of Slurm's accounting, in its columns: one cluster, one account with all users, one
- * QOS, and the resources that are counted. Limits are mgpud's, so that nothing is changed from here.
+ * sacctmgr: mgpu's equivalent of Slurm's accounting, in its columns: one cluster, one account with all users,
+ * one QOS, and the resources that are counted. Limits are set in mgpud, so nothing can be changed here.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -97,7 +97,7 @@ struct value {
     const char *field, *text; // text NULL: the user's name
 };
 
-/* Rows of the resources that are counted, as Slurm numbers them. */
+/* Rows of the counted resources, in Slurm's numbering. */
 static const struct value resources[][4] = { { { "Type", "cpu" }, { "ID", "1" } },
     { { "Type", "mem" }, { "ID", "2" } }, { { "Type", "node" }, { "ID", "4" } },
     { { "Type", "billing" }, { "ID", "5" } }, { { "Type", "gres" }, { "Name", "gpu" }, { "ID", "1001" } } };
@@ -114,13 +114,13 @@ static const struct value member[] = { { "User", NULL }, { "Name", NULL }, { "De
     { "AdminLevel", "None" }, { "Cluster", SLURM_CLUSTER }, { "Account", ACCOUNT }, { "Share", "1" },
     { "Fairshare", "1" }, { "QOS", QOS }, { 0 } };
 
-/* What can be listed: of some there is nothing, of others one, whose name may be asked for. */
+/* Entities that can be listed: some have no members, others one, which may be requested by name. */
 static const struct entity {
     const char *word;
     size_t least; // letters
     const char *only;
-    const struct report_field *fields; // NULL: there is nothing
-    const char *usual;                 // the fields without a format
+    const struct report_field *fields; // NULL: it has no members
+    const char *usual;                 // the default fields
     const struct value *values;        // NULL: the resources
     bool is_of_user;
 } entities[] = {
@@ -172,7 +172,7 @@ static int refuse_entity(struct error *err)
     return error_mark(err, SLURM_SAID, error_set(err, -EINVAL, "no such entity"));
 }
 
-/* The keys of Slurm's that are true here. */
+/* Slurm's keys with the values that are true here. */
 static int list_configuration(void)
 {
     _cleanup_free_ char *now = slurm_time_text(clock_wall_ms(), "");
@@ -182,7 +182,7 @@ static int list_configuration(void)
     return 0;
 }
 
-/* What `list` has behind its entity. */
+/* What follows the entity of `list`. */
 struct choice {
     const char *user, *format;
     bool is_listed, has_associations;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * salloc: a job that only holds resources while a command runs on this machine: a shell by default. srun in
- * that command starts tasks in the job. If the job ends first, the command runs on, and is told by a message
- * and with --kill-command by a signal.
+ * that command starts tasks in the job. If the job ends first, the command continues; the user gets a message
+ * and, with --kill-command, the command a signal.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -93,8 +93,8 @@ static void set_variables(const struct slurm_job *job, const json_t *made)
 
 /* --- the end of the job while the command runs --- */
 
-/* A process of its own waits for the end of the job: the command may run on, as in Slurm. Its status is 1
- * then. */
+/* A separate process waits for the end of the job, because the command may continue, as in Slurm. Its status
+ * is then 1. */
 static pid_t watch_job(int64_t id)
 {
     pid_t pid = fork();
@@ -125,11 +125,11 @@ static pid_t watch_job(int64_t id)
     _exit(1);
 }
 
-/* Keys of the terminal are for the command, which gets them anyway. */
+/* Keys of the terminal are for the command, which receives them anyway. */
 static const int keys[] = { SIGINT, SIGQUIT };
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
 
-/* The signals that salloc waits for. */
+/* The signals for which salloc waits. */
 static void hold_signals(sigset_t *ret, struct sigaction before[KEYS])
 {
     static const int numbers[] = { SIGHUP, SIGTERM, SIGUSR1, SIGUSR2 };
@@ -143,7 +143,7 @@ static void hold_signals(sigset_t *ret, struct sigaction before[KEYS])
         (void)sigaction(keys[i], &ignored, &before[i]);
 }
 
-/* As they were when salloc began, for the command. */
+/* Restores the signals for the command as they were when salloc began. */
 static void release_signals(const sigset_t *held, const struct sigaction before[KEYS])
 {
     sigset_t set;
@@ -155,7 +155,7 @@ static void release_signals(const sigset_t *held, const struct sigaction before[
     (void)sigprocmask(SIG_UNBLOCK, held, NULL);
 }
 
-/* Until the command has ended, or salloc's terminal is gone. True: the job has ended first. */
+/* Waits until the command has ended, or salloc's terminal is closed. True if the job ended first. */
 static bool await_command(
     pid_t command, pid_t watcher, int signal_number, const sigset_t *signals, int *ret_status)
 {
@@ -182,7 +182,7 @@ static bool await_command(
     return is_revoked;
 }
 
-/* The command, with the terminal; its exit status as a shell has it. *ret_is_revoked: the job has ended
+/* Runs the command with the terminal; returns its exit status as in a shell. *ret_is_revoked: the job ended
  * before it. */
 static int run_command(
     const struct slurm_job *job, const json_t *made, char **command, bool *ret_is_revoked, struct error *err)
@@ -221,8 +221,8 @@ static void relinquish(struct slurm_job *job, int64_t id)
     (void)client_call(&job->call.client, "POST", path, body, NULL, NULL);
 }
 
-/* Whether the job has its resources within the second in which slurmctld would have answered. A signal is
- * for the wait that follows. */
+/* True if the job gets its resources within the second in which slurmctld would have answered. Signals are
+ * left to the wait that follows. */
 static bool starts_at_once(struct slurm_job *job, int64_t id)
 {
     _cleanup_json_ json_t *now = NULL;

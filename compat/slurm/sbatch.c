@@ -62,7 +62,7 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
     return r;
 }
 
-/* Variables of the job around this command do not apply to the new one. */
+/* Variables of the surrounding job do not apply to the new one. */
 static void forget_job_around(void)
 {
     _cleanup_strings_ struct strings names = { 0 };
@@ -82,7 +82,7 @@ static json_t *make_command(const struct slurm_script *script, int argc, char **
     return command;
 }
 
-/* The status of the job; of an array the highest of all its elements. */
+/* The status of the job; for an array, the highest of all its elements. */
 static int await(struct slurm_job *job, int64_t id, struct error *err)
 {
     _cleanup_free_ char *path = xasprintf("%" PRId64, id);

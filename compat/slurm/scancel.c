@@ -84,7 +84,7 @@ const struct slurm_option slurm_scancel_options[] = {
     { 0 },
 };
 
-/* --verbose: what is done to which job, or step of it. */
+/* --verbose: prints the action on each job or step. */
 static void announce(const struct scancel *scancel, const char *path, const char *step)
 {
     const char *what = step != NULL ? "step" : "job", *dot = step != NULL ? "." : "";
@@ -99,7 +99,7 @@ static void announce(const struct scancel *scancel, const char *path, const char
             path, dot, step);
 }
 
-/* Jobs that have ended, or that never were, are as they should be; a signal needs a job. */
+/* It is not an error if a job has ended or never existed; a signal requires a job. */
 static int end_one(struct client *client, const struct scancel *scancel, const char *path, struct error *err)
 {
     _cleanup_json_ json_t *body = json_object();
@@ -107,7 +107,7 @@ static int end_one(struct client *client, const struct scancel *scancel, const c
     bool is_signal = scancel->signal != NULL && strcmp(scancel->signal, "KILL") != 0 &&
                      strcmp(scancel->signal, "SIGKILL") != 0 && strcmp(scancel->signal, "9") != 0;
     const char *action = is_signal ? "signal" : "cancel";
-    /* Both options: all, as the script is one of them. */
+    /* With both options: all processes, including the script. */
     const char *to = scancel->is_full ? "all" : scancel->is_batch ? "script" : "steps";
     if (is_signal) {
         (void)json_object_set_new(body, "signal",
@@ -126,7 +126,7 @@ static int end_one(struct client *client, const struct scancel *scancel, const c
     return is_over || (is_signal && r == -ESRCH) ? 0 : r;
 }
 
-/* "42.0": the step alone. */
+/* "42.0": only the step. */
 static int end_step(struct client *client, const struct scancel *scancel, const struct slurm_id *id,
     const char *path, struct error *err)
 {
@@ -143,11 +143,11 @@ static int end_step(struct client *client, const struct scancel *scancel, const 
     return r == -EALREADY ? 0 : r;
 }
 
-/* Slurm's words for what a client may look for. */
+/* Slurm's messages for errors that a client may search for. */
 static int complain(const struct slurm_program *program, const struct scancel *scancel, const char *path,
     const char *step, const struct error *err)
 {
-    const char *elements = strchr(path, '.'); // "12.3" of the API
+    const char *elements = strchr(path, '.'); // "12.3" in the API
     int length = elements != NULL ? (int)(elements - path) : (int)strlen(path);
     if (slurm_away_words(err) != NULL)
         return slurm_fail_load("slurm_kill_job2", err);
@@ -159,7 +159,7 @@ static int complain(const struct slurm_program *program, const struct scancel *s
     return err->code == -ENOENT && scancel->signal == NULL && !scancel->is_batch ? 0 : 1;
 }
 
-/* With --interactive; `step` is NULL for the whole job. `job` may be NULL: it is asked for. */
+/* With --interactive; `step` is NULL for the whole job. `job` may be NULL and is then requested. */
 static bool is_confirmed(struct client *client, const struct scancel *scancel, const char *path,
     const char *step, const json_t *job, struct error *err)
 {
@@ -173,8 +173,8 @@ static bool is_confirmed(struct client *client, const struct scancel *scancel, c
             return true; // it is refused below
         job = found;
     }
-    if (slurm_state_of(job)->is_over) {                              // there is nothing to ask
-        (void)error_set(err, -EALREADY, "Invalid job id specified"); // Slurm's words, of one that has ended
+    if (slurm_state_of(job)->is_over) {                              // there is nothing to confirm
+        (void)error_set(err, -EALREADY, "Invalid job id specified"); // Slurm's words for an ended job
         return false;
     }
     _cleanup_free_ char *partition = slurm_text_partition(job, 0), *name = slurm_text_name(job, 0);
@@ -218,7 +218,7 @@ static bool is_wanted(const struct scancel *scancel, const json_t *job)
     _cleanup_free_ char *partition = slurm_text_partition(job, 0), *account = slurm_text_account(job, 0);
     _cleanup_free_ char *qos = slurm_text_qos(job, 0), *wckey = slurm_text_wckey(job, 0);
     return (scancel->states == NULL || slurm_state_find(scancel->states) == slurm_state_of(job)) &&
-           scancel->reservation == NULL && // of which there are none
+           scancel->reservation == NULL && // there are none
            (scancel->account == NULL || strcmp(account, scancel->account) == 0) &&
            (scancel->qos == NULL || strcmp(qos, scancel->qos) == 0) &&
            (scancel->wckey == NULL || strcmp(wckey, scancel->wckey) == 0) &&
@@ -226,7 +226,7 @@ static bool is_wanted(const struct scancel *scancel, const json_t *job)
            (scancel->nodes == NULL || slurm_job_is_on(job, scancel->nodes));
 }
 
-/* In Slurm's words: no job is what these options say. */
+/* In Slurm's words: no job matches these options. */
 static void print_filters(const struct scancel *scancel)
 {
     const struct {

@@ -5,7 +5,7 @@
 #include "base/error.h"
 
 struct slurm_script {
-    char *path; // absolute; for standard input a name in the current directory
+    char *path; // absolute; for standard input, a name in the current directory
     char *text;
     char *name; // job name, unless specified
 };

@@ -18,7 +18,7 @@ const struct slurm_option slurm_seff_options[] = {
     { 0 },
 };
 
-/* "1.20 MB": 1024 of each are one of the next. */
+/* "1.20 MB": each unit is 1024 of the previous one. */
 static char *size_text(double bytes)
 {
     static const char *const units[] = { "KB", "MB", "GB", "TB", "PB" };
@@ -56,7 +56,7 @@ static void print_cpus(const json_t *job)
     (void)printf("Job Wall-clock time: %s\n", run);
 }
 
-/* Without a request there is nothing that it could be a part of. */
+/* Without a request there is no efficiency to calculate. */
 static void print_memory(const json_t *job)
 {
     double peak = 0, largest = 0;
@@ -70,7 +70,7 @@ static void print_memory(const json_t *job)
         (void)printf("Memory Efficiency: %.2f%% of %s\n", part(used, asked), asked_text);
 }
 
-/* Beyond Slurm's seff, for jobs with GPUs that were measured. */
+/* In addition to Slurm's seff, for jobs with measured GPUs. */
 static void print_gpus(const json_t *job)
 {
     const json_t *usage = json_object_get(job, "usage");

@@ -38,11 +38,11 @@ int slurm_job_check_single(int argc, char **argv, int first, bool is_command, st
  * on the request and on the nodes of its partition, and is looked up in a table, in the order in which
  * slurmctld checks. */
 
-/* What the request is compared with. */
+/* The capacity with which the request is compared. */
 struct capacity {
-    const json_t *nodes; // all of the API
+    const json_t *nodes; // all nodes of the API
     int64_t count, cpus; // of the nodes in the partition
-    int64_t memory;      // bytes, of the largest
+    int64_t memory;      // bytes, of the largest node
 };
 
 typedef bool lack_fn(const struct slurm_job *job, const json_t *request, const struct capacity *capacity);
@@ -55,7 +55,7 @@ static bool has_node(const json_t *nodes, const char *name)
     return false;
 }
 
-/* A name that no node has, or one that is listed and excluded. */
+/* True if the request names a node that does not exist, or that is both listed and excluded. */
 static bool names_no_node(const struct slurm_job *job, const json_t *request, const struct capacity *capacity)
 {
     _cleanup_strings_ struct strings listed = { 0 }, excluded = { 0 };
@@ -93,7 +93,7 @@ static bool lacks_memory(const struct slurm_job *job, const json_t *request, con
     return capacity->memory > 0 && field_integer(request, "memory", 0) > capacity->memory;
 }
 
-/* A feature of --constraint that no node has; with a type of GPU before it, the type is what lacks. */
+/* True if no node has a feature of --constraint. With a GPU type before it, that type is missing. */
 static bool lacks_feature(const struct slurm_job *job, const json_t *request, const struct capacity *capacity)
 {
     size_t index = 0;
@@ -116,7 +116,7 @@ static bool lacks_all(const struct slurm_job *job, const json_t *request, const 
 
 static const struct {
     lack_fn *lacks;
-    const char *first, *sentence; // first: a line before it, or NULL
+    const char *first, *sentence; // first: a line printed before it, or NULL
 } sentences[] = {
     { lacks_feature, NULL, "Invalid feature specification" },
     { names_no_node, NULL, "Invalid node name specified" },
@@ -127,7 +127,7 @@ static const struct {
     { lacks_all, NULL, "Requested node configuration is not available" },
 };
 
-/* mgpud takes the name of any node that a job must not run on; slurmctld does not. */
+/* mgpud accepts unknown nodes in a list of excluded ones; slurmctld does not. */
 static int check_excluded(struct slurm_job *job, const json_t *request, struct error *err)
 {
     _cleanup_json_ json_t *nodes = NULL;
@@ -140,7 +140,7 @@ static int check_excluded(struct slurm_job *job, const json_t *request, struct e
     return r;
 }
 
-/* Whether the node is in a partition that the request may use: the named ones, or the default one. */
+/* True if the node is in a partition that the request may use: a named one, or the default. */
 static bool is_in(const json_t *partitions, const char *names, const char *node)
 {
     size_t index = 0;
@@ -231,7 +231,7 @@ void slurm_job_tell_waiting(const struct slurm_job *job, int64_t id)
     (void)fprintf(stderr, "%s: job %" PRId64 " queued and waiting for resources\n", job->program, id);
 }
 
-/* salloc has waited for the job to be released, and srun for its nodes. */
+/* salloc waited for the job to be released, and srun for its nodes. */
 static int refuse_late(const struct slurm_job *job, int64_t id, struct error *err)
 {
     bool is_allocation = job->submit.is_held && strcmp(job->program, "salloc") == 0;
@@ -274,7 +274,7 @@ int slurm_exit_immediate(const struct error *err, int status)
 
 /* --- --test-only --- */
 
-/* The partition that the job asks for, or the one that jobs without one get; NULL: there are none. */
+/* The partition that the job requests, or the default one; NULL: there are none. */
 static const json_t *find_partition(const json_t *partitions, const char *name)
 {
     size_t index = 0;
@@ -301,7 +301,7 @@ static bool is_chosen(const struct strings *names, const char *name)
     return false;
 }
 
-/* Nodes that may get the job, those with most free GPUs first: mgpud decides at the start. */
+/* Nodes that the job may get, those with most free GPUs first; mgpud decides at the start. */
 static void choose_nodes(
     const json_t *nodes, const json_t *partition, int64_t count, int64_t gpus, struct strings *ret)
 {

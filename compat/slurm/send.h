@@ -4,12 +4,12 @@
 
 #include "cli/submit/slurm_job.h"
 
-/* Says on standard error that the job is held, if it is; and that it waits. */
+/* Prints on standard error whether the job is held, and that it waits. */
 void slurm_job_tell_held(const struct slurm_job *job);
 void slurm_job_tell_waiting(const struct slurm_job *job, int64_t id);
 
-/* With --immediate, waits until the job has its resources. -EBUSY, in Slurm's words, if it did not get them
- * in time; the job has then ended. */
+/* With --immediate, waits until the job has its resources. -EBUSY, with Slurm's message, if it did not get
+ * them in time; the job has then ended. */
 int slurm_job_await_immediate(struct slurm_job *job, const json_t *made, struct error *err);
 
 /* The exit status for an error that has been printed: SLURM_EXIT_IMMEDIATE, or `status`. */
@@ -24,6 +24,6 @@ int slurm_job_send(
  * be NULL. */
 int slurm_job_test(struct slurm_job *job, json_t *command, const char *script, struct error *err);
 
-/* Refuses the ":" that separates the components of a heterogeneous job: the first operand, and in a command
- * (`is_command`) any that something follows. The operands begin at `first`. -ENOTSUP. */
+/* Refuses the ":" that separates the components of a heterogeneous job: as the first operand, or in a command
+ * (`is_command`) anywhere but at the end. The operands begin at `first`. -ENOTSUP. */
 int slurm_job_check_single(int argc, char **argv, int first, bool is_command, struct error *err);

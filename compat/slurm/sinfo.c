@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sinfo: the partitions and their nodes. Nodes in the same state share a line, unless -N requests one each.
- */
+/* sinfo: the partitions and their nodes. Nodes in the same state share a line, unless -N requests one
+ * each. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -28,7 +28,7 @@
 #define FORMAT_SUMMARY    "%9P %.5a %.10l %.16F %N"
 #define FORMAT_NODES      "%N %.6D %.9P %6t"
 #define FORMAT_NODES_LONG "%N %.6D %.9P %.11T %4c %.8z %.6m %.8d %.6w %.8f %20E"
-#define NODE_WIDTH_MIN    9 // of the names with -N; longer ones widen the column
+#define NODE_WIDTH_MIN    9 // of the names with -N; longer names widen the column
 #define FORMAT_LONG       "%9P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N"
 #define FORMAT_REASONS    "%20E %9u %19H %N"
 
@@ -111,7 +111,7 @@ const struct slurm_option slurm_sinfo_options[] = {
     { 0 },
 };
 
-/* Those of Slurm, whether nodes of mgpu can be in them or not. */
+/* States of Slurm, whether or not nodes of mgpu can be in them. */
 static int check_states(const struct sinfo *sinfo, struct error *err)
 {
     static const char known[] =
@@ -160,7 +160,7 @@ static json_t *add_group(json_t *groups, json_t *partition)
     return group;
 }
 
-/* Puts a node into a line with nodes like it, or into a new one. */
+/* Adds a node to the line of nodes like it, or to a new one. */
 static void place_node(const struct sinfo *sinfo, const struct slurm_table *table, json_t *partition,
     json_t *node, json_t *groups)
 {
@@ -182,7 +182,7 @@ static void place_node(const struct sinfo *sinfo, const struct slurm_table *tabl
     (void)json_array_append(nodes, node);
 }
 
-/* The order of lines without --sort, that of Slurm: what is out of service, then by what is free. */
+/* The order of lines without --sort, as in Slurm: nodes out of service first, then by free resources. */
 static int state_rank(const json_t *node)
 {
     static const char *const order[] = { "down", "drained", "draining", "mixed", "allocated", "idle" };
@@ -222,7 +222,7 @@ static bool has_partition(const json_t *groups, const json_t *partition)
     return false;
 }
 
-/* Nodes that are in several partitions are counted once, unless the lines show something of partitions. */
+/* Nodes in several partitions are counted once, unless the lines show a value of the partition. */
 static json_t *group_nodes(
     const struct sinfo *sinfo, const struct slurm_table *table, const json_t *partitions, const json_t *nodes)
 {
@@ -256,7 +256,7 @@ static int read_format(const struct sinfo *sinfo, struct slurm_table *table, str
                                       : slurm_table_read_letters(table, format, err);
 }
 
-/* With -N and no format of the user's, the names of nodes have a column as wide as the longest. */
+/* With -N and the default format, the column of node names is as wide as the longest. */
 static void fit_names(const struct sinfo *sinfo, const json_t *nodes, struct slurm_table *table)
 {
     size_t index = 0;
@@ -321,7 +321,7 @@ static void note_option(
     slurm_verbose_note(&((struct sinfo *)reading->target)->given, option, value);
 }
 
-/* --verbose, with what follows from several options. */
+/* --verbose, including consequences of several options. */
 static void tell_options(struct sinfo *sinfo)
 {
     bool is_filter = sinfo->nodes != NULL || sinfo->partitions != NULL || sinfo->states != NULL ||

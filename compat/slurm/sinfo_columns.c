@@ -109,7 +109,7 @@ TEXT(summary)
         "%" PRId64 "/%" PRId64 "/%" PRId64 "/%" PRId64, counts[0], counts[1], counts[2], count_of(group));
 }
 
-/* The same for CPUs: those of jobs, those that are free, those of nodes out of service, all. */
+/* The same for CPUs: allocated, free, on nodes out of service, all. */
 TEXT(cpu_summary)
 {
     int64_t used = 0, idle = 0, other = 0;
@@ -219,7 +219,7 @@ const char sinfo_format_all[] =
     "%a|%b|%c|%d|%e|%f|%g|%h|%l|%m|%n|%o|%p|%r|%s|%t|%u|%v|%w|%z|"
     "%A |%B |%C |%D |%E |%F |%G |%H |%I |%L |%M |%N |%O |%P |%R |%S |%T |%U |%V |%X |%Y |%Z ";
 
-/* What nodes of a line have in common if the line shows it, and what its partitions have. */
+/* Values that the nodes of a line have in common if the line shows them, and values of its partitions. */
 static slurm_text_fn *const of_nodes[] = { text_state, text_compact_state, text_cpus, text_memory, text_gres,
     text_reason, text_features, text_name, text_gres_used, text_memory_used, text_sockets };
 static slurm_text_fn *const of_partitions[] = { text_partition, text_partition_name, text_limit,

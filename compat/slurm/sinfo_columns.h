@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The columns of sinfo. What a line shows is {"partition": one of the API, "nodes": [nodes of it]}. */
+/* The columns of sinfo. A line shows {"partition": one of the API, "nodes": [nodes of it]}. */
 #pragma once
 
 #include "compat/slurm/table.h"
@@ -10,7 +10,7 @@ extern const struct slurm_column sinfo_columns[];
 /* "%all" of -o: all letters. */
 extern const char sinfo_format_all[];
 
-/* True if the node, as one of the partition, may share the line: the table shows nothing in which it differs
- * from those that are there. */
+/* True if the node, as one of the partition, may share the line: it equals the nodes there in all columns of
+ * the table. */
 bool sinfo_is_alike(
     const struct slurm_table *table, const json_t *group, const json_t *partition, const json_t *node);

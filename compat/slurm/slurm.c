@@ -58,7 +58,7 @@ void slurm_umask(void)
         (void)umask((mode_t)mask);
 }
 
-/* Of an option or a value that is none, 255 whatever SLURM_EXIT_ERROR says, as in Slurm. */
+/* 255 for an invalid option or value, whatever SLURM_EXIT_ERROR is, as in Slurm. */
 static int exit_status(const struct slurm_program *program, bool is_usage)
 {
     if (is_usage && (program->bit & SLURM_SUBMITS) != 0)
@@ -70,7 +70,7 @@ static int exit_status(const struct slurm_program *program, bool is_usage)
     return (int)number;
 }
 
-/* What Slurm's commands that submit print before the words. */
+/* The text that Slurm's submitting commands print before the message. */
 static const char *what_failed(const struct slurm_program *program, const struct error *err)
 {
     if ((program->bit & SLURM_SUBMITS) == 0 || err->code != -ETIMEDOUT)
@@ -79,7 +79,7 @@ static const char *what_failed(const struct slurm_program *program, const struct
                                                 : "Unable to allocate resources: ";
 }
 
-/* Each line of the message by itself. */
+/* Prints each line of the message separately. */
 static void print_lines(const struct slurm_program *program, const char *severity, const char *message)
 {
     _cleanup_free_ char *copy = xstrdup(message);
@@ -111,7 +111,7 @@ int slurm_fail(const struct slurm_program *program, const struct error *err)
     /* getopt_long() has printed the error. */
     bool is_unknown = err->code == -ENOENT && strncmp(message, "Try \"", 5) == 0;
     if (is_unknown && (program->bit & (SLURM_SACCT | SLURM_SSTAT)) != 0)
-        return 1; // these say no more
+        return 1; // these print nothing else
     if (is_unknown)
         (void)fprintf(stderr, "%s\n", message);
     else if (slurm_away_words(err) != NULL)

@@ -14,7 +14,7 @@
 #include "cli/submit/slurm_option.h"
 
 #define SLURM_PROGRAM     "mgpu-slurm"
-#define SLURM_MIN_JOB_AGE 300 // seconds for which ended jobs stay in squeue
+#define SLURM_MIN_JOB_AGE 300 // seconds for which squeue shows ended jobs
 
 /* Terminated by a NULL name. */
 extern const struct slurm_program slurm_programs[];
@@ -22,28 +22,29 @@ extern const struct slurm_program slurm_programs[];
 /* The program with that name or path, or NULL. */
 const struct slurm_program *slurm_program_find(const char *name);
 
-/* Prints "sbatch: error: sentence", or as its kind of enum slurm_words says, and "sbatch: note: hint";
- * returns 1, or for commands that start something SLURM_EXIT_ERROR, if that is set. */
+/* Prints "sbatch: error: sentence", or in the form specified by enum slurm_words, and "sbatch: note: hint".
+ * Returns 1, or SLURM_EXIT_ERROR for commands that start something, if it is set. */
 int slurm_fail(const struct slurm_program *program, const struct error *err);
 
-/* Puts what failed ("Batch job submission failed") before the sentence, unless that stands by itself; returns
- * the error's code. */
+/* Puts the failed operation ("Batch job submission failed") before the sentence, unless that stands alone;
+ * returns the error's code. */
 int slurm_wrap(struct error *err, const char *what);
 
-/* Refuses operands of sacct, which has none: prints them, and returns -EINVAL. */
+/* Refuses operands of sacct, which takes none: prints them, and returns -EINVAL. */
 int slurm_check_operands(int argc, char **argv, int first, struct error *err);
 
 /* The same for a request that failed: "squeue: error: WHAT: ...". If mgpud does not answer, prints the
  * message that clients look for: "slurm_load_jobs error: Unable to contact slurm controller". */
 int slurm_fail_load(const char *what, const struct error *err);
 
-/* Answers of mgpud are waited for as long as those of slurmctld: 10 s, or SLURM_MSG_TIMEOUT. */
+/* Waits for answers of mgpud as long as Slurm does for those of slurmctld: 10 s, or SLURM_MSG_TIMEOUT. */
 void slurm_message_timeout(void);
 
-/* Takes SLURM_UMASK over, if it is set: files of the job are created with it. */
+/* Adopts SLURM_UMASK, if set: files of the job are created with it. */
 void slurm_umask(void);
 
-/* Slurm's words for a controller that is away, or did not answer in time; NULL: the error is another one. */
+/* Slurm's message for a controller that is unreachable, or did not answer in time; NULL: it is another
+ * error. */
 const char *slurm_away_words(const struct error *err);
 
 int slurm_run_sbatch(const struct slurm_program *program, int argc, char **argv);
@@ -60,5 +61,5 @@ int slurm_run_sreport(const struct slurm_program *program, int argc, char **argv
 int slurm_run_restd(const struct slurm_program *program, int argc, char **argv);
 int slurm_run_other(const struct slurm_program *program, int argc, char **argv);
 
-/* `mgpu-slurm tables`: prints the tables of docs/slurm.md, which are those that the commands use. */
+/* `mgpu-slurm tables`: prints the tables of docs/slurm.md from those that the commands use. */
 void slurm_document(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * slurmrestd: the REST API of Slurm for one user, on a unix socket or on standard input and output. Each
- * connection is answered by a process of its own, one request. It is a client of mgpud like all commands; the
- * identity is that of its user, so other users cannot connect. docs/decisions/0025-slurmrestd.md
+ * connection is served by a separate process and carries one request. It is a client of mgpud like all
+ * commands and acts as its user, so other users cannot connect. docs/decisions/0025-slurmrestd.md
  */
 #include <errno.h>
 #include <poll.h>
@@ -27,12 +27,12 @@
 #include "compat/slurm/slurm.h"
 
 #define EMPTY_LINE "\r\n\r\n"
-#define LENGTH_MAX 18U // digits; more is too much in any case
+#define LENGTH_MAX 18U // digits; a longer number is too large in any case
 #define DRAIN_MAX  (64U << 20)
 #define PIECE      16384
 #define BACKLOG    64
 #define TIMEOUT_S  60
-#define PAUSE_MS   100 // while there are no descriptors
+#define PAUSE_MS   100 // while no descriptors are available
 
 enum { BAD_REQUEST = 400, LENGTH_REQUIRED = 411, TOO_LARGE = 413 };
 
@@ -57,7 +57,7 @@ const struct slurm_option slurm_restd_options[] = {
  * both are texts. What follows is ignored: a connection carries one request.
  */
 
-/* The value of a header in the lines of the head, or NULL. */
+/* The value of a header in the head's lines, or NULL. */
 static const char *find_header(const char *lines, const char *name)
 {
     size_t length = strlen(name);
@@ -78,7 +78,7 @@ static char *copy_value(const char *value)
     return xstrndup(value, length);
 }
 
-/* Two lengths would be two opinions on where the body ends. */
+/* Two lengths could disagree on where the body ends. */
 static int read_length(const char *lines, size_t *ret)
 {
     const char *found = find_header(lines, "content-length");
@@ -98,7 +98,7 @@ static int read_length(const char *lines, size_t *ret)
     return *ret > REST_BODY_MAX ? TOO_LARGE : 0;
 }
 
-/* 0 with `head` and `body_length`, REST_MORE or a status. */
+/* 0 with `head` and `body_length`, REST_MORE, or a status. */
 static int find_head(struct rest_message *message)
 {
     const struct buffer *bytes = &message->bytes;
@@ -172,7 +172,7 @@ static const char *reason(int status)
                                        : "Internal Server Error";
 }
 
-/* Reads what is there, or waits for it; -EPIPE if the client has left. */
+/* Reads what is available, or waits for it; -EPIPE if the client has left. */
 static int read_more(int fd, struct buffer *bytes)
 {
     char piece[PIECE];
@@ -185,7 +185,7 @@ static int read_more(int fd, struct buffer *bytes)
     return 0;
 }
 
-/* 0, a status of HTTP for a request that cannot be answered, or -EPIPE. */
+/* 0, an HTTP status for a request that cannot be answered, or -EPIPE. */
 static int read_message(int in, struct rest_message *message)
 {
     int r;
@@ -214,7 +214,7 @@ static void reply(int status, json_t *body)
     json_decref(body);
 }
 
-/* A client that is still sending reads the answer only afterwards. */
+/* A client that is still sending reads the answer only after that. */
 static void drain(int fd)
 {
     char piece[PIECE];
@@ -256,7 +256,7 @@ static int serve(void)
 
 /* --- many --- */
 
-/* The socket appears under its name when it can be connected to. */
+/* The socket appears under its name when it accepts connections. */
 static int listen_at(const char *path, struct error *err)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -282,7 +282,7 @@ static bool is_own(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
-/* True if it ends: without descriptors or memory for one more connection, a later one may have them. */
+/* True for errors that pass: later there may be descriptors and memory for another connection. */
 static bool is_shortage(int code)
 {
     return code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM;
@@ -290,8 +290,8 @@ static bool is_shortage(int code)
 
 static int accept_all(int listener, struct error *err)
 {
-    bool is_short = false;          // one message until it has ended
-    (void)signal(SIGCHLD, SIG_IGN); // connections are not waited for
+    bool is_short = false;          // report it once until it has passed
+    (void)signal(SIGCHLD, SIG_IGN); // processes of connections are not waited for
     for (;;) {
         _cleanup_close_ int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         int code = errno;
@@ -309,7 +309,7 @@ static int accept_all(int listener, struct error *err)
         is_short = is_short && fd < 0;
         if (fd < 0 || !is_own(fd) || fork() != 0)
             continue;
-        (void)signal(SIGCHLD, SIG_DFL); // sbatch is waited for
+        (void)signal(SIGCHLD, SIG_DFL); // sbatch must be waited for
         (void)dup2(fd, STDIN_FILENO);
         (void)dup2(fd, STDOUT_FILENO);
         _exit(serve());

@@ -62,7 +62,7 @@ static char *text_features(const json_t *job, int64_t now_ms)
     return features[0] != '\0' ? take_ptr(features) : xstrdup("(null)");
 }
 
-/* Letters of -o, and names of -O and --Format: all of Slurm 22.05. What has no meaning here is N/A. */
+/* Letters of -o, and names of -O and --Format: all of Slurm 22.05. Fields without a meaning here are N/A. */
 static const struct slurm_column columns[] = {
     { 'a', "Account", "ACCOUNT", slurm_text_account, 0 },
     { 'A', "JobID", "JOBID", slurm_text_raw_id, 0 },
@@ -176,7 +176,7 @@ static const struct slurm_column columns[] = {
     { 0, "SPerBoard", "SOCKETS_PER_BOARD", slurm_text_star, 0 },
     { 0, "STDERR", "STDERR", slurm_text_output, 0 },
     { 0, "STDIN", "STDIN", text_input, 0 },
-    { '=', "StepID", "STEPID", slurm_text_job_id, 0 }, // a letter of ours: as 'i', under its own header
+    { '=', "StepID", "STEPID", slurm_text_job_id, 0 }, // mgpu's own: like 'i', with its own header
     { 0, "StepName", "NAME", slurm_text_name, 0 },
     { 0, "StepState", "STATE", slurm_text_state, 0 },
     { 0, "system_comment", "SYSTEM_COMMENT", slurm_text_none, 0 },
@@ -245,7 +245,7 @@ static int set_flag(void *target, const struct slurm_option *option, const char 
     return 0;
 }
 
-/* A filter by something that no job has. */
+/* A filter by a property that no job has. */
 static int set_absent(void *target, const struct slurm_option *option, const char *value, struct error *err)
 {
     ((struct squeue *)target)->is_empty = true;
@@ -354,7 +354,7 @@ static bool is_wanted(const struct squeue *squeue, const json_t *job, int64_t no
            (squeue->nodes == NULL || slurm_job_is_on(job, squeue->nodes));
 }
 
-/* One job that is not there is an error, several are a short list: as in Slurm. */
+/* One missing job is an error; if several were named, the list is shorter, as in Slurm. */
 static int check_found(const struct squeue *squeue, const json_t *jobs, struct error *err)
 {
     if (squeue->ids.count != 1 || json_array_size(jobs) > 0)
@@ -362,7 +362,7 @@ static int check_found(const struct squeue *squeue, const json_t *jobs, struct e
     return error_set(err, -ENOENT, "Invalid job id specified");
 }
 
-/* Letters that Slurm does not sort by, of those that are columns. It reads them from the right. */
+/* Letters of columns by which Slurm does not sort. It reads them from the right. */
 static int check_sort(const struct squeue *squeue, struct error *err)
 {
     static const char unsorted[] = "AabEFKkoqRrsWwXxYyZ";
@@ -409,7 +409,7 @@ static int load(struct squeue *squeue, json_t **ret, struct error *err)
     client_clear(&client);
     if (r < 0)
         return r;
-    /* A job that ended long ago is as unknown as one that never was. */
+    /* A job that ended long ago is treated as one that never existed. */
     json_array_foreach(found, index, job) if (is_wanted(squeue, job, now_ms))(void)
         json_array_append(jobs, job);
     size_t known = json_array_size(jobs);
@@ -434,7 +434,7 @@ static void add_element(const struct squeue *squeue, json_t *all, const json_t *
         (void)json_array_append(all, element);
 }
 
-/* Waiting elements of arrays as jobs of their own. */
+/* Lists waiting elements of arrays as jobs of their own. */
 static void expand_arrays(const struct squeue *squeue, json_t **jobs)
 {
     json_t *all = json_array(), *job = NULL;
@@ -465,7 +465,7 @@ static bool is_listed(const struct squeue *squeue, const json_t *step)
     return squeue->ids.count == 0;
 }
 
-/* The running steps of the jobs in place of them. */
+/* Replaces the jobs by their running steps. */
 static int load_steps(const struct squeue *squeue, json_t **jobs, struct error *err)
 {
     struct client client;
@@ -549,7 +549,7 @@ static int print(struct squeue *squeue, struct error *err)
         slurm_verbose_count(&squeue->given, json_array_size(jobs));
     int sorted = check_sort(squeue, err);
     if (sorted < 0)
-        (void)json_array_clear(jobs); // the header comes before the error
+        (void)json_array_clear(jobs); // the header is printed before the error
     if (r == 0)
         slurm_table_print(&table, jobs);
     slurm_table_clear(&table);

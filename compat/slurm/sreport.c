@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sreport: what jobs had of the cluster in a period, by cluster and by user. It is summed up from the jobs
- * that mgpud still lists; how long nodes were down is not recorded.
+ * sreport: the resources that jobs used in a period, by cluster and by user. They are summed from the jobs
+ * that mgpud still lists; downtime of nodes is not recorded.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -37,7 +37,7 @@ struct sreport {
     bool is_of_gpus;
 };
 
-/* What a user, or all of them, had. */
+/* The use of one user, or of all. */
 struct share {
     const char *user;
     int64_t seconds; // of CPUs or GPUs
@@ -82,7 +82,7 @@ static int64_t moment(const json_t *job, const char *key, int64_t otherwise)
     return text != NULL ? time_parse(text) : otherwise;
 }
 
-/* Seconds of CPUs or GPUs that the job had within the period. */
+/* CPU or GPU seconds of the job within the period. */
 static int64_t seconds_of(const struct sreport *sreport, const json_t *job)
 {
     int64_t start = moment(job, "started_at", INT64_MAX), end = moment(job, "ended_at", clock_wall_ms());
@@ -126,7 +126,7 @@ static struct share *sum_up(const struct sreport *sreport, const json_t *jobs, s
     return shares;
 }
 
-/* All that there is, in seconds of the period. */
+/* All resources, in seconds of the period. */
 static int whole_seconds(
     const struct sreport *sreport, struct client *client, int64_t *ret, struct error *err)
 {
@@ -145,7 +145,7 @@ static int whole_seconds(
 
 static const struct {
     const char *name, *title;
-    int64_t seconds; // 0: a part of the whole
+    int64_t seconds; // 0: a fraction of the whole
 } units[] = { { "Seconds", "Seconds", 1 }, { "Minutes", "Minutes", 60 }, { "Hours", "Hours", 3600 },
     { "Percent", "Percentage of Total", 0 } };
 
@@ -246,7 +246,7 @@ static int print_users(struct sreport *sreport, struct client *client, const jso
     return 0;
 }
 
-/* The account, and then its users. */
+/* The account, followed by its users. */
 static int print_accounts(
     struct sreport *sreport, struct client *client, const json_t *jobs, struct error *err)
 {
@@ -266,7 +266,7 @@ static int print_accounts(
     return 0;
 }
 
-/* The time of jobs by the number of their CPUs. */
+/* The time of jobs, grouped by their number of CPUs. */
 static int print_sizes(struct sreport *sreport, struct client *client, const json_t *jobs, struct error *err)
 {
     static const int64_t above[] = { 50, 250, 500, 1000, INT64_MAX }; // CPUs
@@ -298,7 +298,7 @@ static int print_sizes(struct sreport *sreport, struct client *client, const jso
     return 0;
 }
 
-/* Those of mgpu have no names, and no record of what was unused. */
+/* mgpu's reservations have no names, and unused time is not recorded. */
 static int print_reservations(
     struct sreport *sreport, struct client *client, const json_t *jobs, struct error *err)
 {
@@ -330,7 +330,7 @@ static const struct {
         "Cluster,Login,Proper,Account,TRESName,Used", print_users },
 };
 
-/* What Slurm says there is of each kind. */
+/* Slurm's description of each kind. */
 static const struct {
     const char *kind, *valid;
 } kinds[] = {
@@ -378,7 +378,7 @@ static int read_condition(struct sreport *sreport, const char *word, struct erro
     return error_set(err, -EINVAL, "Unknown condition: %.60s", word);
 }
 
-/* Yesterday, unless it is said. */
+/* Yesterday, unless specified. */
 static int settle(struct sreport *sreport, struct error *err)
 {
     int64_t now_ms = clock_wall_ms(), midnight_ms = slurm_midnight_ms();
@@ -411,7 +411,7 @@ static int settle(struct sreport *sreport, struct error *err)
     return r;
 }
 
-/* "cluster utilization" as the place in `reports`, or -EINVAL in Slurm's words. */
+/* The index in `reports` of "cluster utilization", or -EINVAL with Slurm's message. */
 static int choose_report(int argc, char **argv, struct error *err)
 {
     bool is_kind = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * srun: inside a job, a step of it (step.h). Outside, it submits a job and waits for its end; the job's
+ * srun: inside a job, runs a step of it (step.h). Outside, submits a job and waits for its end; the job's
  * command is srun again, which is then inside.
  */
 #include <errno.h>
@@ -34,8 +34,7 @@
 
 #define EXIT_NOT_FOUND 127
 #define EXIT_NO_EXEC   2
-#define STEP_VERBOSE                                                                                         \
-    "MGPU_STEP_VERBOSE" // set for the srun in a job that srun submitted: the options are printed
+#define STEP_VERBOSE   "MGPU_STEP_VERBOSE" // set for the srun in a job submitted by srun: prints the options
 
 static const struct command srun_command = { .name = "srun", .is_job_status = true };
 
@@ -46,7 +45,7 @@ static bool is_mpi_listed(const struct slurm_job *job)
     return job->mpi != NULL && strcmp(job->mpi, "list") == 0;
 }
 
-/* The kind by its own name; one that does not work here is refused before anything is started. */
+/* The kind by its own name; a kind that does not work here is refused before anything is started. */
 static int check_mpi(struct slurm_job *job, struct error *err)
 {
     const char *name = job->mpi;
@@ -70,7 +69,7 @@ static int check_mpi(struct slurm_job *job, struct error *err)
     return kind->check(err);
 }
 
-/* In Slurm's words, with those that work on this machine. */
+/* In Slurm's words, with the kinds that work on this machine. */
 static int list_mpi(void)
 {
     const struct mpi_kind *const kinds[] = { &mpi_pmi2, &mpi_pmix };
@@ -87,8 +86,8 @@ static int list_mpi(void)
 
 /* --- options --- */
 
-/* Inside a job, most variables SLURM_ describe the job. These are options of srun there, too, unless SRUN_ or
- * the command line has others. */
+/* Inside a job, most SLURM_ variables describe the job. These are also options of srun, unless SRUN_
+ * variables or the command line override them. */
 static const struct {
     const char *variable, *option;
 } step_variables[] = {
@@ -113,7 +112,7 @@ static const struct {
     { "SRUN_EXPORT_ENV", "export" },
 };
 
-/* The job in which srun runs if it was not submitted by a command of Slurm's, and has none of its variables;
+/* The job in which srun runs, if that was not submitted by a Slurm command and has none of its variables;
  * else 0. */
 static int64_t plain_job(void)
 {
@@ -130,7 +129,7 @@ static bool is_in_job(void)
     return getenv("SLURM_JOB_ID") != NULL || plain_job() != 0;
 }
 
-/* Whether the step says itself which GPUs its tasks have. Else each has as many as those of the job. */
+/* True if the step specifies which GPUs its tasks have. Otherwise each has as many as the job's tasks. */
 static bool has_gpus(const struct slurm_job *job)
 {
     return job->gpus != SLURM_UNSET || job->gpus_per_node != SLURM_UNSET ||
@@ -154,7 +153,7 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
     if (r == 0)
         r = slurm_options_from_environment(&reading, is_inside ? "SRUN" : "SLURM", err);
     if (is_inside && job->mpi == NULL)
-        job->mpi = getenv("SLURM_MPI_TYPE"); // set by the user, not for the job
+        job->mpi = getenv("SLURM_MPI_TYPE"); // set by the user, not by the job
     if (r == 0)
         r = slurm_options_read(&reading, argc, argv, true, ret_first, err);
     if (r == 0 && is_inside && !has_gpus(job))
@@ -172,7 +171,7 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
 
 /* --- --jobid: a step of a job in which srun does not run --- */
 
-/* Of the job that srun is in. */
+/* Removes the variables of the surrounding job. */
 static void forget_own(void)
 {
     static const char *const names[] = { "SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NTASKS_PER_NODE",
@@ -204,8 +203,8 @@ static void set_job_nodes(const json_t *job)
     set_variable("SLURM_NNODES", (int64_t)names.count);
 }
 
-/* Asks mgpud for the nodes and tasks of that job, and replaces the variables SLURM_JOB_NODELIST and others.
- */
+/* Requests the nodes and tasks of that job from mgpud, and replaces SLURM_JOB_NODELIST and other
+ * variables. */
 static int enter_job(const struct slurm_job *job, struct error *err)
 {
     struct client client;
@@ -241,7 +240,7 @@ static int enter_job(const struct slurm_job *job, struct error *err)
 
 /* --- inside --- */
 
-/* Variables that the node gave to the job: the tasks need them whatever is exported. */
+/* Variables that the node set for the job: the tasks need them whatever is exported. */
 static bool is_of_job(const char *name)
 {
     static const char *const prefixes[] = { "SLURM", "MGPU_", "PMI", "MASTER_", "PET_" };
@@ -255,8 +254,7 @@ static bool is_of_job(const char *name)
     return gpu_vendor_has_variable(name);
 }
 
-/* --export of a step, and the variables of its other options, in the environment from which its tasks get
- * theirs. */
+/* Applies --export of a step and the variables of its other options to the environment of its tasks. */
 static void apply_environment(const struct slurm_job *job)
 {
     _cleanup_strings_ struct strings unwanted = { 0 };
@@ -274,7 +272,7 @@ static void apply_environment(const struct slurm_job *job)
     }
 }
 
-/* --prolog and --epilog, with the arguments of the command. Their failure is not that of the step. */
+/* Runs --prolog and --epilog with the arguments of the command. If they fail, the step does not. */
 static void run_program(const char *which, const char *program, char *const *command)
 {
     if (program == NULL || strcmp(program, "none") == 0)
@@ -378,11 +376,11 @@ static void add_step_options(const struct slurm_job *job, struct strings *words)
         else if (is_set)
             strings_take(words, xasprintf("--%s", option));
     }
-    if (job->nodelist != NULL) // which SLURM_HOSTFILE would be in place of
+    if (job->nodelist != NULL) // which SLURM_HOSTFILE would replace
         strings_take(words, xasprintf("--nodelist=%s", job->nodelist));
 }
 
-/* The command of the job: this program, which is then inside. */
+/* The command of the job: this program, which then runs inside. */
 static int make_command(const struct slurm_job *job, int argc, char **argv, json_t **ret, struct error *err)
 {
     _cleanup_strings_ struct strings words = { 0 };
@@ -398,8 +396,8 @@ static int make_command(const struct slurm_job *job, int argc, char **argv, json
     return submit_words((int)words.count, words.items, ret, err);
 }
 
-/* Files named by options are opened by the step. Standard input of this process is sent to the job, unless
- * the tasks read another; on a terminal of its own the job reads that. */
+/* The step opens files named by options. Standard input of this process is sent to the job, unless the tasks
+ * read another one; with a terminal of its own, the job reads that. */
 static bool settle_streams(struct slurm_job *job)
 {
     const char *input = job->input;
@@ -410,7 +408,7 @@ static bool settle_streams(struct slurm_job *job)
     return is_sent;
 }
 
-/* Slurm's status for a program that cannot be executed, if that is why the job failed. */
+/* Slurm's status for a program that cannot be executed, if the job failed for that reason. */
 static int status_of_missing(struct slurm_job *job, const json_t *made, int status)
 {
     _cleanup_json_ json_t *ended = NULL;
@@ -420,7 +418,7 @@ static int status_of_missing(struct slurm_job *job, const json_t *made, int stat
     return is_missing ? EXIT_NO_EXEC : status;
 }
 
-/* The first Ctrl-C. Which tasks still run is known where they do. */
+/* For the first Ctrl-C. Which tasks are still running is known only where they run. */
 static void show_state(const json_t *job)
 {
     const char *tasks = slurm_job_note(job, SLURM_NOTE_TASKS);
@@ -433,7 +431,7 @@ static void show_state(const json_t *job)
         (void)fprintf(stderr, "task 0: running\n");
 }
 
-/* Another Ctrl-C, or with -X the first one. */
+/* For another Ctrl-C, or with -X the first one. */
 static void show_end(const json_t *job)
 {
     (void)fprintf(stderr, "srun: sending Ctrl-C to StepId=%" PRId64 ".0\n", field_integer(job, "id", 0));

@@ -122,7 +122,7 @@ const struct slurm_state *slurm_state_of(const json_t *job)
 {
     bool is_over = field_is(job, "state", "failed") || field_is(job, "state", "cancelled");
     bool is_signalled = field_is(job, "ended_by", "signal") && field_is_known(job, SLURM_STEP_WORD);
-    if (is_over && is_signalled) // a step, whoever has sent the signal
+    if (is_over && is_signalled) // a step, regardless of who sent the signal
         return &states[CANCELLED];
     for (size_t i = 0; is_over && i < sizeof(ends) / sizeof(ends[0]); i++)
         if (field_is(job, "ended_by", ends[i].ended_by))
@@ -173,7 +173,8 @@ const char *slurm_reason_of(const json_t *job)
     return field_is(job, "state", "failed") ? "NonZeroExitCode" : "None";
 }
 
-/* Commands that could not be started: Slurm's status is the errno, and 0:53 for what it could not prepare. */
+/* Commands that could not be started: Slurm's status is the errno, and 0:53 if it could not prepare the
+ * start. */
 static const struct {
     int64_t code; // mgpu's
     int slurm_code, slurm_signal;
@@ -184,7 +185,7 @@ void slurm_exit_of(const json_t *job, int *ret_code, int *ret_signal)
 {
     int64_t signal = field_integer(job, "signal", 0), code = field_integer(job, "exit_code", 0);
     bool is_limit = field_is(job, "ended_by", "time_limit") || field_is(job, "ended_by", "cancelled");
-    /* The SIGTERM of a cancellation is that of its processes, not of the job. */
+    /* The SIGTERM of a cancellation ends processes of the job, not the job. */
     bool is_cancelled_job = field_is(job, "ended_by", "cancelled") && !field_is_known(job, SLURM_STEP_WORD);
     *ret_signal = is_cancelled_job && signal == SIGTERM ? 0 : (int)signal;
     *ret_code = signal != 0 || is_limit ? 0 : (int)code;
@@ -195,6 +196,6 @@ void slurm_exit_of(const json_t *job, int *ret_code, int *ret_signal)
         }
     if (field_is(job, "ended_by", "oom")) {
         *ret_code = 0;
-        *ret_signal = 125; // as Slurm has it
+        *ret_signal = 125; // as in Slurm
     }
 }

@@ -18,7 +18,7 @@ const struct slurm_state *slurm_state_of(const json_t *job);
 /* Finds a state by name or short form, ignoring case; NULL: none. */
 const struct slurm_state *slurm_state_find(const char *name);
 
-/* Prints that `word` is no state of a job, and which there are, as Slurm does; returns -EINVAL. */
+/* Prints that `word` is not a job state, and lists the states, as Slurm does; returns -EINVAL. */
 int slurm_state_refuse(const char *program, const char *word, struct error *err);
 
 /* "Resources", "NonZeroExitCode", "None". */

@@ -43,7 +43,7 @@ static json_t *make_batch(const json_t *job)
     return step;
 }
 
-/* What belongs to the job and to no step: processes of mgpu exec and ssh. They are not counted apart. */
+/* Processes of the job outside all steps: those of mgpu exec and ssh. They are not counted separately. */
 static json_t *make_extern(const json_t *job)
 {
     static const char *const unknown[] = { "stopped_by", "max_rss_bytes", "cpu_seconds", "ended_by", "signal",
@@ -153,7 +153,7 @@ bool slurm_id_fits_step(const struct slurm_id *id, const json_t *step)
 
 enum { PAUSE_SUSPENDED = 1, PAUSE_PARKED = 2 };
 
-/* What an event of the attempt says about its processes: they stand still for `reason`, or no longer. */
+/* What an event of the attempt means for its processes: they are stopped for `reason`, or run again. */
 static const struct {
     const char *type;
     unsigned int reason;
@@ -165,14 +165,14 @@ static const struct {
     { "unparked", PAUSE_PARKED, false },
 };
 
-/* Of the attempt whose events are being read. */
+/* State for the attempt whose events are being read. */
 struct pauses {
     int64_t passed_ms;
-    int64_t since_ms;     // its processes stand still since then; 0: they run
+    int64_t since_ms;     // its processes have been stopped since then; 0: they run
     unsigned int reasons; // why they do
-    int64_t runs_ms;      // since when they run
-    int64_t ran_ms;       // for how long they had run at the last pause
-    int64_t turned_ms;    // when that began or ended; 0: there was none
+    int64_t runs_ms;      // they have been running since then
+    int64_t ran_ms;       // run time up to the last pause
+    int64_t turned_ms;    // when that pause began or ended; 0: there was none
 };
 
 static void note_pause(struct pauses *pauses, const json_t *event)
@@ -211,7 +211,7 @@ static void pass(json_t *attempt, const char *name, const json_t *event, const c
     (void)json_object_set(attempt, name, value != NULL ? value : json_null());
 }
 
-/* As which state it is shown: slurm/state.c. */
+/* The state as which it is shown (slurm/state.c). */
 static const char *ended_by(const json_t *event)
 {
     if (field_is(event, "cause", "node_lost") || field_is(event, "cause", "preempted"))
@@ -298,7 +298,7 @@ int slurm_details_add(struct client *client, json_t *jobs, struct error *err)
         _cleanup_json_ json_t *whole = NULL;
         _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64, field_integer(job, "id", 0));
         r = client_get(client, path, &whole, err);
-        if (r == -ENOENT) // it has been removed since it was listed
+        if (r == -ENOENT) // it was removed after it was listed
             continue;
         if (r < 0)
             return r;

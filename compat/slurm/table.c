@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-#define NAMES_WIDTH 20   // of a column of -O without a width
+#define NAMES_WIDTH 20   // width of a column of -O without a width
 #define WIDTH_MAX   4096 // of one column
 
 static struct slurm_cell *add(struct slurm_table *table, struct buffer *before)
@@ -100,7 +100,7 @@ struct sorting {
     int64_t now_ms;
 };
 
-/* What there is not is N/A. */
+/* A value that does not exist is N/A. */
 static char *text_of(const struct slurm_column *column, const json_t *job, int64_t now_ms)
 {
     char *text = column->text(job, now_ms);

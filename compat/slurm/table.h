@@ -10,11 +10,11 @@
 #include "compat/slurm/fields.h"
 
 struct slurm_column {
-    char letter;      // of -o, or 0
-    const char *name; // of -O, and of -o of sacct
+    char letter;      // letter of -o, or 0
+    const char *name; // name for -O, and for -o of sacct
     const char *header;
     slurm_text_fn *text;
-    int width; // of sacct: the default, left-aligned if negative
+    int width; // for sacct: the default, left-aligned if negative
 };
 
 /* A cell of a line, and the text before it. */
@@ -38,7 +38,7 @@ int slurm_table_read_letters(struct slurm_table *table, const char *format, stru
 /* Parses "JobID:20,State:.10". Names are case-insensitive. */
 int slurm_table_read_names(struct slurm_table *table, const char *names, struct error *err);
 
-/* True if one of the cells is the column of this name. */
+/* True if one of the cells is the column with this name. */
 bool slurm_table_has(const struct slurm_table *table, const char *name);
 
 void slurm_table_print(const struct slurm_table *table, json_t *jobs);
