@@ -90,7 +90,7 @@ int feed_jobs_refresh(struct feed *feed, struct error *err);
 void feed_jobs_forget(struct feed *feed);
 
 /* feed/loop.c: queries the nodes. */
-int feed_nodes_look(struct feed *feed, struct error *err);
+int feed_nodes_query(struct feed *feed, struct error *err);
 
 /* feed/gpus.c: sends edits of paused_gpus to mgpud and stores the resulting state. With `is_reset`, GPUs
  * paused by this program are resumed. */

@@ -164,7 +164,7 @@ int feed_gpus_sync(struct feed *feed, bool is_reset, struct error *err)
     ours = is_reset ? list_paused(json_object_get(answer, "gpus"), true) : json_array();
     r = set_missing(feed, RESUME, ours, none, err);
     if (r == 0)
-        r = feed_nodes_look(feed, err);
+        r = feed_nodes_query(feed, err);
     if (r == 0)
         r = set_missing(feed, PAUSE, asked, known, err);
     if (r == 0)

@@ -38,7 +38,7 @@ static void lose(struct feed *feed, const struct error *err)
 }
 
 /* True if nodes restrict jobs to their own GPUs: the machine's numbers are then meaningless in a job. */
-int feed_nodes_look(struct feed *feed, struct error *err)
+int feed_nodes_query(struct feed *feed, struct error *err)
 {
     _cleanup_json_ json_t *answer = NULL;
     size_t i = 0, k = 0;
@@ -89,7 +89,7 @@ static int connect_again(struct feed *feed, struct error *err)
     if (r == 0)
         r = ask_instance(feed, err);
     if (r == 0)
-        r = feed_nodes_look(feed, err);
+        r = feed_nodes_query(feed, err);
     if (r == 0 && feed->is_fresh)
         r = feed_gpus_sync(feed, true, err);
     if (r < 0) {

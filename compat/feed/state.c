@@ -115,8 +115,8 @@ int feed_state_open(struct feed_state *state, const char *path, bool *ret_is_new
     return complete(state, err);
 }
 
-int feed_state_look(
-    const struct feed_state *state, enum feed_state_look *ret, char **ret_text, struct error *err)
+int feed_state_compare(
+    const struct feed_state *state, enum feed_state_compare *ret, char **ret_text, struct error *err)
 {
     _cleanup_free_ char *text = NULL;
     size_t length = 0;

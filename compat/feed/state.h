@@ -15,7 +15,7 @@
 #define FEED_STATE_MAX (64U << 20)
 
 /* The file compared with what this program wrote. */
-enum feed_state_look { FEED_STATE_SAME, FEED_STATE_EDITED, FEED_STATE_MISSING };
+enum feed_state_compare { FEED_STATE_SAME, FEED_STATE_EDITED, FEED_STATE_MISSING };
 
 struct feed_state {
     const char *path;
@@ -34,8 +34,8 @@ int feed_state_reset(struct feed_state *state, struct error *err);
 int feed_state_open(struct feed_state *state, const char *path, bool *ret_is_new, struct error *err);
 
 /* Compares the file; if it was edited, *ret_text is its text, which the caller frees. */
-int feed_state_look(
-    const struct feed_state *state, enum feed_state_look *ret, char **ret_text, struct error *err);
+int feed_state_compare(
+    const struct feed_state *state, enum feed_state_compare *ret, char **ret_text, struct error *err);
 
 /* Replaces the file atomically: -ESTALE if it was edited since it was last read or written, -ENOENT if it was
  * deleted. */

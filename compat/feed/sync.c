@@ -53,10 +53,10 @@ static int reset(struct feed *feed, struct error *err)
 /* Checks the file before it is written; *ret_may_write is false while it is being edited. */
 static int look(struct feed *feed, int64_t now, bool *ret_may_write, struct error *err)
 {
-    enum feed_state_look what = FEED_STATE_SAME;
+    enum feed_state_compare what = FEED_STATE_SAME;
     _cleanup_free_ char *text = NULL;
     *ret_may_write = true;
-    int r = feed_state_look(&feed->state, &what, &text, err);
+    int r = feed_state_compare(&feed->state, &what, &text, err);
     if (r < 0 || what == FEED_STATE_SAME) {
         feed->missing_ms = INT64_MAX;
         return r;
@@ -100,10 +100,10 @@ int feed_sync(struct feed *feed, int64_t now, struct error *err)
 
 int feed_sync_last(struct feed *feed, struct error *err)
 {
-    enum feed_state_look what = FEED_STATE_SAME;
+    enum feed_state_compare what = FEED_STATE_SAME;
     _cleanup_free_ char *text = NULL;
     const char *path = feed->settings->state_path;
-    int r = feed_state_look(&feed->state, &what, &text, err);
+    int r = feed_state_compare(&feed->state, &what, &text, err);
     if (r < 0)
         return r;
     if (what == FEED_STATE_MISSING || (what == FEED_STATE_EDITED && !take_edits(feed, &text))) {

@@ -71,7 +71,7 @@ int personality_run(const struct personality *personality, int argc, char **argv
     struct call call = { 0 };
     struct error err = { 0 };
     int first = 0;
-    client_look_also(personality->socket);
+    client_add_socket(personality->socket);
     client_name_server(personality->server);
     talk_translate(personality->words);
     talk_as(personality->name, "");

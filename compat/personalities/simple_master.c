@@ -139,7 +139,7 @@ static int watch(struct call *call, struct simple_child *child)
             listen_anew(&news);
         else if (r > 0)
             (void)feed_events_read(&news.events, NULL);
-        if (news.is_look_due && simple_nodes_look(&news.nodes, &call->client) == 0)
+        if (news.is_look_due && simple_nodes_check(&news.nodes, &call->client) == 0)
             news.is_look_due = false;
         wait_ms = next_ms(&news, feed_events_fd(&news.events) >= 0 && !news.is_look_due);
     }

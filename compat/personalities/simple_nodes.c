@@ -61,7 +61,7 @@ static bool is_node(const json_t *node)
     return !json_is_false(json_object_get(node, "remote")) || field_integer(node, "gpus", 0) > 0;
 }
 
-int simple_nodes_look(struct simple_nodes *nodes, struct client *client)
+int simple_nodes_check(struct simple_nodes *nodes, struct client *client)
 {
     _cleanup_json_ json_t *answer = NULL;
     int r = client_get(client, API_PATH "/nodes", &answer, NULL);

@@ -16,6 +16,6 @@ struct simple_nodes {
 void simple_nodes_init(struct simple_nodes *nodes);
 
 /* Checks once; -errno if mgpud did not answer, which is not printed. */
-int simple_nodes_look(struct simple_nodes *nodes, struct client *client);
+int simple_nodes_check(struct simple_nodes *nodes, struct client *client);
 
 void simple_nodes_clear(struct simple_nodes *nodes);

@@ -121,12 +121,13 @@ int order_check(const struct world *world, struct error *err)
     size_t n = 0;
     int result = 0;
     for (size_t i = 0; i < world->of->n_jobs; i++) {
-        struct sched_look look;
+        struct sched_job_status status;
         const int64_t *job = world->of->jobs[i];
         if (world->jobs[i].state != CASE_WAITS || job[JOB_ELEMENTS] > 0 ||
-            !sched_look(world->sched, (uint64_t)job[JOB_ID], world->now_ms, &look) || look.position == 0)
+            !sched_job_status(world->sched, (uint64_t)job[JOB_ID], world->now_ms, &status) ||
+            status.position == 0)
             continue;
-        all[n] = (struct waiting){ .job = job, .position = (int64_t)look.position };
+        all[n] = (struct waiting){ .job = job, .position = (int64_t)status.position };
         look_around(world, &all[n++]);
     }
     for (size_t i = 0; i < n; i++)

@@ -92,14 +92,14 @@ static int check_starvation(struct world *world, struct error *err)
     uint64_t first = 0;
     int64_t shadow_ms = TIME_NEVER;
     for (size_t i = 0; i < world->of->n_jobs && is_bound; i++) {
-        struct sched_look look;
+        struct sched_job_status status;
         uint64_t id = (uint64_t)world->of->jobs[i][JOB_ID];
-        if (world->jobs[i].state != CASE_WAITS || !sched_look(world->sched, id, world->now_ms, &look))
+        if (world->jobs[i].state != CASE_WAITS || !sched_job_status(world->sched, id, world->now_ms, &status))
             continue;
-        if (look.position != 1 || world->of->jobs[i][JOB_ELEMENTS] > 0)
+        if (status.position != 1 || world->of->jobs[i][JOB_ELEMENTS] > 0)
             continue;
         first = id;
-        shadow_ms = look.shadow_ms;
+        shadow_ms = status.shadow_ms;
     }
     if (first == 0 || shadow_ms == TIME_NEVER || world->is_disturbed || first != world->first) {
         world->first = shadow_ms == TIME_NEVER ? 0 : first;
@@ -119,17 +119,18 @@ static int check_conservation(const struct world *world, struct error *err)
 {
     for (size_t i = 0; i < world->of->n_jobs; i++) {
         const struct case_state *job = &world->jobs[i];
-        struct sched_look look;
+        struct sched_job_status status;
         uint64_t id = (uint64_t)world->of->jobs[i][JOB_ID];
-        bool is_known = sched_look(world->sched, id, world->now_ms, &look);
+        bool is_known = sched_job_status(world->sched, id, world->now_ms, &status);
         bool should_be = job->state == CASE_WAITS || job->state == CASE_RUNS;
         if (is_known != should_be)
             return error_set(err, -EPROTO, "the scheduler %s job %llu, which %s",
                 is_known ? "knows" : "has lost", (unsigned long long)id,
                 should_be ? "is not over" : "is over");
-        if (is_known && world->of->jobs[i][JOB_ELEMENTS] == 0 && look.is_running != (job->state == CASE_RUNS))
+        if (is_known && world->of->jobs[i][JOB_ELEMENTS] == 0 &&
+            status.is_running != (job->state == CASE_RUNS))
             return error_set(err, -EPROTO, "the scheduler believes that job %llu %s", (unsigned long long)id,
-                look.is_running ? "runs" : "does not run");
+                status.is_running ? "runs" : "does not run");
     }
     return 0;
 }

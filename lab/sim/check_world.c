@@ -407,11 +407,12 @@ static void happen(struct world *world, const int64_t *event)
 static void give_up(struct world *world)
 {
     for (size_t i = 0; i < world->of->n_jobs; i++) {
-        struct sched_look look;
+        struct sched_job_status status;
         uint64_t id = (uint64_t)job_values(world, i)[JOB_ID];
         if (world->jobs[i].state != CASE_WAITS || dependency(world, job_values(world, i)) >= 0)
             continue;
-        if (sched_look(world->sched, id, world->now_ms, &look) && (look.blockers & BLOCK_NEVER) == 0)
+        if (sched_job_status(world->sched, id, world->now_ms, &status) &&
+            (status.blockers & BLOCK_NEVER) == 0)
             (void)error_set(&world->error, -EPROTO, "job %llu is not reported as never satisfiable",
                 (unsigned long long)id);
         cancel(world, i);

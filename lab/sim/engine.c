@@ -315,11 +315,11 @@ static void interrupt_job(struct engine *engine, uint32_t number)
 /* Failures are rare, so no list of the jobs of each node is kept. */
 static void interrupt_node(struct engine *engine, uint32_t node)
 {
-    struct sched_look look;
+    struct sched_job_status status;
     for (uint32_t number = 0; number < engine->next_arrival; number++)
         if (engine->results[number].is_running &&
-            sched_look(engine->sched, (uint64_t)number + 1, engine->now_ms, &look) &&
-            is_on_node(look.allocation, node))
+            sched_job_status(engine->sched, (uint64_t)number + 1, engine->now_ms, &status) &&
+            is_on_node(status.allocation, node))
             interrupt_job(engine, number);
 }
 

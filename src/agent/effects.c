@@ -44,7 +44,7 @@ static void on_shepherd_end(void *arg, const struct spool_id *id, pid_t pid)
 {
     struct effects *effects = arg;
     launcher_note_end(effects->parts.launcher, pid);
-    agent_core_look(effects->core, clock_boot_ms(), id);
+    agent_core_reconcile(effects->core, clock_boot_ms(), id);
 }
 
 static void effect_send(void *arg, const struct record_type *type, const void *message)
@@ -432,10 +432,10 @@ struct agent_core *effects_core(struct effects *effects)
 static void look_again(void *arg, const struct spool_id *id)
 {
     struct effects *effects = arg;
-    agent_core_look(effects->core, clock_boot_ms(), id);
+    agent_core_reconcile(effects->core, clock_boot_ms(), id);
 }
 
-void effects_gpus_looked_at(struct effects *effects)
+void effects_gpus_checked(struct effects *effects)
 {
     gpu_check_each_waiting(effects->parts.check, look_again, effects);
 }

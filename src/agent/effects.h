@@ -55,7 +55,7 @@ struct agent_core *effects_core(struct effects *effects);
 int effects_load(struct effects *effects, struct error *err);
 
 /* GPUs were checked: continues attempts that waited for it. */
-void effects_gpus_looked_at(struct effects *effects);
+void effects_gpus_checked(struct effects *effects);
 
 /* Where messages are sent; NULL: nowhere. */
 void effects_set_link(struct effects *effects, struct agent_link *link);

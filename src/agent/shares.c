@@ -74,6 +74,6 @@ void shares_report(struct shares *shares, struct record_list *gpus)
 {
     if (shares->mps == NULL)
         return;
-    mps_look(shares->mps);
+    mps_check_servers(shares->mps);
     hide_servers(shares->mps, gpus);
 }

@@ -135,7 +135,7 @@ static void on_hint(void *arg, const struct spool_id *id, bool is_start)
 {
     struct worker *worker = arg;
     if (id->step != 0)
-        exec_steps_look(worker->exec_steps, id);
+        exec_steps_reconcile(worker->exec_steps, id);
     else
         agent_core_hint(effects_core(worker->effects), clock_boot_ms(), id, is_start);
 }
@@ -259,7 +259,7 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
     bool is_news = gpu_check_report(worker->check, &gpus.gpus, clock_boot_ms());
     parker_note_gpus(worker->parker, &gpus.gpus);
     if (report->is_sample)
-        gpu_access_look(worker->access);
+        gpu_access_refresh(worker->access);
     shares_report(&worker->shares, &gpus.gpus);
     gpu_chores_report(worker->chores, &gpus.gpus, clock_wall_ms());
     gpu_report_forget_answers(&gpus.gpus);
@@ -270,7 +270,7 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
     }
     if (worker->has_said_hello && (report->is_sample || is_news))
         take_sample(worker, report, &gpus);
-    effects_gpus_looked_at(worker->effects);
+    effects_gpus_checked(worker->effects);
 }
 
 /* The best kind of confinement that works here; the last one in the list always does. */
@@ -340,7 +340,7 @@ static void on_told(void *arg, const struct message_notified *told)
 static void look_again(void *arg, const struct spool_id *id)
 {
     struct worker *worker = arg;
-    agent_core_look(effects_core(worker->effects), clock_boot_ms(), id);
+    agent_core_reconcile(effects_core(worker->effects), clock_boot_ms(), id);
 }
 
 static void open_notifiers(struct worker *worker)

@@ -38,7 +38,7 @@ struct health_settings {
 };
 
 /* An observation of a GPU. */
-struct gpu_look {
+struct gpu_observation {
     int64_t now_ms;
     const struct gpu_xid *xids; // the last ones, oldest first
     size_t n_xids;
@@ -68,8 +68,8 @@ enum gpu_verdict { HEALTH_STAYS, HEALTH_DRAIN, HEALTH_RETURN };
 
 /* Evaluates an observation of a GPU that has the fault `present`. When the verdict is to drain it, *ret is
  * the new fault. */
-enum gpu_verdict gpu_health_look(struct gpu_health *health, const struct health_settings *settings,
-    const struct gpu_trouble *present, const struct gpu_look *look, struct gpu_trouble *ret);
+enum gpu_verdict gpu_health_evaluate(struct gpu_health *health, const struct health_settings *settings,
+    const struct gpu_trouble *present, const struct gpu_observation *observation, struct gpu_trouble *ret);
 
 /* The time at which the verdict could change without a new observation; INT64_MAX: never. */
 int64_t gpu_health_next_ms(

@@ -429,10 +429,10 @@ int64_t sched_expected_end(const struct sched *sched, uint64_t id, int64_t now_m
     return start_ms + sched_likely_ms(sched, id);
 }
 
-bool sched_look(const struct sched *sched, uint64_t id, int64_t now_ms, struct sched_look *ret)
+bool sched_job_status(const struct sched *sched, uint64_t id, int64_t now_ms, struct sched_job_status *ret)
 {
     const struct sched_job *job = sched_find(sched, id);
-    *ret = (struct sched_look){ .expected_end_ms = TIME_NEVER, .shadow_ms = TIME_NEVER };
+    *ret = (struct sched_job_status){ .expected_end_ms = TIME_NEVER, .shadow_ms = TIME_NEVER };
     if (job == NULL)
         return false;
     ret->blockers = job->blockers;

@@ -268,8 +268,8 @@ struct sched_counts {
 const struct sched_counts *sched_counts(const struct sched *sched);
 
 /* --- queries --- */
-struct sched_look {    // of one job
-    uint32_t blockers; // enum sched_blocker
+struct sched_job_status { // of one job
+    uint32_t blockers;    // enum sched_blocker
     bool is_running;
     uint64_t position; // 1 is next; 0: not in the queue, or held back by a limit
     int64_t begin_ms, deadline_ms, backoff_ms;
@@ -278,7 +278,7 @@ struct sched_look {    // of one job
     const struct allocation *allocation; // while it runs
     const struct class_key *key;
 };
-bool sched_look(const struct sched *sched, uint64_t job, int64_t now_ms, struct sched_look *ret);
+bool sched_job_status(const struct sched *sched, uint64_t job, int64_t now_ms, struct sched_job_status *ret);
 /* Its place in the queue: 1 is next; 0: not in the queue, or held back by a limit. */
 uint64_t sched_place(const struct sched *sched, uint64_t job);
 /* How long it probably runs, as known before its start. */

@@ -107,7 +107,7 @@ bool store_space_give_up(struct store *store)
     return unlinkat(store->dirfd, STORE_RESERVE_NAME, 0) == 0;
 }
 
-void store_space_look(struct store *store)
+void store_space_check(struct store *store)
 {
     if (clock_boot_ms() - store->space.looked_ms >= STORE_SPACE_AGE)
         look(store);

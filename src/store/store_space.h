@@ -35,7 +35,7 @@ bool store_space_is_out(const struct store *store, struct error *err);
 bool store_space_is_short(const struct store *store);
 
 /* On the store's thread: checks the disk unless that was done within STORE_SPACE_AGE. */
-void store_space_look(struct store *store);
+void store_space_check(struct store *store);
 
 /* On the store's thread: removes the reserve; true if there was one. */
 bool store_space_give_up(struct store *store);

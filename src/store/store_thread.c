@@ -185,7 +185,7 @@ static void run_idle(struct store *store)
     if (!wait_for_requests(store) || thread->requests.first != NULL || thread->is_closing)
         return;
     (void)pthread_mutex_unlock(&thread->mutex);
-    store_space_look(store);
+    store_space_check(store);
     if (is_checkpoint_due(store, STORE_WAL_SOFT)) {
         checkpoint(store);
     } else if (is_cache_large(store)) {
@@ -198,7 +198,7 @@ static void run_idle(struct store *store)
 /* Runs the background work that is due even under a constant load of requests. */
 static void run_overdue(struct store *store)
 {
-    store_space_look(store);
+    store_space_check(store);
     if (is_checkpoint_due(store, STORE_WAL_HARD))
         checkpoint(store);
 }

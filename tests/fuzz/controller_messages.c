@@ -326,7 +326,7 @@ static void advance(struct node *node, uint8_t choice)
         observed->is_alive = observed->is_watched = false;
     }
     const struct spool_id id = entry->id;
-    agent_core_look(node->core, node->now_ms, &id);
+    agent_core_reconcile(node->core, node->now_ms, &id);
 }
 
 static void take_step(struct node *node)

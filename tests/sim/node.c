@@ -92,7 +92,7 @@ static void look(void *arg, uint64_t life, void *object)
     if (node_is_frozen(node))
         world_later(node->world, node->frozen_until_ms - node->world->now_ms, look, node, life, entry, NULL);
     else
-        agent_core_look(node->core, node->world->now_ms, &entry->id);
+        agent_core_reconcile(node->core, node->world->now_ms, &entry->id);
 }
 
 static void look_at_start(void *arg, uint64_t life, void *object)
@@ -457,7 +457,7 @@ static void on_user_found(void *arg, uint64_t life, void *object)
         return;
     }
     if (node->core != NULL && node->life == life)
-        agent_core_look(node->core, node->world->now_ms, id);
+        agent_core_reconcile(node->core, node->world->now_ms, id);
     free(id);
 }
 

@@ -401,13 +401,13 @@ static int enqueue_started(struct replay *replay, uint64_t id, struct error *err
  * another place. Its dependencies are settled. */
 static int stop_run(struct replay *replay, const struct job *job, struct error *err)
 {
-    struct sched_look look;
+    struct sched_job_status status;
     sched_stopped(replay->sched, replay->at_ms, job->id, 0);
-    if (!sched_look(replay->sched, job->id, replay->at_ms, &look) ||
-        (look.key->request.n_picks == 0 && look.key->is_preemptible == job->ask->preemptible &&
-            look.key->limit_ms == job->ask->time_limit_ms && look.key->had_turn == job_had_turn(job) &&
+    if (!sched_job_status(replay->sched, job->id, replay->at_ms, &status) ||
+        (status.key->request.n_picks == 0 && status.key->is_preemptible == job->ask->preemptible &&
+            status.key->limit_ms == job->ask->time_limit_ms && status.key->had_turn == job_had_turn(job) &&
             job->queued_ms != replay->at_ms && replay_entry(replay, job->id)->refused_by == NULL &&
-            text_equal(look.key->request.exclude, job->ask->exclude)))
+            text_equal(status.key->request.exclude, job->ask->exclude)))
         return 0;
     return enqueue_started(replay, job->id, err);
 }

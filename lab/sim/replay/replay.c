@@ -282,13 +282,13 @@ static size_t first_decision(const struct replay *replay)
 static bool is_named_split(const struct replay *replay, const struct job_event *event)
 {
     const struct job *array = replay_find(replay, event->job);
-    struct sched_look look = { 0 };
+    struct sched_job_status status = { 0 };
     uint32_t lowest;
     if (event->type != EVENT_SPLIT || array == NULL || !job_is_array(array) ||
         !array_first(array->array_left, &lowest))
         return false;
-    (void)sched_look(replay->sched, event->job, replay->at_ms, &look);
-    return lowest != event->array_index || look.blockers != 0;
+    (void)sched_job_status(replay->sched, event->job, replay->at_ms, &status);
+    return lowest != event->array_index || status.blockers != 0;
 }
 
 static int take_decided(struct replay *replay, const struct turn_event *turn, struct error *err)

@@ -200,7 +200,7 @@ static bool has_file(int dirfd, const char *name)
     return faccessat(dirfd, name, F_OK, 0) == 0;
 }
 
-void exec_steps_look(struct exec_steps *exec_steps, const struct spool_id *id)
+void exec_steps_reconcile(struct exec_steps *exec_steps, const struct spool_id *id)
 {
     struct exec_step *exec_step = find(exec_steps, id);
     _cleanup_close_ int dirfd = launcher_open_entry(exec_steps->launcher, id);

@@ -27,4 +27,4 @@ void exec_steps_rejoin(struct exec_steps *exec_steps, const struct message_rejoi
 void exec_steps_find(struct exec_steps *exec_steps, const struct spool_id *id);
 
 /* The state of this step may have changed. */
-void exec_steps_look(struct exec_steps *exec_steps, const struct spool_id *id);
+void exec_steps_reconcile(struct exec_steps *exec_steps, const struct spool_id *id);

@@ -84,4 +84,4 @@ void agent_core_remove_now(struct agent_core *core, int64_t boot_ms);
 void agent_core_arm_by(struct agent_core *core, int64_t boot_ms);
 
 /* Ensures that the attempt is observed again by that time. */
-void agent_core_look_by(struct agent_core *core, struct attempt *attempt, int64_t boot_ms);
+void agent_core_reconcile_by(struct agent_core *core, struct attempt *attempt, int64_t boot_ms);

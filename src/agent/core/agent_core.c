@@ -79,7 +79,7 @@ void agent_core_arm_by(struct agent_core *core, int64_t boot_ms)
     core->effects.arm(core->effects.arg, boot_ms);
 }
 
-void agent_core_look_by(struct agent_core *core, struct attempt *attempt, int64_t boot_ms)
+void agent_core_reconcile_by(struct agent_core *core, struct attempt *attempt, int64_t boot_ms)
 {
     if (attempt->look_at == 0 || boot_ms < attempt->look_at)
         attempt->look_at = boot_ms;
@@ -554,7 +554,7 @@ void agent_core_link_down(struct agent_core *core)
     core->link = LINK_DOWN;
 }
 
-void agent_core_look(struct agent_core *core, int64_t boot_ms, const struct spool_id *id)
+void agent_core_reconcile(struct agent_core *core, int64_t boot_ms, const struct spool_id *id)
 {
     struct attempt *attempt = find(core, id);
     if (attempt != NULL)

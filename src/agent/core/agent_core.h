@@ -130,7 +130,7 @@ int agent_core_message(
 void agent_core_hint(struct agent_core *core, int64_t boot_ms, const struct spool_id *id, bool is_start);
 
 /* The state of this attempt may have changed: its shepherd has ended, or its user was looked up. */
-void agent_core_look(struct agent_core *core, int64_t boot_ms, const struct spool_id *id);
+void agent_core_reconcile(struct agent_core *core, int64_t boot_ms, const struct spool_id *id);
 
 void agent_core_timer(struct agent_core *core, int64_t boot_ms);
 

@@ -130,10 +130,10 @@ void gpu_access_drop(struct gpu_access *access, const struct spool_id *id)
         return;
     gpu_grants_clear(&user->grants);
     *user = access->users[--access->count];
-    gpu_access_look(access);
+    gpu_access_refresh(access);
 }
 
-void gpu_access_look(struct gpu_access *access)
+void gpu_access_refresh(struct gpu_access *access)
 {
     struct error err = { 0 };
     int r = access != NULL ? apply(access, &err) : 0;

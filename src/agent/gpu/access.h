@@ -27,7 +27,7 @@ int gpu_access_take(struct gpu_access *access, const struct spool_id *id, uid_t 
 void gpu_access_drop(struct gpu_access *access, const struct spool_id *id);
 
 /* Once a second: gives nodes that are new, or that the driver has opened, the access they should have. */
-void gpu_access_look(struct gpu_access *access);
+void gpu_access_refresh(struct gpu_access *access);
 
 /* For `mgpu doctor`: a sentence, which the caller frees, and in *ret_fix how to close them; *ret_is_on is
  * true if they are locked. */

@@ -418,7 +418,7 @@ static void read_instance(struct nvml *nvml, size_t i, bool is_sample, struct gp
     if (is_sample)
         nvml_read_instance_values(&nvml->api, from->device, &from->failures, gpu);
     else
-        nvml_look_at_memory(&nvml->api, from->device, &from->failures, gpu);
+        nvml_read_memory(&nvml->api, from->device, &from->failures, gpu);
     nvml_read_processes(&nvml->api, from->device, gpu);
 }
 
@@ -460,7 +460,7 @@ static void nvml_look(void *state, size_t i, struct gpu_state *gpu)
         return;
     }
     nvml_events_read(nvml->events, i, gpu);
-    nvml_look_at_memory(&nvml->api, nvml->gpus[i].device, &nvml->gpus[i].failures, gpu);
+    nvml_read_memory(&nvml->api, nvml->gpus[i].device, &nvml->gpus[i].failures, gpu);
     if (nvml->gpus[i].layout.is_on)
         gpu_processes_cut(&gpu->processes, 0);
     else

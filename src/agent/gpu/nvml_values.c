@@ -159,7 +159,7 @@ static void read_memory(const struct nvml_api *api, nvml_device device, bool is_
     gpu->valid |= GPU_MEMORY_USED;
 }
 
-void nvml_look_at_memory(
+void nvml_read_memory(
     const struct nvml_api *api, nvml_device device, unsigned int *failures, struct gpu_state *gpu)
 {
     read_memory(api, device, false, failures, gpu);

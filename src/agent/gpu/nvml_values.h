@@ -7,7 +7,7 @@
 
 /* Sets is_lost, trouble and the memory in use, and clears the bit of the processes, which are read
  * separately. `failures`: as for nvml_read_values() of this GPU. */
-void nvml_look_at_memory(
+void nvml_read_memory(
     const struct nvml_api *api, nvml_device device, unsigned int *failures, struct gpu_state *gpu);
 
 /* The same for a sample of a MIG instance, of which the driver measures nothing else. */

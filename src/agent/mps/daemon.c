@@ -113,7 +113,7 @@ static size_t list_servers(const struct mps_daemon *daemon, struct mps_server no
     return count;
 }
 
-void mps_daemon_look(struct mps_daemon *daemon)
+void mps_daemon_check_servers(struct mps_daemon *daemon)
 {
     struct mps_server now[MPS_SERVERS_MAX];
     if (daemon->phase == MPS_LOST)
@@ -175,7 +175,7 @@ static void fail(struct mps_daemon *daemon, const struct error *err)
     bool is_starting = daemon->phase == MPS_STARTING;
     if (is_starting) {
         daemon->phase = MPS_ENDING;
-        mps_daemon_look(daemon);
+        mps_daemon_check_servers(daemon);
         kill_servers(daemon);
         kill_child(daemon->child);
     }
@@ -316,7 +316,7 @@ void mps_daemon_end(struct mps_daemon *daemon)
         daemon->owner->on_gone(daemon->owner->arg, daemon);
         return;
     }
-    mps_daemon_look(daemon);
+    mps_daemon_check_servers(daemon);
     drop_command(daemon);
     daemon->phase = MPS_ENDING;
     arm(daemon, daemon->owner->answer_ms);
@@ -346,7 +346,7 @@ void mps_daemon_adopt(struct mps_daemon *daemon, int pidfd)
 {
     daemon->phase = MPS_READY;
     daemon->child = child_watch(daemon->owner->base, pidfd, on_end, daemon);
-    mps_daemon_look(daemon);
+    mps_daemon_check_servers(daemon);
 }
 
 struct mps_daemon *mps_daemon_new(const struct mps_owner *owner, const char *name, const char *directory)

@@ -73,7 +73,7 @@ void mps_daemon_raise(struct mps_daemon *daemon, const struct mps_limits *limits
 void mps_daemon_end(struct mps_daemon *daemon);
 
 /* Detects servers that have ended, and notifies the jobs. */
-void mps_daemon_look(struct mps_daemon *daemon);
+void mps_daemon_check_servers(struct mps_daemon *daemon);
 
 struct mps_member *mps_daemon_add(struct mps_daemon *daemon, const struct spool_id *id, const char *notices);
 bool mps_daemon_drop(struct mps_daemon *daemon, const struct spool_id *id);

@@ -190,11 +190,11 @@ void mps_set_env(
     strings_set_env(env, "CUDA_VISIBLE_DEVICES", client->uuid);
 }
 
-void mps_look(struct mps *mps)
+void mps_check_servers(struct mps *mps)
 {
     for (size_t i = mps->n_daemons; i-- > 0;) {
         struct mps_daemon *daemon = mps->daemons[i];
-        mps_daemon_look(daemon);
+        mps_daemon_check_servers(daemon);
         if (daemon->phase == MPS_READY && daemon->n_members == 0)
             mps_daemon_end(daemon); // left by an earlier agent whose jobs have ended
     }

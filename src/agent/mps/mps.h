@@ -81,7 +81,7 @@ void mps_set_env(
     const struct mps *mps, const char *name, const struct mps_client *client, struct strings *env);
 
 /* Once a second: detects servers that have ended, and notifies the jobs. */
-void mps_look(struct mps *mps);
+void mps_check_servers(struct mps *mps);
 
 /* True for a server of one of the daemons. */
 bool mps_is_server(const struct mps *mps, pid_t pid, uint64_t start);

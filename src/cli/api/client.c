@@ -49,7 +49,7 @@ void client_answer_within(int ms)
     answer_usual_ms = ms;
 }
 
-void client_look_also(const char *path)
+void client_add_socket(const char *path)
 {
     extra_place = path;
 }

@@ -56,7 +56,7 @@ void client_clear(struct client *client);
 void client_answer_within(int ms);
 
 /* Adds a place to search for the socket, after the default ones. */
-void client_look_also(const char *path);
+void client_add_socket(const char *path);
 
 /* True if this user's programs may be sent requests with the caller's environment: root, the caller itself,
  * and the service's own user. */

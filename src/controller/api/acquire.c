@@ -225,7 +225,7 @@ static void list_job(void *arg, const struct job *job)
 void handle_plain_jobs(struct request *request)
 {
     const struct core *core = request->serve->controller->core;
-    struct listing listing = { .jobs = json_array(), .now_ms = core_look_ms(core, clock_wall_ms()) };
+    struct listing listing = { .jobs = json_array(), .now_ms = core_now_ms(core, clock_wall_ms()) };
     core_each_job(core, list_job, &listing);
     json_t *body = json_object();
     (void)json_object_set_new(body, "jobs", listing.jobs);

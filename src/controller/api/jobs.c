@@ -153,7 +153,7 @@ static void look_at(
         view->position = core_queue_position(core, job->id);
     if ((shown & SHOW_WHY) != 0 && job->state != JOB_DONE)
         look_ahead(core, entry, wall_ms, ret);
-    ret->ranks = core_ranks_look(entry);
+    ret->ranks = core_ranks_list(entry);
     for (size_t rank = 0; ret->ranks != NULL && rank < job_node_count(job); rank++)
         ret->ranks[rank].unreachable_ms = unreachable_ms(core, job, rank);
     view->ranks = ret->ranks;
@@ -171,7 +171,7 @@ static json_t *write_job(struct serve *serve, const struct job *job, unsigned sh
                                 .job = job,
                                 .names = serve->names,
                                 .owner = core_owner_name(core, job),
-                                .now_ms = core_look_ms(core, wall_ms),
+                                .now_ms = core_now_ms(core, wall_ms),
                                 .is_sparse = (shown & SHOW_SPARSE) != 0,
                                 .usage = job_run(job)->usage,
                             } };

@@ -146,7 +146,7 @@ void core_begin(struct core *core, int64_t boot_ms, int64_t wall_ms)
     core->clock.has_stepped = false;
 }
 
-int64_t core_look_ms(const struct core *core, int64_t wall_ms)
+int64_t core_now_ms(const struct core *core, int64_t wall_ms)
 {
     if (core->now_ms != 0)
         return core->now_ms;

@@ -363,7 +363,7 @@ void core_turn(struct core *core, int64_t boot_ms, int64_t wall_ms);
 
 /* --- queries, for the API; pointers are valid until the next input --- */
 /* The core's time, which those of events are in; after the wall clock was set it differs from that. */
-int64_t core_look_ms(const struct core *core, int64_t wall_ms);
+int64_t core_now_ms(const struct core *core, int64_t wall_ms);
 const struct job *core_job(const struct core *core, uint64_t id);
 void core_each_job(const struct core *core, void (*visit)(void *arg, const struct job *job), void *arg);
 /* The same for at most `max` jobs with higher ids than `id`; the id of the last one, 0: there are none. */
@@ -386,7 +386,7 @@ const char *core_delay(
     const struct core *core, int64_t wall_ms, const struct core_entry *entry, char *text, size_t size);
 /* Its ranks in order, while an attempt on several nodes is active; else NULL. The caller frees the array, the
  * texts are borrowed. */
-struct json_rank *core_ranks_look(const struct core_entry *entry);
+struct json_rank *core_ranks_list(const struct core_entry *entry);
 /* The log of this rank, active or ended; NULL: none yet. */
 const char *core_log_path(const struct core *core, const struct job *job, uint32_t rank);
 /* How long it has used none of its GPUs; 0: in use, not running, or unknown. */

@@ -63,7 +63,7 @@ static void take_made(struct forecast_cache *forecast_cache, const struct foreca
 bool core_advance_forecasts(struct core *core, int64_t wall_ms, size_t steps)
 {
     struct forecast_cache *forecast_cache = &core->forecast_cache;
-    int64_t now_ms = core_look_ms(core, wall_ms);
+    int64_t now_ms = core_now_ms(core, wall_ms);
     struct forecast made;
     if (forecast_cache->run == NULL) {
         if (!forecast_cache->is_certain && is_good(core, now_ms))
@@ -106,7 +106,7 @@ static void refresh(struct core *core, int64_t wall_ms)
 static int64_t promised_return(const struct core *core, int64_t wall_ms, uint64_t job)
 {
     int64_t until_ms = sched_latest_return(core->sched, job);
-    return until_ms > core_look_ms(core, wall_ms) ? until_ms : TIME_NEVER;
+    return until_ms > core_now_ms(core, wall_ms) ? until_ms : TIME_NEVER;
 }
 
 void core_eta(struct core *core, int64_t wall_ms, uint64_t job, int64_t *ret_eta_ms, int64_t *ret_latest_ms)
@@ -127,7 +127,7 @@ int64_t core_latest_return(const struct core *core, uint64_t job)
 
 int64_t core_expected_end(const struct core *core, int64_t wall_ms, uint64_t job, int64_t eta_ms)
 {
-    return sched_expected_end(core->sched, job, core_look_ms(core, wall_ms), eta_ms);
+    return sched_expected_end(core->sched, job, core_now_ms(core, wall_ms), eta_ms);
 }
 
 static bool is_waiting(const struct core_entry *entry)
@@ -146,7 +146,7 @@ const char *core_wait_reason(
     text[0] = '\0';
     if (!is_waiting(entry))
         return word;
-    why_reasons(core->sched, core_look_ms(core, wall_ms), job->id, true, &why);
+    why_reasons(core->sched, core_now_ms(core, wall_ms), job->id, true, &why);
     if (why.n_reasons > 0) {
         word = why_code_name(why.reasons[0].code);
         (void)snprintf(text, size, "%s", why.reasons[0].text);
@@ -159,7 +159,7 @@ const char *core_wait_reason(
 
 struct why_run *core_why_begin(const struct core *core, int64_t wall_ms, uint64_t job)
 {
-    return is_waiting(core_find(core, job)) ? why_begin(core->sched, core_look_ms(core, wall_ms), job) : NULL;
+    return is_waiting(core_find(core, job)) ? why_begin(core->sched, core_now_ms(core, wall_ms), job) : NULL;
 }
 
 bool core_why_advance(struct why_run *run, size_t steps)

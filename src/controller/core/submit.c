@@ -229,7 +229,7 @@ int core_why_not_yet(const struct core *core, int64_t wall_ms, const struct iden
     const struct job_spec *spec, const struct core_facts *facts, struct why *ret, struct error *err)
 {
     struct core look = *core; // only the time differs
-    look.now_ms = core_look_ms(core, wall_ms);
+    look.now_ms = core_now_ms(core, wall_ms);
     _cleanup_(job_freep) struct job *job = NULL;
     _cleanup_(spec_bytes_dropp) struct spec_bytes *bytes = spec_bytes_new(spec);
     struct description description;

@@ -322,21 +322,21 @@ static void gate_opens(struct node *node)
 {
     node->spool.verdict = VERDICT_GO;
     node->spool.started.id.job = 5;
-    agent_core_look(node->core, 0, &id);
+    agent_core_reconcile(node->core, 0, &id);
 }
 
 static void step_ends(struct node *node)
 {
     node->spool.has_exit = true;
     node->spool.exit.id.job = 5;
-    agent_core_look(node->core, 0, &id);
+    agent_core_reconcile(node->core, 0, &id);
 }
 
 static void shepherd_dies(struct node *node, int64_t now)
 {
     node->spool.is_alive = false;
     node->spool.is_watched = false;
-    agent_core_look(node->core, now, &id);
+    agent_core_reconcile(node->core, now, &id);
 }
 
 #define assert_sent(node, ...)                                                                               \
@@ -372,7 +372,7 @@ static void an_end_is_reported_with_the_time_since_then(void **state)
     node->spool.has_exit = true;
     node->spool.exit.id.job = 5;
     node->spool.exit.ended_boot_ms = 700;
-    agent_core_look(node->core, 1000, &id);
+    agent_core_reconcile(node->core, 1000, &id);
     assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
     assert_int_equal(node->exited.ended_ago_ms, 300);
     node_free(node);
@@ -440,7 +440,7 @@ static void ready_rank_reports_until_released(void **state)
     assert_int_equal(node->sent_count, 0);
     node->spool.is_ready = true;
     node->spool.started.port = 29555;
-    agent_core_look(node->core, 0, &id);
+    agent_core_reconcile(node->core, 0, &id);
     assert_sent(node, MESSAGE_READY);
     assert_int_equal(node->ready_port, 29555);
     agent_core_link_down(node->core);
@@ -465,7 +465,7 @@ static void rank_stopped_at_its_gate_never_runs(void **state)
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     node->spool.is_ready = true;
-    agent_core_look(node->core, 0, &id);
+    agent_core_reconcile(node->core, 0, &id);
     assert_sent(node, MESSAGE_READY);
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
@@ -485,7 +485,7 @@ static struct node *node_prepared(void)
     assert_int_equal(node->prepares, 1);
     assert_int_equal(node->starts, 1);
     node->spool.is_ready = true;
-    agent_core_look(node->core, 0, &id);
+    agent_core_reconcile(node->core, 0, &id);
     return node;
 }
 
@@ -621,7 +621,7 @@ static void a_launch_before_it_is_ready_opens_the_gate_when_it_is(void **state)
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->releases, 0);
     node->spool.is_ready = true;
-    agent_core_look(node->core, 0, &id);
+    agent_core_reconcile(node->core, 0, &id);
     assert_int_equal(node->releases, 1);
     node_free(node);
 }
@@ -634,7 +634,7 @@ static void the_gate_stays_closed_until_its_gpus_were_looked_at(void **state)
     assert_int_equal(node->releases, 0);
     assert_int_not_equal(node->armed_at, 0);
     node->admit_fails = 0;
-    agent_core_look(node->core, 0, &id);
+    agent_core_reconcile(node->core, 0, &id);
     assert_int_equal(node->releases, 1);
     node_free(node);
 }
@@ -673,7 +673,7 @@ static void launch_waits_for_the_user_of_what_was_prepared(void **state)
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->releases, 0);
     node->take_fails = 0;
-    agent_core_look(node->core, 0, &id);
+    agent_core_reconcile(node->core, 0, &id);
     assert_int_equal(node->takes, 2);
     assert_int_equal(node->releases, 1);
     node_free(node);
@@ -876,7 +876,7 @@ static void a_stop_is_told_again_to_the_shepherd_that_adopts(void **state)
     assert_int_equal(node->commands, 1);
     shepherd_dies(node, 0);
     assert_int_equal(node->adopts, 1);
-    agent_core_look(node->core, 1, &id); // "I am here"
+    agent_core_reconcile(node->core, 1, &id); // "I am here"
     assert_int_equal(node->commands, 2);
     node_free(node);
 }
@@ -885,7 +885,7 @@ static void a_stop_is_told_again_to_the_shepherd_that_adopts(void **state)
 static void lose_entry(struct node *node)
 {
     node->spool = (struct attempt_observation){ .is_alive = true, .is_watched = true };
-    agent_core_look(node->core, 0, &id);
+    agent_core_reconcile(node->core, 0, &id);
 }
 
 static struct node *node_running(void)
@@ -946,7 +946,7 @@ static void what_is_left_of_it_is_killed_before_the_end_is_reported(void **state
     assert_int_equal(node->kills, 1);
     assert_int_equal(node->sent_count, 0);
     node->spool.is_populated = false;
-    agent_core_look(node->core, 200, &id);
+    agent_core_reconcile(node->core, 200, &id);
     assert_sent(node, MESSAGE_EXITED);
     node_free(node);
 }
@@ -1020,10 +1020,10 @@ static void an_attempt_waits_for_its_gpus_to_be_looked_at(void **state)
     node->start_fails = -EINPROGRESS;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     for (int i = 0; i < 5; i++)
-        agent_core_look(node->core, 0, &id);
+        agent_core_reconcile(node->core, 0, &id);
     assert_int_equal(node->sent_count, 0);
     node->start_fails = 0;
-    agent_core_look(node->core, 0, &id);
+    agent_core_reconcile(node->core, 0, &id);
     assert_int_equal(node->starts, 7); // the effect is asked each time
     assert_int_equal(node->sent_count, 0);
     node_free(node);

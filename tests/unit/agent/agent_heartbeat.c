@@ -237,7 +237,7 @@ static void look_up(struct node *node, bool is_answered)
 {
     struct spool_id id = { .job = 5, .attempt = 1 };
     node->is_looking_up = !is_answered;
-    agent_core_look(node->core, node->now_ms, &id);
+    agent_core_reconcile(node->core, node->now_ms, &id);
 }
 
 /* The node was away for as long: what it is told of the job comes after the WELCOME. */

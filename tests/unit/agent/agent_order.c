@@ -171,7 +171,7 @@ static void live(struct node *node)
     node->spool.started.id.job = node->spool.exit.id.job = 5;
     node->spool.has_exit = true;
     node->spool.is_alive = false;
-    agent_core_look(node->core, node->now_ms, &id);
+    agent_core_reconcile(node->core, node->now_ms, &id);
     assert_int_equal(say(node, MESSAGE_RELEASE_ATTEMPT,
                          &(struct message_release_attempt){ .id.job = 5, .id.attempt = 1, .token = TOKEN }),
         0);
@@ -302,7 +302,7 @@ static void terms_that_were_followed_by_others_do_not_come_back(void **state)
 static void user_is_found(struct node *node)
 {
     node->is_user_unknown = false;
-    agent_core_look(node->core, node->now_ms, &id);
+    agent_core_reconcile(node->core, node->now_ms, &id);
 }
 
 static void launch_is_staged_once_its_user_is_known(void **state)
@@ -315,7 +315,7 @@ static void launch_is_staged_once_its_user_is_known(void **state)
     user_is_found(node);
     assert_true(node->spool.has_spec);
     assert_int_equal(node->stages, 2);
-    agent_core_look(node->core, node->now_ms, &id);
+    agent_core_reconcile(node->core, node->now_ms, &id);
     assert_int_equal(node->stages, 2);
 }
 
@@ -329,7 +329,7 @@ static void repeated_launch_meanwhile_stages_once(void **state)
     assert_int_equal(agent_core_attempts(node->core), 1);
     user_is_found(node);
     assert_int_equal(node->stages, 3);
-    agent_core_look(node->core, node->now_ms, &id);
+    agent_core_reconcile(node->core, node->now_ms, &id);
     assert_int_equal(node->stages, 3);
 }
 

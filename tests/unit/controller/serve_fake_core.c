@@ -214,7 +214,7 @@ int64_t core_checkpoint_until(const struct core_entry *entry)
     return entry->job->ask->checkpoint && entry->job->is_requeued ? clock_wall_ms() + 20000 : 0;
 }
 
-struct json_rank *core_ranks_look(const struct core_entry *entry)
+struct json_rank *core_ranks_list(const struct core_entry *entry)
 {
     return NULL;
 }
@@ -308,7 +308,7 @@ const char *core_wait_reason(
     return "resources";
 }
 
-int64_t core_look_ms(const struct core *core, int64_t wall_ms)
+int64_t core_now_ms(const struct core *core, int64_t wall_ms)
 {
     return wall_ms;
 }

@@ -133,9 +133,9 @@ static void expect_holder(const struct bench *b, uint64_t id)
     assert_non_null(job(b, id));
     assert_false(job_is_behind(job(b, id)));
     assert_true(job_holds_gpus(job(b, id)));
-    struct sched_look look;
-    assert_true(sched_look(b->core->sched, id, b->now_ms, &look));
-    assert_true(look.is_running);
+    struct sched_job_status status;
+    assert_true(sched_job_status(b->core->sched, id, b->now_ms, &status));
+    assert_true(status.is_running);
 }
 
 static void the_next_element_is_launched_before_the_one_before_it_ends(void **state)
@@ -233,8 +233,8 @@ static void it_can_be_cancelled(void **state)
     settle(b);
     assert_int_equal(job(b, FOLLOWER)->end, END_CANCELLED);
     expect_holder(b, LEADER);
-    struct sched_look look;
-    assert_false(sched_look(b->core->sched, FOLLOWER, b->now_ms, &look));
+    struct sched_job_status status;
+    assert_false(sched_job_status(b->core->sched, FOLLOWER, b->now_ms, &status));
 }
 
 int main(void)

@@ -15,7 +15,7 @@
 static uint64_t on_start(void *arg, uint64_t job, const struct allocation *allocation)
 {
     struct scene *scene = arg;
-    struct sched_look look;
+    struct sched_job_status status;
     assert_true(scene->n_starts < SCENE_STARTS);
     struct scene_start *start = &scene->starts[scene->n_starts++];
     *start = (struct scene_start){
@@ -26,7 +26,7 @@ static uint64_t on_start(void *arg, uint64_t job, const struct allocation *alloc
         start->gpu = allocation->gpus[0].gpu;
     }
     /* A plain job runs already under its own id; an array goes on and its element gets another. */
-    if (!sched_look(scene->sched, job, scene->now_ms, &look) || !look.is_running)
+    if (!sched_job_status(scene->sched, job, scene->now_ms, &status) || !status.is_running)
         start->job = ELEMENTS + scene->n_starts;
     return start->job;
 }
@@ -174,8 +174,8 @@ void scene_wait(struct scene *scene, int64_t seconds)
 
 bool scene_runs(const struct scene *scene, uint64_t job)
 {
-    struct sched_look look;
-    return sched_look(scene->sched, job, scene->now_ms, &look) && look.is_running;
+    struct sched_job_status status;
+    return sched_job_status(scene->sched, job, scene->now_ms, &status) && status.is_running;
 }
 
 const struct scene_start *scene_start_of(const struct scene *scene, uint64_t job)

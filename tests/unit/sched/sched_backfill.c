@@ -57,7 +57,7 @@ static void a_long_job_passes_on_gpus_that_are_not_kept(void **state)
 static void what_is_kept_of_one_gpu_moves_nobody_on_another(void **state)
 {
     struct scene *scene = *state;
-    struct sched_look look;
+    struct sched_job_status status;
     scene->settings.reservations = 3;
     scene_open(scene, 1, 2);
     scene_add(scene, 1, 100);
@@ -65,8 +65,8 @@ static void what_is_kept_of_one_gpu_moves_nobody_on_another(void **state)
     scene_add(scene, 1, 300);  // kept for it from +100 s to +400 s
     scene_add(scene, 1, 5000); // and the other one from +150 s on
     uint64_t third = scene_add(scene, 1, 50);
-    assert_true(sched_look(scene->sched, third, scene->now_ms, &look));
-    assert_int_equal(look.shadow_ms, scene->now_ms + 400000);
+    assert_true(sched_job_status(scene->sched, third, scene->now_ms, &status));
+    assert_int_equal(status.shadow_ms, scene->now_ms + 400000);
 }
 
 static void a_stream_of_narrow_jobs_does_not_starve_a_wide_one(void **state)
@@ -90,14 +90,14 @@ static void a_stream_of_narrow_jobs_does_not_starve_a_wide_one(void **state)
 static void a_job_that_outlives_its_estimate_moves_the_reservation_on(void **state)
 {
     struct scene *scene = *state;
-    struct sched_look look;
+    struct sched_job_status status;
     scene_open(scene, 1, 2);
     uint64_t late = scene_add(scene, 1, 100), wide = scene_add(scene, 2, 100);
-    assert_true(sched_look(scene->sched, wide, scene->now_ms, &look));
-    assert_int_equal(look.shadow_ms, scene->now_ms + 100000);
+    assert_true(sched_job_status(scene->sched, wide, scene->now_ms, &status));
+    assert_int_equal(status.shadow_ms, scene->now_ms + 100000);
     scene_wait(scene, 150);
-    assert_true(sched_look(scene->sched, wide, scene->now_ms, &look));
-    assert_true(look.shadow_ms > scene->now_ms);
+    assert_true(sched_job_status(scene->sched, wide, scene->now_ms, &status));
+    assert_true(status.shadow_ms > scene->now_ms);
     assert_true(scene_runs(scene, scene_add(scene, 1, 10))); // it fits into the new gap
     scene_end(scene, late);
     assert_false(scene_runs(scene, wide));
@@ -123,24 +123,24 @@ static void conservative_backfill_delays_no_class(void **state)
     scene_open(scene, 1, 4);
     scene_add(scene, 2, 100);
     uint64_t wide = scene_add(scene, 4, 100), half = scene_add(scene, 2, 100);
-    struct sched_look look;
+    struct sched_job_status status;
     assert_false(scene_runs(scene, wide));
     assert_true(scene_runs(scene, half)); // ends as early as the first
     uint64_t third = scene_add(scene, 3, 50);
-    assert_true(sched_look(scene->sched, third, scene->now_ms, &look));
-    assert_int_equal(look.shadow_ms, scene->now_ms + 200000); // behind the wide one, which begins at +100 s
+    assert_true(sched_job_status(scene->sched, third, scene->now_ms, &status));
+    assert_int_equal(status.shadow_ms, scene->now_ms + 200000); // behind the wide one, which begins at +100 s
 }
 
 static void a_reservation_is_on_the_node_that_is_free_soonest(void **state)
 {
     struct scene *scene = *state;
-    struct sched_look look;
+    struct sched_job_status status;
     scene_open(scene, 200, 2); // more than are looked at one by one
     for (uint32_t n = 0; n < 200; n++)
         scene_add(scene, 2, 1000 - n);
     uint64_t wide = scene_add(scene, 2, 10);
-    assert_true(sched_look(scene->sched, wide, scene->now_ms, &look));
-    assert_int_equal(look.shadow_ms, scene->now_ms + 801000);
+    assert_true(sched_job_status(scene->sched, wide, scene->now_ms, &status));
+    assert_int_equal(status.shadow_ms, scene->now_ms + 801000);
 }
 
 static void wide_jobs_get_whole_nodes_and_are_not_starved(void **state)
@@ -266,7 +266,7 @@ static void preemptible_jobs_give_way_and_lose_the_least(void **state)
 static void a_named_gpu_is_promised_for_when_the_host_has_room_as_well(void **state)
 {
     struct scene *scene = *state;
-    struct sched_look look;
+    struct sched_job_status status;
     scene_open(scene, 1, 4);
     struct sched_job_spec holder = scene_job(scene, 1, 100);
     holder.key.request.memory = 200ULL << 30;
@@ -277,8 +277,8 @@ static void a_named_gpu_is_promised_for_when_the_host_has_room_as_well(void **st
     spec.key.request.n_picks = 1;
     spec.key.request.memory = 200ULL << 30;
     uint64_t job = scene_submit(scene, &spec);
-    assert_true(sched_look(scene->sched, job, scene->now_ms, &look));
-    assert_int_equal(look.shadow_ms, scene->now_ms + 100000);
+    assert_true(sched_job_status(scene->sched, job, scene->now_ms, &status));
+    assert_int_equal(status.shadow_ms, scene->now_ms + 100000);
     /* Its memory is kept as well. */
     struct sched_job_spec longer = scene_job(scene, 1, 500);
     longer.key.request.memory = 60ULL << 30;
@@ -291,7 +291,7 @@ static void a_named_gpu_is_promised_for_when_the_host_has_room_as_well(void **st
 static void a_gpu_is_not_promised_for_a_time_when_it_is_reserved(void **state)
 {
     struct scene *scene = *state;
-    struct sched_look look;
+    struct sched_job_status status;
     struct error err = { 0 };
     uint32_t uid = 7;
     struct sched_request one = { .gpus = 1 };
@@ -309,8 +309,8 @@ static void a_gpu_is_not_promised_for_a_time_when_it_is_reserved(void **state)
     job.key.limit_ms = 30000;
     assert_true(scene_runs(scene, scene_submit(scene, &holder)));
     assert_false(scene_runs(scene, scene_submit(scene, &job)));
-    assert_true(sched_look(scene->sched, job.id, scene->now_ms, &look));
-    assert_int_equal(look.shadow_ms, scene->now_ms + 500000);
+    assert_true(sched_job_status(scene->sched, job.id, scene->now_ms, &status));
+    assert_int_equal(status.shadow_ms, scene->now_ms + 500000);
 }
 
 static uint64_t add_preemptible(struct scene *scene, uint32_t gpus, uint32_t nodes)

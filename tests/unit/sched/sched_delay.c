@@ -34,9 +34,9 @@ static void submit(struct scene *scene)
 
 static int64_t end_of(const struct scene *scene, uint64_t job)
 {
-    struct sched_look look;
-    bool is_running = sched_look(scene->sched, job, scene->now_ms, &look) && look.is_running;
-    return is_running ? look.expected_end_ms : TIME_NEVER;
+    struct sched_job_status status;
+    bool is_running = sched_job_status(scene->sched, job, scene->now_ms, &status) && status.is_running;
+    return is_running ? status.expected_end_ms : TIME_NEVER;
 }
 
 /* The next end, exactly when it is due, and all others of that moment before the next pass. */
@@ -64,10 +64,10 @@ static void end_the_next(struct scene *scene)
 static uint64_t head_of(const struct scene *scene, int64_t *ret_shadow_ms)
 {
     const struct queue_class *class = queue_first(sched_queue(scene->sched));
-    struct sched_look look = { .shadow_ms = TIME_NEVER };
+    struct sched_job_status status = { .shadow_ms = TIME_NEVER };
     if (class != NULL)
-        (void)sched_look(scene->sched, class->first->job, scene->now_ms, &look);
-    *ret_shadow_ms = look.shadow_ms;
+        (void)sched_job_status(scene->sched, class->first->job, scene->now_ms, &status);
+    *ret_shadow_ms = status.shadow_ms;
     return class != NULL ? class->first->job : 0;
 }
 

@@ -46,10 +46,10 @@ static void open_flood(struct flood *flood, uint32_t gpus, int64_t estimate_s)
 /* The job at this position of the queue, as an index; JOBS_MAX: none. */
 static size_t at_position(const struct flood *flood, uint64_t position)
 {
-    struct sched_look look;
+    struct sched_job_status status;
     for (size_t i = 0; i < flood->count; i++)
-        if (sched_look(flood->scene->sched, flood->jobs[i], flood->scene->now_ms, &look) &&
-            look.position == position)
+        if (sched_job_status(flood->scene->sched, flood->jobs[i], flood->scene->now_ms, &status) &&
+            status.position == position)
             return i;
     return JOBS_MAX;
 }

@@ -85,11 +85,11 @@ static void a_partition_of_higher_priority_comes_first(void **state)
     uint64_t all = scene_add(scene, 4, 60);
     assert_true(scene_runs(scene, all));
     uint64_t plain = scene_add(scene, 2, 60), urgent = add(scene, debug_name, 2);
-    struct sched_look look;
-    assert_true(sched_look(scene->sched, urgent, scene->now_ms, &look));
-    assert_int_equal(look.position, 1);
-    assert_true(sched_look(scene->sched, plain, scene->now_ms, &look));
-    assert_int_equal(look.position, 2);
+    struct sched_job_status status;
+    assert_true(sched_job_status(scene->sched, urgent, scene->now_ms, &status));
+    assert_int_equal(status.position, 1);
+    assert_true(sched_job_status(scene->sched, plain, scene->now_ms, &status));
+    assert_int_equal(status.position, 2);
 }
 
 static void of_several_partitions_the_highest_priority_counts(void **state)

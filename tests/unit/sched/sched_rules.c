@@ -99,10 +99,10 @@ static void dependents_start_when_the_end_is_as_asked(void **state)
     scene_end(scene, good);
     scene_fail(scene, bad);
     for (size_t i = 0; i < 6; i++) {
-        struct sched_look look;
+        struct sched_job_status status;
         assert_int_equal(scene_runs(scene, waiting[i]), rows[i].starts);
-        assert_true(sched_look(scene->sched, waiting[i], scene->now_ms, &look));
-        assert_int_equal((look.blockers & BLOCK_NEVER) != 0, !rows[i].starts);
+        assert_true(sched_job_status(scene->sched, waiting[i], scene->now_ms, &status));
+        assert_int_equal((status.blockers & BLOCK_NEVER) != 0, !rows[i].starts);
         assert_int_equal(sched_wait_of(scene->sched, waiting[i], rows[i].job),
             rows[i].starts ? SCHED_WAIT_TRUE : SCHED_WAIT_NEVER);
     }
@@ -135,9 +135,9 @@ static uint64_t submit_any(struct scene *scene, uint64_t good, uint64_t bad, enu
 
 static bool can_never_start(const struct scene *scene, uint64_t job)
 {
-    struct sched_look look;
-    assert_true(sched_look(scene->sched, job, scene->now_ms, &look));
-    return (look.blockers & BLOCK_NEVER) != 0;
+    struct sched_job_status status;
+    assert_true(sched_job_status(scene->sched, job, scene->now_ms, &status));
+    return (status.blockers & BLOCK_NEVER) != 0;
 }
 
 static void one_of_several_suffices_and_none_is_never(void **state)
@@ -235,9 +235,9 @@ static void an_array_starts_element_after_element_and_keeps_its_limit(void **sta
     assert_int_equal(scene_starts_from(scene, array), 3);
     for (size_t i = 1; i < 6; i++)
         scene_end(scene, scene->starts[i].job);
-    struct sched_look look;
+    struct sched_job_status status;
     assert_int_equal(scene_starts_from(scene, array), 6);
-    assert_false(sched_look(scene->sched, array, scene->now_ms, &look));
+    assert_false(sched_job_status(scene->sched, array, scene->now_ms, &status));
 }
 
 /* As when it is held and released: it is a job of its own, and its array counts it as open. */

@@ -81,9 +81,9 @@ static void the_first_that_waits_has_a_reservation_beside_many_drained_nodes(voi
     for (int i = 0; i < 40; i++)
         scene_add(scene, 3, 1000 + i);
     uint64_t head = scene_add(scene, 4, 100);
-    struct sched_look look;
-    assert_true(sched_look(scene->sched, head, scene->now_ms, &look));
-    assert_int_equal(look.shadow_ms, scene->now_ms + 1000000);
+    struct sched_job_status status;
+    assert_true(sched_job_status(scene->sched, head, scene->now_ms, &status));
+    assert_int_equal(status.shadow_ms, scene->now_ms + 1000000);
     scene_free(scene);
 }
 
@@ -161,9 +161,9 @@ static void gpus_reserved_for_later_are_not_kept_for_who_may_not_use_them(void *
     struct sched_job_spec spec = scene_job(scene, 4, 100);
     spec.key.limit_ms = 500000;
     assert_true(scene_runs(scene, scene_submit(scene, &spec)));
-    struct sched_look look;
-    assert_true(sched_look(scene->sched, head, scene->now_ms, &look));
-    assert_int_equal(look.shadow_ms, reservation.until_ms);
+    struct sched_job_status status;
+    assert_true(sched_job_status(scene->sched, head, scene->now_ms, &status));
+    assert_int_equal(status.shadow_ms, reservation.until_ms);
     scene_free(scene);
 }
 

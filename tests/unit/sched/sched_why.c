@@ -517,13 +517,13 @@ static void a_job_that_a_limit_keeps_out_of_the_queue_has_no_position(void **sta
 {
     struct scene *scene = *state;
     struct why why;
-    struct sched_look look;
+    struct sched_job_status status;
     fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_USER)->limits.jobs = 1;
     scene_add(scene, 1, 60);
     for (uint32_t gpus = 1; gpus <= 3; gpus++) { // each in a class of its own
         uint64_t job = scene_add(scene, gpus, 60);
-        assert_true(sched_look(scene->sched, job, scene->now_ms, &look));
-        assert_int_equal(look.position, 0);
+        assert_true(sched_job_status(scene->sched, job, scene->now_ms, &status));
+        assert_int_equal(status.position, 0);
         why_reasons(scene->sched, scene->now_ms, job, false, &why);
         assert_int_equal(why.position, 0);
     }

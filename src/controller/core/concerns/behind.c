@@ -235,14 +235,14 @@ static bool is_plain(const struct core *core, const struct job *array)
  * what the leader has. */
 static bool is_next(const struct core *core, uint64_t array, const struct job *leader)
 {
-    struct sched_look look, leading;
+    struct sched_job_status status, leading;
     const struct queue_class *class = queue_first(sched_queue(core->sched));
     const struct cluster_node *node = cluster_find(sched_cluster(core->sched), leader->node);
     return node != NULL && class != NULL && class->first->job == array &&
-           sched_look(core->sched, array, core->now_ms, &look) && look.blockers == 0 && look.position == 1 &&
-           sched_look(core->sched, leader->id, core->now_ms, &leading) &&
-           request_equal(&look.key->request, &leading.key->request) &&
-           cluster_node_admits(node, &look.key->request) && cluster_find_bar(node, leader->uid) == NULL;
+           sched_job_status(core->sched, array, core->now_ms, &status) && status.blockers == 0 &&
+           status.position == 1 && sched_job_status(core->sched, leader->id, core->now_ms, &leading) &&
+           request_equal(&status.key->request, &leading.key->request) &&
+           cluster_node_admits(node, &status.key->request) && cluster_find_bar(node, leader->uid) == NULL;
 }
 
 static bool is_reserved(const struct core *core, const struct cluster_node *node, const char *uuid)

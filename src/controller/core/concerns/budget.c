@@ -88,7 +88,7 @@ static double used_ms(const struct budget *budget, int64_t now_ms)
 uint64_t core_token_used_ms(const struct core *core, int64_t wall_ms, uint64_t token)
 {
     const struct budget *budget = find(core, token);
-    return budget != NULL ? (uint64_t)used_ms(budget, core_look_ms(core, wall_ms)) : 0;
+    return budget != NULL ? (uint64_t)used_ms(budget, core_now_ms(core, wall_ms)) : 0;
 }
 
 /* --- the store --- */

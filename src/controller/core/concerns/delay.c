@@ -41,7 +41,7 @@ const char *core_delay(
     if (!is_starting && job->state != JOB_STOPPING)
         return NULL;
     int64_t since_ms = is_starting ? extra->active_ms : extra->stop.ends_ms;
-    int64_t late_ms = since_ms != 0 ? core_look_ms(core, wall_ms) - since_ms : 0;
+    int64_t late_ms = since_ms != 0 ? core_now_ms(core, wall_ms) - since_ms : 0;
     if (late_ms < (is_starting ? START_EXPECTED_MS : KILL_EXPECTED_MS))
         return NULL;
     format_duration(late_ms, span, sizeof(span));

@@ -308,7 +308,7 @@ const struct calibration *core_calibration(const struct core *core)
 void core_eta_interval(const struct core *core, int64_t wall_ms, int64_t eta_ms, int64_t latest_ms,
     int64_t begin_ms, int64_t *ret_from_ms, int64_t *ret_until_ms)
 {
-    int64_t parts_ms[CALIBRATION_PARTS], now_ms = core_look_ms(core, wall_ms);
+    int64_t parts_ms[CALIBRATION_PARTS], now_ms = core_now_ms(core, wall_ms);
     *ret_from_ms = *ret_until_ms = 0;
     if (eta_ms == TIME_NEVER)
         return;

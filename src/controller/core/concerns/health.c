@@ -94,7 +94,7 @@ static int64_t check_gpu(struct core *core, const struct core_node *node, const 
     const struct cluster_gpu *books = core_gpu_books(ledger, known);
     struct gpu_health *health = &known->watch.health;
     struct gpu_trouble present = present_trouble(known->fault), fresh = { 0 };
-    const struct gpu_look look = {
+    const struct gpu_observation observation = {
         .now_ms = core->now_ms,
         .xids = gpu->xids.items,
         .n_xids = gpu->xids.count,
@@ -105,7 +105,7 @@ static int64_t check_gpu(struct core *core, const struct core_node *node, const 
         .is_recovery_known = (gpu->valid & GPU_RECOVERY) != 0,
         .is_recovery_wanted = (gpu->valid & GPU_RECOVERY) != 0 && gpu->recovery != GPU_RECOVERY_NONE,
     };
-    switch (gpu_health_look(health, &core->options.health, &present, &look, &fresh)) {
+    switch (gpu_health_evaluate(health, &core->options.health, &present, &observation, &fresh)) {
     case HEALTH_DRAIN: drain(core, node, gpu, &fresh); return core->now_ms;
     case HEALTH_RETURN: put_back(core, node, known); return core->now_ms;
     default: return gpu_health_next_ms(health, &core->options.health, present.fault);

@@ -412,7 +412,7 @@ static void run(struct core *core)
 
 static void on_durable(struct core *core)
 {
-    send_due(core, core_look_ms(core, 0));
+    send_due(core, core_now_ms(core, 0));
 }
 
 static void on_link(struct core *core, struct core_node *node)

@@ -182,9 +182,9 @@ static bool is_at_limit(const struct core *core, const struct core_entry *waitin
         return false;
     for (const struct core_entry *member = core_extra(waiting)->members; member != NULL;
          member = core_extra(member)->member_after) {
-        struct sched_look look;
-        bool is_never = sched_look(core->sched, member->job->id, core->now_ms, &look) &&
-                        (look.blockers & BLOCK_NEVER) != 0;
+        struct sched_job_status status;
+        bool is_never = sched_job_status(core->sched, member->job->id, core->now_ms, &status) &&
+                        (status.blockers & BLOCK_NEVER) != 0;
         open += member->job->state != JOB_DONE && !is_never;
     }
     uint32_t limit = array.limit;

@@ -525,7 +525,7 @@ static const struct core_ranks *ranks_of(const struct core_entry *entry)
     return is_present && job_is_wide(entry->job) ? ranks : NULL;
 }
 
-struct json_rank *core_ranks_look(const struct core_entry *entry)
+struct json_rank *core_ranks_list(const struct core_entry *entry)
 {
     const struct core_ranks *ranks = ranks_of(entry);
     if (ranks == NULL)

@@ -182,14 +182,14 @@ static void on_preempted(struct core *core, const struct job *job, const struct 
  * placement. Its dependencies are settled. */
 static void stop_run(struct core *core, const struct job *job)
 {
-    struct sched_look look;
+    struct sched_job_status status;
     struct core_entry *entry = core_find(core, job->id);
     sched_stopped(core->sched, core->now_ms, job->id, 0);
-    if (!sched_look(core->sched, job->id, core->now_ms, &look) ||
-        (look.key->request.n_picks == 0 && look.key->is_preemptible == job->ask->preemptible &&
-            look.key->limit_ms == job->ask->time_limit_ms && look.key->had_turn == job_had_turn(job) &&
+    if (!sched_job_status(core->sched, job->id, core->now_ms, &status) ||
+        (status.key->request.n_picks == 0 && status.key->is_preemptible == job->ask->preemptible &&
+            status.key->limit_ms == job->ask->time_limit_ms && status.key->had_turn == job_had_turn(job) &&
             job->queued_ms != core->now_ms && core_extra(entry)->refused_by == NULL &&
-            text_equal(look.key->request.exclude, job->ask->exclude)))
+            text_equal(status.key->request.exclude, job->ask->exclude)))
         return;
     const struct job_ask *asked = entry->job->ask;
     struct job_ask ask = *asked;
@@ -342,10 +342,10 @@ static bool run_never(struct core *core)
     bool is_changed = false;
     while (core->schedule->n_never > 0) {
         struct core_entry *entry = core_find(core, core->schedule->never[--core->schedule->n_never]);
-        struct sched_look look;
+        struct sched_job_status status;
         bool is_never = entry != NULL && entry->job->state == JOB_QUEUED &&
-                        sched_look(core->sched, entry->job->id, core->now_ms, &look) &&
-                        (look.blockers & BLOCK_NEVER) != 0;
+                        sched_job_status(core->sched, entry->job->id, core->now_ms, &status) &&
+                        (status.blockers & BLOCK_NEVER) != 0;
         /* All elements of such an array have dependencies of their own (pairs.c). */
         is_never = is_never && !job_is_split_up(entry->job);
         is_never = is_never && entry->job->ask->cancel_if_never && entry->job->stop_reason == END_NONE;
