@@ -39,13 +39,13 @@ static _Noreturn void be_child(const struct strings *words, int input, int said,
 }
 
 int simple_child_start(
-    struct simple_child *child, const struct strings *words, int input, bool is_heard, struct error *err)
+    struct simple_child *child, const struct strings *words, int input, bool is_captured, struct error *err)
 {
     int said[2] = { -1, -1 };
     sigset_t set;
     leaving_signals(&set);
     *child = (struct simple_child)SIMPLE_CHILD_NONE;
-    if (is_heard && pipe2(said, O_CLOEXEC) < 0)
+    if (is_captured && pipe2(said, O_CLOEXEC) < 0)
         return error_set_errno(err, -errno, "cannot create a pipe");
     _cleanup_close_ int ours = said[0], theirs = said[1];
     child->signal_fd = leaving_signals_open(&set, err);

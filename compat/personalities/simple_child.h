@@ -20,11 +20,12 @@ struct simple_child {
     }
 
 /*
- * Starts it; `words` begin with its name. `input` becomes its standard input, -1: /dev/null. With `is_heard`,
- * its standard error can be read from said_fd. If this process is killed, the child gets a signal to exit.
+ * Starts it; `words` begin with its name. `input` becomes its standard input, -1: /dev/null. With
+ * `is_captured`, its standard error can be read from said_fd. If this process is killed, the child gets a
+ * signal to exit.
  */
 int simple_child_start(
-    struct simple_child *child, const struct strings *words, int input, bool is_heard, struct error *err);
+    struct simple_child *child, const struct strings *words, int input, bool is_captured, struct error *err);
 
 /* Waits up to this time (-1: forever): 1 if said_fd or `also_fd` (-1: none) is readable, 0 on timeout or
  * after a signal, which is forwarded; -ECHILD when it has ended. */

@@ -44,7 +44,7 @@ static char *where_it_is(const json_t *job)
 }
 
 /* False if one of its nodes is not connected, so that its state is unknown. */
-static bool is_heard_of(const json_t *job, const json_t *nodes)
+static bool is_connected(const json_t *job, const json_t *nodes)
 {
     const json_t *granted = json_object_get(job, "granted");
     for (size_t i = 0; i < json_array_size(nodes); i++) {
@@ -72,7 +72,7 @@ static void print_job(const json_t *job, const json_t *nodes)
     } else {
         _cleanup_free_ char *where = where_it_is(job);
         _cleanup_free_ char *shown = text_escape(where, strlen(where));
-        (void)printf(" on %s%s\n", shown, is_heard_of(job, nodes) ? "" : " (not connected)");
+        (void)printf(" on %s%s\n", shown, is_connected(job, nodes) ? "" : " (not connected)");
     }
 }
 

@@ -110,7 +110,7 @@ static int on_link_message(void *arg, uint16_t id, const void *message, struct e
     if (r == 0 && id == MESSAGE_WELCOME && worker->options->uplink_fd >= 0)
         log_info("registered with the controller as node %s", worker->options->node);
     if (r == 0 && worker->options->uplink_fd >= 0)
-        node_addresses_hear(worker->options->state_dir, id, message);
+        node_addresses_message(worker->options->state_dir, id, message);
     return r;
 }
 

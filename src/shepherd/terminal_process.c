@@ -131,8 +131,8 @@ enum source {
 
 static bool is_wanted(const struct process *p, const struct viewer *viewer)
 {
-    bool is_heard = p->phase != TERMINAL_FLUSHING || p->exec.can_return; // the viewer confirms the end
-    return is_heard && !viewer_is_waiting(viewer);
+    bool is_confirmed = p->phase != TERMINAL_FLUSHING || p->exec.can_return; // the viewer confirms the end
+    return is_confirmed && !viewer_is_waiting(viewer);
 }
 
 static void fill(const struct process *p, struct pollfd fds[SOURCES])

@@ -22,7 +22,7 @@
 #define RETRY_FIRST_MS    100  // delay before retrying an action that failed: adopt, kill, command, settle
 #define RETRY_MAX_MS      5000 // the longest such delay
 #define UNWATCHED_MS      1000 // interval of checks of a shepherd whose end is not announced
-#define UNHEARD_MS        1000 // interval of checks of a shepherd that was started and has not reported yet
+#define UNREPORTED_MS     1000 // interval of checks of a shepherd that was started and has not reported yet
 #define RELEASED_MS       100  // interval at which GO is sent to a shepherd that has not reacted
 #define START_REPORT_MS   10   // a report that an element has started may be delayed by this time
 #define EXIT_CODE_UNKNOWN 125
@@ -160,7 +160,7 @@ static enum next act_start(struct pass *pass)
     if (r > 0)
         return REPEAT;
     if (r == 0) {
-        agent_core_reconcile_by(pass->core, pass->attempt, pass->boot_ms + UNHEARD_MS);
+        agent_core_reconcile_by(pass->core, pass->attempt, pass->boot_ms + UNREPORTED_MS);
         return DONE;
     }
     log_at_failure(pass->attempt, &err);
@@ -370,7 +370,7 @@ static void await_report(struct pass *pass)
     bool is_starting = observed->is_alive && !observed->has_exit && !observed->is_ready &&
                        observed->verdict != VERDICT_NOGO && pass->attempt->want != WANT_PREPARED;
     if (is_starting && observed->started.id.job == 0)
-        agent_core_reconcile_by(pass->core, pass->attempt, pass->boot_ms + UNHEARD_MS);
+        agent_core_reconcile_by(pass->core, pass->attempt, pass->boot_ms + UNREPORTED_MS);
 }
 
 void agent_actions_inspect(

@@ -47,7 +47,7 @@ struct agent_core {
     int64_t heartbeat_ms, timeout_ms; // from the controller
     int64_t beat_at;                  // the next heartbeat; 0: none
     int64_t greeted_ms;               // when HELLO was sent
-    int64_t heard_ms;                 // when the last message of the controller arrived
+    int64_t last_contact_ms;          // when the last message of the controller arrived
     int64_t acked_ms;                 // time of the last message that the controller has acknowledged
 };
 

@@ -406,9 +406,9 @@ static int on_refused(struct agent_core *core, int64_t boot_ms, const void *mess
 
 static int on_heartbeat_ack(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
-    const struct message_heartbeat *heard = message;
-    heartbeat_acknowledged(core, boot_ms, heard->sent_ms);
-    note_event(core, heard->event);
+    const struct message_heartbeat *ack = message;
+    heartbeat_acknowledged(core, boot_ms, ack->sent_ms);
+    note_event(core, ack->event);
     return 0;
 }
 
@@ -443,7 +443,7 @@ static const struct {
 int agent_core_message(
     struct agent_core *core, int64_t boot_ms, uint16_t id, const void *message, struct error *err)
 {
-    core->heard_ms = boot_ms;
+    core->last_contact_ms = boot_ms;
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++)
         if (inputs[i].id == id && inputs[i].link == core->link)
             return inputs[i].on(core, boot_ms, message, err);

@@ -68,7 +68,7 @@ void heartbeat_lease(const struct agent_core *core, struct attempt *attempt, int
 
 static bool is_silent(const struct agent_core *core, int64_t boot_ms)
 {
-    int64_t last_ms = core->heard_ms > core->acked_ms ? core->heard_ms : core->acked_ms;
+    int64_t last_ms = core->last_contact_ms > core->acked_ms ? core->last_contact_ms : core->acked_ms;
     return core->timeout_ms > 0 && boot_ms - last_ms > core->timeout_ms + core->heartbeat_ms;
 }
 
@@ -78,7 +78,7 @@ int64_t heartbeat_run(struct agent_core *core, int64_t boot_ms)
         return 0;
     if (is_silent(core, boot_ms)) {
         log_warning("the controller has not responded for %lld s: reconnecting",
-            (long long)((boot_ms - core->heard_ms) / 1000));
+            (long long)((boot_ms - core->last_contact_ms) / 1000));
         core->beat_at = 0;
         core->effects.hang_up(core->effects.arg);
         return 0;

@@ -202,7 +202,7 @@ static void leave_out(struct gpu_helper *helper, struct gpu_child *child, const 
         gpu_last_report_pass_lost(&helper->last, "the GPU driver does not respond");
     if (!gpu_children_have_room(&helper->children))
         gpu_last_report_pass_lost(&helper->last, "too many GPU helper processes hang in the driver");
-    else if (is_known && helper->last.is_heard)
+    else if (is_known && helper->last.has_report)
         gpu_last_report_pass(&helper->last);
 }
 
@@ -217,7 +217,7 @@ static void fail_whole(struct gpu_helper *helper, struct gpu_child *child, const
         helper->children.starting = child;
     helper->due_ms = clock_boot_ms() + helper->pause_ms;
     helper->pause_ms = failing_gpus_lengthen(&helper->failing_gpus, helper->pause_ms);
-    if (++helper->failures > 1 || !helper->last.is_heard || helper->has_said_why || is_start)
+    if (++helper->failures > 1 || !helper->last.has_report || helper->has_said_why || is_start)
         gpu_last_report_pass_lost(&helper->last, text);
 }
 
@@ -467,7 +467,7 @@ uint64_t gpu_helper_ask(struct gpu_helper *helper, const struct record_list *gra
 
 void gpu_helper_repeat(struct gpu_helper *helper)
 {
-    if (!helper->last.is_heard)
+    if (!helper->last.has_report)
         return;
     helper->last.report.is_sample = 0;
     gpu_last_report_pass(&helper->last);

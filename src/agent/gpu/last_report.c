@@ -16,7 +16,7 @@ void gpu_last_report_pass(struct gpu_last_report *last)
     (void)evtimer_del(last->told);
     struct gpu_report whole = last->report;
     whole.gpus = *gpu_roster_gpus(last->roster);
-    last->is_heard = true;
+    last->has_report = true;
     last->on_report(last->arg, &whole);
 }
 
@@ -78,7 +78,7 @@ void gpu_last_report_pass_released(struct gpu_last_report *last)
     struct gpu_report *report = &last->report;
     report->is_sample = 1;
     if (!gpu_roster_is_all_released(last->roster)) {
-        if (last->is_heard)
+        if (last->has_report)
             gpu_last_report_pass(last);
         return;
     }

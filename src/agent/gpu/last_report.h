@@ -18,7 +18,7 @@ struct gpu_last_report {
     gpu_helper_fn *on_report;
     void *arg;
     struct event *told; // the first report is due, although the driver is not ready
-    bool is_heard;      // a report was passed on
+    bool has_report;    // a report was passed on
 };
 
 /* The first report is passed on after told_ms at the latest. */

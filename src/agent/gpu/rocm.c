@@ -41,10 +41,10 @@ struct rocm_gpu {
 
 struct rocm {
     int pidfd;
-    pthread_mutex_t lock; // of what follows
-    int fd;               // pipe with new values; -1: the process has ended
-    int64_t heard_ms;     // boot clock: when the last values arrived
-    bool is_read;         // all GPUs have been read once
+    pthread_mutex_t lock;   // of what follows
+    int fd;                 // pipe with new values; -1: the process has ended
+    int64_t last_values_ms; // boot clock: when the last values arrived
+    bool is_read;           // all GPUs have been read once
     char why[ROCM_WHY_SIZE];
     size_t count;
     struct rocm_gpu gpus[NODE_GPUS_MAX];
@@ -62,10 +62,10 @@ static _Noreturn void run(pid_t parent, const char *library, const char *const *
 /* Called with the lock held. */
 static void take_news(struct rocm *rocm, const struct rocm_news *news)
 {
-    rocm->heard_ms = clock_boot_ms();
+    rocm->last_values_ms = clock_boot_ms();
     if (news->position < rocm->count) {
         rocm->gpus[news->position].values = news->values;
-        rocm->gpus[news->position].read_ms = rocm->heard_ms;
+        rocm->gpus[news->position].read_ms = rocm->last_values_ms;
     } else {
         rocm->is_read = true;
         (void)snprintf(rocm->why, sizeof(rocm->why), "%.*s", (int)sizeof(news->why) - 1, news->why);
@@ -117,7 +117,7 @@ struct rocm *rocm_start(const char *library, const char *const *addresses, size_
     rocm->pidfd = pidfd;
     rocm->fd = pipe_fds[0];
     rocm->count = count < NODE_GPUS_MAX ? count : NODE_GPUS_MAX;
-    rocm->heard_ms = clock_boot_ms();
+    rocm->last_values_ms = clock_boot_ms();
     (void)fcntl(rocm->fd, F_SETFL, O_NONBLOCK);
     (void)pthread_mutex_init(&rocm->lock, NULL);
     await_first(rocm);
@@ -165,7 +165,7 @@ void rocm_remark(struct rocm *rocm, char *text, size_t size)
         return;
     (void)pthread_mutex_lock(&rocm->lock);
     take_all_news(rocm);
-    bool is_silent = clock_boot_ms() - rocm->heard_ms >= SILENT_MS;
+    bool is_silent = clock_boot_ms() - rocm->last_values_ms >= SILENT_MS;
     const char *why = rocm->why[0] != '\0' ? rocm->why : is_silent ? "it does not respond" : NULL;
     if (why != NULL)
         (void)snprintf(text, size, "ROCm's library is not used: %s", why);

@@ -79,7 +79,7 @@ int node_addresses_join(const char *learnt, const char *given, struct address re
     return 0;
 }
 
-void node_addresses_hear(const char *state_dir, uint16_t id, const void *message)
+void node_addresses_message(const char *state_dir, uint16_t id, const void *message)
 {
     const struct message_welcome *welcome = message;
     const struct message_heartbeat *ack = message;

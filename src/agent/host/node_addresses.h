@@ -14,7 +14,7 @@ int node_addresses_save(const char *state_dir, const char *text, struct error *e
 
 /* A message of the link: keeps the list that WELCOME or HEARTBEAT_ACK may have, for the uplink's next dial.
  */
-void node_addresses_hear(const char *state_dir, uint16_t id, const void *message);
+void node_addresses_message(const char *state_dir, uint16_t id, const void *message);
 
 /* The list; NULL: none is known. The caller frees it. */
 char *node_addresses_load(const char *state_dir);

@@ -10,13 +10,13 @@
 void timeouts_begin(struct timeouts *timeouts)
 {
     if (timeouts != NULL)
-        timeouts->begun_ms = timeouts->heard_ms = clock_boot_ms();
+        timeouts->begun_ms = timeouts->received_ms = clock_boot_ms();
 }
 
-void timeouts_hear(struct timeouts *timeouts)
+void timeouts_note_received(struct timeouts *timeouts)
 {
     if (timeouts != NULL)
-        timeouts->heard_ms = clock_boot_ms();
+        timeouts->received_ms = clock_boot_ms();
 }
 
 /* The boot clock at which each limit is reached; INT64_MAX if there is none. */
@@ -27,12 +27,12 @@ static int64_t session_end(const struct timeouts *timeouts)
 
 static int64_t silence_end(const struct timeouts *timeouts)
 {
-    return timeouts->silence_ms > 0 ? timeouts->heard_ms + timeouts->silence_ms : INT64_MAX;
+    return timeouts->silence_ms > 0 ? timeouts->received_ms + timeouts->silence_ms : INT64_MAX;
 }
 
 static int64_t turns_end(const struct timeouts *timeouts)
 {
-    return timeouts->silent_turns > 0 ? timeouts->heard_ms + timeouts->silent_turns * TIMEOUT_TURN_MS
+    return timeouts->silent_turns > 0 ? timeouts->received_ms + timeouts->silent_turns * TIMEOUT_TURN_MS
                                       : INT64_MAX;
 }
 

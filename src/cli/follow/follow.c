@@ -81,7 +81,7 @@ struct follow {
 static int take_output(void *target, const void *bytes, size_t length)
 {
     struct follow *follow = target;
-    timeouts_hear(follow->options->timeouts);
+    timeouts_note_received(follow->options->timeouts);
     follow->has_output = true;
     outlet_add(&follow->out, bytes, length);
     return 0;
@@ -90,7 +90,7 @@ static int take_output(void *target, const void *bytes, size_t length)
 static int take_errors(void *target, const void *bytes, size_t length)
 {
     struct follow *follow = target;
-    timeouts_hear(follow->options->timeouts);
+    timeouts_note_received(follow->options->timeouts);
     outlet_add(&follow->error, bytes, length);
     return 0;
 }
@@ -275,7 +275,7 @@ static int on_watch(struct follow *follow, struct error *err)
     if (job == NULL)
         return error_set(err, -EBADMSG, "the answer of mgpud is not JSON");
     set_job(follow, job);
-    timeouts_hear(follow->options->timeouts);
+    timeouts_note_received(follow->options->timeouts);
     int64_t attempt = field_integer(job, "attempt", 0);
     bool is_attempt_over = follow->phase == FOLLOW_RUNNING && !job_is_done(job) &&
                            (field_is(job, "state", "queued") || attempt > follow->attempt);

@@ -125,7 +125,7 @@ static void add_gpu(struct listing *listing, const struct core_node *node, const
     struct json_gpu_view view = {
         .node = node->name,
         .is_node_up = node->is_up,
-        .unreachable_ms = node->is_unreachable ? node->heard_wall_ms : 0,
+        .unreachable_ms = node->is_unreachable ? node->last_contact_wall_ms : 0,
         .gpu = gpu,
         .jobs = jobs,
         .idle_ms = idle_ms,
@@ -189,7 +189,7 @@ static void add_node(void *arg, const struct core_node *node)
     struct json_node_view view = {
         .name = node->name,
         .is_up = node->is_up,
-        .unreachable_ms = node->is_unreachable ? node->heard_wall_ms : 0,
+        .unreachable_ms = node->is_unreachable ? node->last_contact_wall_ms : 0,
         .hello = &node->hello,
         .drain = node->mark,
         .n_drained = n_drained,

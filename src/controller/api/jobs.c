@@ -98,7 +98,7 @@ static int64_t unreachable_ms(const struct core *core, const struct job *job, si
 {
     bool is_active = job_state_is_active(job->state);
     const struct core_node *node = is_active ? core_node_named(core, job_node_name(job, rank)) : NULL;
-    return node != NULL && node->is_unreachable ? node->heard_wall_ms : 0;
+    return node != NULL && node->is_unreachable ? node->last_contact_wall_ms : 0;
 }
 
 const char *jobs_owner(const struct serve *serve, const struct job *job)

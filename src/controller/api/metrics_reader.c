@@ -73,9 +73,9 @@ static void add_row(struct metrics_reader *reader, const struct metrics_node *no
     reader->nodes[reader->n_nodes++] = *node;
 }
 
-static double silence_s(int64_t heard_ms)
+static double silence_s(int64_t last_contact_ms)
 {
-    return (double)(clock_boot_ms() - heard_ms) / 1000;
+    return (double)(clock_boot_ms() - last_contact_ms) / 1000;
 }
 
 static void add_node(struct metrics_reader *reader, const struct core_node *node)
@@ -86,7 +86,7 @@ static void add_node(struct metrics_reader *reader, const struct core_node *node
     struct metrics_node row = {
         .labels = exposition_label("node", node->name),
         .is_up = node->is_up && !node->is_unreachable,
-        .silence_s = silence_s(node->heard_ms),
+        .silence_s = silence_s(node->last_contact_ms),
         .n_gpus = (uint32_t)node->hello.gpus.count,
         .n_orphaned = (uint32_t)node->n_orphaned,
         .parked_bytes = core_park_kept(reader->controller->core, node->name),

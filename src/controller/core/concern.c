@@ -29,7 +29,7 @@ void core_set_concerns(struct core *core, const struct core_concern *const *rows
     core->concerns = rows;
     pick(rows, offsetof(struct core_concern, event), core->often.event);
     pick(rows, offsetof(struct core_concern, messages), core->often.messages);
-    pick(rows, offsetof(struct core_concern, heard), core->often.heard);
+    pick(rows, offsetof(struct core_concern, contact), core->often.contact);
     pick(rows, offsetof(struct core_concern, turn), core->often.turn);
     pick(rows, offsetof(struct core_concern, next_ms), core->often.next_ms);
 }
@@ -49,10 +49,10 @@ void core_hook_event(struct core *core, struct core_entry *entry, const struct c
         (*row)->event(core, entry, news);
 }
 
-void core_hook_heard(struct core *core, struct core_node *node)
+void core_hook_contact(struct core *core, struct core_node *node)
 {
-    for (const struct core_concern *const *row = core->often.heard; *row != NULL; row++)
-        (*row)->heard(core, node);
+    for (const struct core_concern *const *row = core->often.contact; *row != NULL; row++)
+        (*row)->contact(core, node);
 }
 
 int core_hook_hello(struct core *core, struct core_node *node, struct error *err)

@@ -74,7 +74,7 @@ struct core_concern {
 
     /* --- nodes, in the order of a connection --- */
     const struct core_message *messages;
-    void (*heard)(struct core *core, struct core_node *node); // any message
+    void (*contact)(struct core *core, struct core_node *node); // any message
     /* HELLO was accepted, and not answered yet; negative: the node is refused, and may try again. */
     int (*hello)(struct core *core, struct core_node *node, struct error *err);
     void (*welcome)(const struct core *core, struct message_welcome *welcome); // fills in the answer
@@ -152,7 +152,7 @@ CORE_HOOKS(DECLARE_HOOK)
 
 void core_set_concerns(struct core *core, const struct core_concern *const *rows); // the table
 void core_hook_event(struct core *core, struct core_entry *entry, const struct core_news *news);
-void core_hook_heard(struct core *core, struct core_node *node);
+void core_hook_contact(struct core *core, struct core_node *node);
 int core_hook_hello(struct core *core, struct core_node *node, struct error *err);
 void core_hook_turn(struct core *core);
 

@@ -450,8 +450,8 @@ struct core_node {
     char *name;
     bool is_up;
     bool is_unreachable;            // it has been silent for too long
-    int64_t heard_ms;               // boot clock: its last message, or the controller's start
-    int64_t heard_wall_ms;          // the same on the wall clock, for display
+    int64_t last_contact_ms;        // boot clock: its last message, or the controller's start
+    int64_t last_contact_wall_ms;   // the same on the wall clock, for display
     int64_t left_ms;                // boot clock: its last message before the HELLO of the current link
     int64_t acked_ms;               // boot clock: last acknowledgement sent to it
     struct known_attempt *orphaned; // orphaned attempts: no job starts there until they have ended

@@ -99,7 +99,7 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
         return r;
     bool was_up = node->is_up;
     uint32_t old_link = node->link;
-    node->left_ms = node->heard_ms;
+    node->left_ms = node->last_contact_ms;
     core_touch_node(core, node);
     take_hello(core, node, hello);
     r = core_hook_hello(core, node, err);

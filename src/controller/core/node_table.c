@@ -54,10 +54,10 @@ static void grow_hints(struct core *core)
 
 void core_touch_node(struct core *core, struct core_node *node)
 {
-    node->heard_ms = core->boot_ms;
-    node->heard_wall_ms = core->now_ms;
+    node->last_contact_ms = core->boot_ms;
+    node->last_contact_wall_ms = core->now_ms;
     node->is_unreachable = false;
-    core_hook_heard(core, node);
+    core_hook_contact(core, node);
 }
 
 void core_ack_node(struct core *core, struct core_node *node)

@@ -18,7 +18,7 @@ struct core_trouble;
 /* The concerns with hooks that are called often (turn, message, event), in order; terminated by NULL. */
 struct core_often {
     const struct core_concern *event[CORE_CONCERNS_MAX], *messages[CORE_CONCERNS_MAX],
-        *heard[CORE_CONCERNS_MAX], *turn[CORE_CONCERNS_MAX], *next_ms[CORE_CONCERNS_MAX];
+        *contact[CORE_CONCERNS_MAX], *turn[CORE_CONCERNS_MAX], *next_ms[CORE_CONCERNS_MAX];
 };
 
 struct core {

@@ -131,9 +131,9 @@ static void pass(struct node *node, int64_t ms, bool is_answered)
         unsigned beats = node->beats;
         node->now_ms = node->armed_ms;
         agent_core_timer(node->core, node->now_ms);
-        struct message_heartbeat heard = { .sent_ms = node->beat_ms };
+        struct message_heartbeat ack = { .sent_ms = node->beat_ms };
         if (is_answered && node->beats > beats)
-            assert_int_equal(hear(node, MESSAGE_HEARTBEAT_ACK, &heard), 0);
+            assert_int_equal(hear(node, MESSAGE_HEARTBEAT_ACK, &ack), 0);
     }
 }
 

@@ -76,7 +76,7 @@ static void arrays_become_rows_and_unknown_moments_none(void **state)
     if (pid == 0) {
         char request[1024] = "", head[256];
         int fd = server_accept(&server);
-        server_hear(fd, request, sizeof(request));
+        server_receive(fd, request, sizeof(request));
         bool is_right =
             strstr(request, "GET /api/v1/gpus/history?gpu=box:3&since=2026-11-21T06:30:00Z&step=60 ") !=
                 NULL ||

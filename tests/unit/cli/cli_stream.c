@@ -56,7 +56,7 @@ static int answer(struct fixture *fixture, const char *text)
         assert_int_equal(stream_advance(&fixture->stream, false, NULL), 0);
     }
     int fd = server_accept(&fixture->server);
-    server_hear(fd, fixture->heard, sizeof(fixture->heard));
+    server_receive(fd, fixture->heard, sizeof(fixture->heard));
     server_say(fd, text);
     return fd;
 }

@@ -12,10 +12,10 @@
 #include "cli/api/timeouts.h"
 
 /* A session that began, and last heard something, so long ago. */
-static struct timeouts since(int64_t begun_ms, int64_t heard_ms, struct timeouts limits)
+static struct timeouts since(int64_t begun_ms, int64_t received_ms, struct timeouts limits)
 {
     limits.begun_ms = clock_boot_ms() - begun_ms;
-    limits.heard_ms = clock_boot_ms() - heard_ms;
+    limits.received_ms = clock_boot_ms() - received_ms;
     return limits;
 }
 
@@ -32,7 +32,7 @@ static void without_timeouts_it_waits_for_ever(void **state)
     struct timeouts none = since(INT32_MAX, INT32_MAX, (struct timeouts){ 0 });
     assert_int_equal(timeouts_left_ms(NULL), -1);
     assert_int_equal(timeouts_check(NULL, NULL), 0);
-    timeouts_hear(NULL);
+    timeouts_note_received(NULL);
     timeouts_begin(NULL);
     assert_int_equal(timeouts_left_ms(&none), -1);
     assert_int_equal(timeouts_check(&none, NULL), 0);
@@ -51,7 +51,7 @@ static void what_is_heard_counts_against_silence_alone(void **state)
     struct timeouts timeouts =
         since(5000, 5000, (struct timeouts){ .session_ms = 60000, .silence_ms = 4000, .silent_turns = 1 });
     assert_int_equal(timeouts_check(&timeouts, NULL), -ETIME);
-    timeouts_hear(&timeouts);
+    timeouts_note_received(&timeouts);
     assert_int_equal(timeouts_check(&timeouts, NULL), 0);
     assert_true(timeouts_left_ms(&timeouts) > 3000 && timeouts_left_ms(&timeouts) <= 4000);
     timeouts.session_ms = 5000;

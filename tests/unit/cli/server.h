@@ -56,7 +56,7 @@ static inline void server_say(int fd, const char *text)
 }
 
 /* What the client has sent so far. */
-static inline void server_hear(int fd, char *text, size_t size)
+static inline void server_receive(int fd, char *text, size_t size)
 {
     ssize_t n = recv(fd, text, size - 1, 0);
     text[n < 0 ? 0 : n] = '\0';

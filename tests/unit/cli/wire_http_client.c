@@ -48,7 +48,7 @@ static void a_request_carries_its_body_and_length(void **state)
     char heard[1024];
     struct http_request request = { .method = "POST", .path = "/x", .body = "{}", .body_length = 2 };
     assert_int_equal(http_client_send(fixture->client, &request, NULL), 0);
-    server_hear(fixture->peer, heard, sizeof(heard));
+    server_receive(fixture->peer, heard, sizeof(heard));
     assert_memory_equal(heard, "POST /x HTTP/1.1\r\nHost: ", 24);
     assert_non_null(strstr(heard, "\r\nContent-Length: 2\r\n"));
     assert_non_null(strstr(heard, "\r\n\r\n{}"));

@@ -91,13 +91,13 @@ static void a_silent_node_is_unreachable_and_its_jobs_stay(void **state)
 {
     struct bench *b = *state;
     (void)run_one(b);
-    int64_t heard_ms = b->now_ms;
+    int64_t last_contact_ms = b->now_ms;
     pass(b, TIMEOUT_MS - 1000);
     assert_true(box(b)->is_up);
     pass(b, 2000);
     assert_false(box(b)->is_up);
     assert_true(box(b)->is_unreachable);
-    assert_in_range(box(b)->heard_wall_ms, heard_ms - 10, heard_ms + 10);
+    assert_in_range(box(b)->last_contact_wall_ms, last_contact_ms - 10, last_contact_ms + 10);
     assert_int_equal(b->closed, 1);
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
     pass(b, 100 * TIMEOUT_MS);

@@ -44,7 +44,7 @@ struct core_loss {
 
 static int64_t silent_at_ms(const struct core *core, const struct core_node *node)
 {
-    return node->heard_ms + core->options.loss.timeout_ms;
+    return node->last_contact_ms + core->options.loss.timeout_ms;
 }
 
 static void look_by(struct core *core, int64_t boot_ms)
@@ -138,7 +138,7 @@ static int64_t next_ms(const struct core *core)
 static void lose(struct core *core, struct core_node *node)
 {
     struct cluster_change change = {
-        .kind = CHANGE_NODE_UNREACHABLE, .node = node->name, .from_ms = node->heard_wall_ms
+        .kind = CHANGE_NODE_UNREACHABLE, .node = node->name, .from_ms = node->last_contact_wall_ms
     };
     if (node->is_up) {
         core->effects.close_link(core->effects.arg, node->link);
@@ -189,7 +189,7 @@ static void run(struct core *core)
     for (size_t i = 0; i < core->n_nodes; i++) {
         struct core_node *node = &core->nodes[i];
         if (were_we_away && !node->is_unreachable)
-            node->heard_ms = core->boot_ms;
+            node->last_contact_ms = core->boot_ms;
         look(core, node);
     }
 }
@@ -232,10 +232,9 @@ void core_fence(struct core *core, int64_t boot_ms, int64_t wall_ms, const struc
 static void on_heartbeat(struct core *core, struct core_node *node, const void *message)
 {
     const struct message_heartbeat *heartbeat = message;
-    const struct message_heartbeat heard = { .sent_ms = heartbeat->sent_ms,
-        .event = core->last_durable_event };
+    const struct message_heartbeat ack = { .sent_ms = heartbeat->sent_ms, .event = core->last_durable_event };
     core_ack_node(core, node);
-    core->effects.send(core->effects.arg, node->link, &message_heartbeat_ack_record, &heard);
+    core->effects.send(core->effects.arg, node->link, &message_heartbeat_ack_record, &ack);
 }
 
 static void init(struct core *core)
@@ -256,7 +255,7 @@ const struct core_concern core_concern_loss = {
     .free = clear,
     .begin = await_nodes,
     .messages = messages,
-    .heard = watch_for_silence,
+    .contact = watch_for_silence,
     .welcome = set_heartbeat,
     .next_ms = next_ms,
     .run = run,

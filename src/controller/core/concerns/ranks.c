@@ -38,7 +38,7 @@
 #define LAUNCHED_PEERS 32768U // limit of peers in the LAUNCHes in progress for an attempt
 
 static const char *const state_names[RANK_STATES] = {
-    [RANK_UNHEARD] = "starting",
+    [RANK_UNREPORTED] = "starting",
     [RANK_ASKED] = "starting",
     [RANK_READY] = "ready",
     [RANK_RELEASED] = "starting",
@@ -205,7 +205,7 @@ static void act_on_rank(struct core *core, struct core_entry *entry, uint32_t nu
         return;
     if (pass->must_stop) {
         core_send_stop(core, entry, number, node->link, &rank->told);
-    } else if (rank->state == RANK_UNHEARD) {
+    } else if (rank->state == RANK_UNREPORTED) {
         launch(core, entry, number, node->link, pass);
     } else if (rank->state == RANK_READY && pass->is_released &&
                (number == 0 || is_port_known(core_extra(entry)->ranks))) {
@@ -226,10 +226,10 @@ static bool are_all_started(const struct core_ranks *ranks)
 
 static bool is_untouched(const struct core_ranks *ranks)
 {
-    bool is_unheard = !ranks->may_have_gone;
+    bool is_unreported = !ranks->may_have_gone;
     for (size_t i = 0; i < ranks->count; i++)
-        is_unheard = is_unheard && ranks->items[i].state == RANK_UNHEARD;
-    return is_unheard;
+        is_unreported = is_unreported && ranks->items[i].state == RANK_UNREPORTED;
+    return is_unreported;
 }
 
 static void act(struct core *core, struct core_entry *entry)
@@ -265,7 +265,7 @@ static int64_t last_word_ms(const struct core *core, const struct core_entry *en
     const struct core_rank *rank = &core_extra(entry)->ranks->items[number];
     if (rank->left_ms != 0 || node == NULL)
         return rank->left_ms;
-    return node->is_up ? node->left_ms : node->heard_ms;
+    return node->is_up ? node->left_ms : node->last_contact_ms;
 }
 
 /* True if the cause for stopping the others is known. After a restart, a stopped rank may be reported before
@@ -316,7 +316,7 @@ static void note_ready(
         return;
     rank->state = RANK_READY;
     rank->port = ready->port;
-    if (may_go(entry) || count_in(core_extra(entry)->ranks, RANK_UNHEARD) > 0)
+    if (may_go(entry) || count_in(core_extra(entry)->ranks, RANK_UNREPORTED) > 0)
         act(core, entry);
 }
 
@@ -439,7 +439,7 @@ static void reconcile(struct core *core, struct core_entry *entry, const struct 
         return;
     }
     if (rank->state != RANK_STARTED)
-        rank->state = known == NULL || known->phase == PHASE_STAGED ? RANK_UNHEARD : RANK_ASKED;
+        rank->state = known == NULL || known->phase == PHASE_STAGED ? RANK_UNREPORTED : RANK_ASKED;
     act(core, entry);
 }
 
@@ -452,7 +452,7 @@ static void on_down(struct core *core, struct core_node *node)
         int number = job_is_wide(entry->job) ? job_rank_on(entry->job, node->name) : -1;
         struct core_rank *rank = number >= 0 ? find_open(entry, (uint32_t)number) : NULL;
         if (rank != NULL && rank->state < RANK_STARTED)
-            rank->state = RANK_UNHEARD;
+            rank->state = RANK_UNREPORTED;
     }
 }
 

@@ -10,14 +10,14 @@
 #include "controller/core/send.h"
 
 enum rank_state {
-    RANK_UNHEARD,  // its node has not reported it since it connected
-    RANK_ASKED,    // its node has it, or it was sent there
-    RANK_READY,    // prepared, waiting for GO
-    RANK_RELEASED, // GO was sent
-    RANK_STARTED,  // its command was executed
-    RANK_RETURNED, // ended: it never ran and never will
-    RANK_ENDED,    // ended: its exit record has arrived
-    RANK_LOST,     // ended: its node has no record of it
+    RANK_UNREPORTED, // its node has not reported it since it connected
+    RANK_ASKED,      // its node has it, or it was sent there
+    RANK_READY,      // prepared, waiting for GO
+    RANK_RELEASED,   // GO was sent
+    RANK_STARTED,    // its command was executed
+    RANK_RETURNED,   // ended: it never ran and never will
+    RANK_ENDED,      // ended: its exit record has arrived
+    RANK_LOST,       // ended: its node has no record of it
     RANK_STATES,
 };
 
