@@ -74,7 +74,7 @@ int compat_find_setting(struct call *call, const char *key, char **ret, struct e
     return 0;
 }
 
-void compat_tell_log(struct call *call, long long job, const char *where, const char *command)
+void compat_print_log(struct call *call, long long job, const char *where, const char *command)
 {
     _cleanup_free_ char *folder = NULL;
     const struct passwd *user = getpwuid(geteuid());
@@ -150,7 +150,7 @@ void compat_allow_root(struct strings *words)
         strings_add(words, "--allow-root-jobs");
 }
 
-void compat_tell_root(void)
+void compat_print_root_note(void)
 {
     if (geteuid() == 0)
         talk_line("started by root: jobs submitted by root run as root (mgpud itself refuses them)");
@@ -189,7 +189,7 @@ void compat_complete_server(const struct call *call, const char *door, enum comp
     wording_hand_over(wording);
     wording_hand_over(passed_on);
     wording_hand_over((const struct wording[]){ { "mgpud --help lists the options", help }, { 0 } });
-    compat_tell_root();
+    compat_print_root_note();
     if (geteuid() != 0 && !call->is_quiet)
         tell_user(door, serves);
 }

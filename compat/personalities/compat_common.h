@@ -41,7 +41,7 @@ int compat_find_setting(struct call *call, const char *key, char **ret, struct e
  * `where`: "" or " on its node". The job has been submitted, so it is not an error if the server is
  * unreachable by now.
  */
-void compat_tell_log(struct call *call, long long job, const char *where, const char *command);
+void compat_print_log(struct call *call, long long job, const char *where, const char *command);
 
 /* Runs another verb with these operands, as a separate call with this one's global options; returns its exit
  * status. */
@@ -67,7 +67,7 @@ char *compat_own_socket(int argc, char *const *argv);
  * message. mgpud itself refuses jobs of root unless configured otherwise. No effect without root.
  */
 void compat_allow_root(struct strings *words);
-void compat_tell_root(void);
+void compat_print_root_note(void);
 
 /*
  * Completes the arguments of the mgpud that the command `door` will start: those of compat_allow_root, and

@@ -112,7 +112,7 @@ static int srun(struct call *call, int argc, char **argv, struct error *err)
         long long number = (long long)field_integer(job, "id", 0);
         (void)printf("Job %s submitted (number %lld)\n", field_text(job, "alias"), number);
         (void)fflush(stdout);
-        compat_tell_log(call, number, "", "mgpu logs");
+        compat_print_log(call, number, "", "mgpu logs");
     }
     return EXIT_OK;
 }

@@ -164,7 +164,7 @@ static int make_request(struct call *call, const char *text, json_t **ret, struc
     if (r == 0)
         r = submit_request(call, command, ret, &left_out, err);
     if (r == 0)
-        submit_tell_left_out(call, left_out);
+        submit_print_left_out(call, left_out);
     return r;
 }
 
@@ -210,7 +210,7 @@ static int submit(struct call *call, int argc, char **argv, struct error *err)
         return show_session(call, job, err);
     (void)fflush(stdout);
     if (!call->is_json)
-        compat_tell_log(
+        compat_print_log(
             call, (long long)field_integer(job, "id", 0), " on its node", "mgpu_simple_client monitor");
     return EXIT_OK;
 }

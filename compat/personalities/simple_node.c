@@ -147,7 +147,7 @@ static void on_registered(struct hearing *hearing)
             hearing->options->node, uname(&self) == 0 ? self.nodename : "this machine");
     (void)fflush(stdout);
     if (!hearing->is_registered)
-        compat_tell_root();
+        compat_print_root_note();
     hearing->is_registered = true;
 }
 

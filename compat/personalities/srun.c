@@ -70,7 +70,7 @@ static int ask_patiently(struct call *call, const char *body, struct http_client
             lost_ms = clock_boot_ms();
         if (lost_ms == 0 || clock_boot_ms() - lost_ms > CLIENT_PATIENT_MS)
             return r;
-        client_tell_absence(&call->client, lost_ms);
+        client_report_absence(&call->client, lost_ms);
         client_back_off(&delay_ms);
         http_client_free(take_ptr(*ret));
         r = ask(call, "/acquire?return=1", body, ret, err);

@@ -263,13 +263,13 @@ static int allocate(
     if (r < 0)
         return slurm_wrap(err, "Job submit/allocate failed");
     int64_t id = field_integer(made, "id", 0);
-    slurm_job_tell_held(job);
+    slurm_job_print_held(job);
     r = slurm_job_await_immediate(job, made, err);
     if (r < 0)
         return r;
     bool is_waiting = !job->is_quiet && !starts_at_once(job, id);
     if (is_waiting)
-        slurm_job_tell_waiting(job, id);
+        slurm_job_print_waiting(job, id);
     const struct follow_options follow = {
         .leaver = LEAVER_SALLOC, .is_until_start = true, .ret_job = &started
     };
@@ -308,7 +308,7 @@ int slurm_run_salloc(const struct slurm_program *program, int argc, char **argv)
     if (r == 0)
         r = slurm_job_check_single(argc, argv, first, true, &err);
     if (r == 0)
-        slurm_job_tell(&job, program->name);
+        slurm_job_print_options(&job, program->name);
     slurm_job_note_line(&job, program->name, argc, argv);
     if (r == 0)
         r = allocate(program, &job, argv + first, &err);

@@ -58,7 +58,7 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
     if (r == 0)
         r = slurm_options_read(&reading, argc, argv, true, ret_first, err);
     if (r == 0)
-        slurm_job_tell(job, program->name);
+        slurm_job_print_options(job, program->name);
     return r;
 }
 

@@ -216,13 +216,13 @@ int slurm_job_send(
     return r;
 }
 
-void slurm_job_tell_held(const struct slurm_job *job)
+void slurm_job_print_held(const struct slurm_job *job)
 {
     if (job->submit.is_held && !job->is_quiet)
         (void)fprintf(stderr, "%s: Job is in held state, pending scheduler release\n", job->program);
 }
 
-void slurm_job_tell_waiting(const struct slurm_job *job, int64_t id)
+void slurm_job_print_waiting(const struct slurm_job *job, int64_t id)
 {
     if (job->is_quiet)
         return;
@@ -250,7 +250,7 @@ int slurm_job_await_immediate(struct slurm_job *job, const json_t *made, struct 
     if (job->immediate_s <= 0)
         return 0;
     if (job->submit.is_held)
-        slurm_job_tell_waiting(job, id);
+        slurm_job_print_waiting(job, id);
     job->call.client.timeout_ms = CLIENT_PATIENT_MS;
     job->call.client.answer_ms = CLIENT_WAITS_FOR_EVER;
     int r = client_get(&job->call.client, path, &now, err);

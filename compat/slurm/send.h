@@ -5,8 +5,8 @@
 #include "cli/submit/slurm_job.h"
 
 /* Prints on standard error whether the job is held, and that it waits. */
-void slurm_job_tell_held(const struct slurm_job *job);
-void slurm_job_tell_waiting(const struct slurm_job *job, int64_t id);
+void slurm_job_print_held(const struct slurm_job *job);
+void slurm_job_print_waiting(const struct slurm_job *job, int64_t id);
 
 /* With --immediate, waits until the job has its resources. -EBUSY, with Slurm's message, if it did not get
  * them in time; the job has then ended. */

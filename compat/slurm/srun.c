@@ -161,7 +161,7 @@ static int read_options(const struct slurm_program *program, int argc, char **ar
     if (r == 0)
         r = slurm_job_check_single(argc, argv, *ret_first, true, err);
     if (r == 0 && getenv(STEP_VERBOSE) == NULL)
-        slurm_job_tell(job, program->name);
+        slurm_job_print_options(job, program->name);
     job->is_verbose |= getenv(STEP_VERBOSE) != NULL;
     (void)unsetenv(STEP_VERBOSE);
     if (r == 0 && *ret_first >= argc && !is_mpi_listed(job))
@@ -471,12 +471,12 @@ static int run_alone(
     r = slurm_job_send(job, command, NULL, &made, err);
     if (r < 0)
         return slurm_wrap(err, "Unable to allocate resources");
-    slurm_job_tell_held(job);
+    slurm_job_print_held(job);
     r = slurm_job_await_immediate(job, made, err);
     if (r < 0)
         return r;
     if (job->immediate_s <= 0 && (job->submit.is_held || job->begin_ms > clock_wall_ms()))
-        slurm_job_tell_waiting(job, field_integer(made, "id", 0));
+        slurm_job_print_waiting(job, field_integer(made, "id", 0));
     job->call.options = &job->submit;
     r = run_job(&job->call, made, job->is_on_terminal, &terminal, err);
     job->call.options = NULL;

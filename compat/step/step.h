@@ -81,7 +81,7 @@ void step_environment(const struct step *step, const struct step_task *task, str
 char *step_path(const struct step *step, const struct step_task *task, const char *pattern);
 
 /* With --verbose, prints the job, and where which tasks start, on standard error. */
-void step_tell(const struct step *step);
+void step_print(const struct step *step);
 
 /* Runs all tasks; returns the highest exit status. */
 int step_run(struct step *step, struct error *err);

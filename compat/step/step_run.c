@@ -489,7 +489,7 @@ int step_run(struct step *step, struct error *err)
     if (r < 0)
         return r;
     step->record = record.step;
-    step_tell(step);
+    step_print(step);
     r = run_tasks(step, &record, err);
     print_out_of_memory(step);
     print_signalled(step);

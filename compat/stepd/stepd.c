@@ -263,7 +263,7 @@ int stepd_run(int in_fd, int out_fd)
     (void)fcntl(out_fd, F_SETFL, fcntl(out_fd, F_GETFL) | O_NONBLOCK);
     while (!stepd.is_srun_gone) {
         uint32_t running = reap(&stepd);
-        stepd_tell_input(&stepd);
+        stepd_report_input(&stepd);
         if (stepd.is_started && running == 0 && left_to_send(&stepd) == 0)
             break;
         turn(&stepd);

@@ -70,7 +70,7 @@ void stepd_give_input(struct stepd_task *task);
 
 /* Tells srun when tasks have much input to read, and when they have read it. Other frames of srun are always
  * taken: a task that waits for those of MPI does not read meanwhile. */
-void stepd_tell_input(struct stepd *stepd);
+void stepd_report_input(struct stepd *stepd);
 
 /* Sends a signal to one task, or to FRAME_ALL. */
 void stepd_signal_tasks(const struct stepd *stepd, uint32_t id, int number);

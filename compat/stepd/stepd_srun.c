@@ -101,7 +101,7 @@ static int add_input(struct stepd *stepd, const struct frame *frame, struct erro
     return 0;
 }
 
-void stepd_tell_input(struct stepd *stepd)
+void stepd_report_input(struct stepd *stepd)
 {
     size_t most = 0;
     for (uint32_t i = 0; i < stepd->count; i++)

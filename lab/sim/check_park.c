@@ -122,7 +122,7 @@ void park_now(struct world *world, struct case_attempt *attempt)
     size_t number = attempt->job;
     int64_t done_ms = park_take_off(world, attempt);
     sched_stopped(world->sched, world->now_ms, (uint64_t)world->of->jobs[number][JOB_ID], done_ms);
-    spec_tell_again(world, number);
+    spec_submit_again(world, number);
 }
 
 void park_return(struct world *world, size_t job, const struct allocation *allocation)
@@ -169,6 +169,6 @@ void park_lose(struct world *world, uint32_t node)
         if (world->of->settings[SET_PARK] == CHECK_PARK_AUTO)
             begin_again(world, i);
         else
-            spec_tell_again(world, i);
+            spec_submit_again(world, i);
     }
 }

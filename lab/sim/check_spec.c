@@ -60,7 +60,7 @@ void spec_clear(struct case_spec *spec)
     free(spec->pick.node);
 }
 
-void spec_tell_again(struct world *world, size_t number)
+void spec_submit_again(struct world *world, size_t number)
 {
     struct case_spec spec;
     spec_make(world, number, &spec);

@@ -19,4 +19,4 @@ void spec_clear(struct case_spec *spec);
 
 /* Describes a waiting job that has run to the scheduler again: its place of return is another one now, or it
  * has none any more. */
-void spec_tell_again(struct world *world, size_t number);
+void spec_submit_again(struct world *world, size_t number);

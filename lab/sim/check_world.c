@@ -255,7 +255,7 @@ static void stop(struct world *world, struct case_attempt *attempt)
     sched_stopped(world->sched, world->now_ms, id, 0);
     if (world->parking.options.is_on && !world->parking.options.is_auto &&
         job_values(world, number)[JOB_ELEMENTS] == 0)
-        spec_tell_again(world, number);
+        spec_submit_again(world, number);
 }
 
 static void on_preempt(void *arg, uint64_t id, const char *why)

@@ -31,7 +31,7 @@ static void add(struct told_forecasts *told, uint32_t job, int64_t now_ms, int64
     struct told_forecast *row = &told->rows[told->count++];
     *row =
         (struct told_forecast){ .job = job, .at_ms = now_ms, .wait_ms = start_ms - now_ms, .actual_ms = -1 };
-    calibration_tell(&told->calibration, row->wait_ms, row->parts_ms);
+    calibration_quantiles(&told->calibration, row->wait_ms, row->parts_ms);
     told->row_of[job] = (uint32_t)told->count;
 }
 

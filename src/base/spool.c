@@ -177,10 +177,10 @@ static void tell(int fd, int dirfd)
 
 int spool_remove(int spoolfd, const char *name)
 {
-    return spool_remove_and_tell(spoolfd, name, -1);
+    return spool_remove_and_notify(spoolfd, name, -1);
 }
 
-int spool_remove_and_tell(int spoolfd, const char *name, int fd)
+int spool_remove_and_notify(int spoolfd, const char *name, int fd)
 {
     char pipe[sizeof(SPOOL_PIPES) + SPOOL_NAME_SIZE];
     (void)snprintf(pipe, sizeof(pipe), SPOOL_PIPES "/%.*s", SPOOL_NAME_SIZE - 1, name);

@@ -151,4 +151,4 @@ int spool_remove(int spoolfd, const char *name);
 
 /* The same, and notifies its shepherd through the datagram socket `fd`. Without the notification the shepherd
  * notices it within a second. */
-int spool_remove_and_tell(int spoolfd, const char *name, int fd);
+int spool_remove_and_notify(int spoolfd, const char *name, int fd);

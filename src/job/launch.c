@@ -200,7 +200,7 @@ char *launch_error_log(const char *log_path)
     return xasprintf("%s.err", log_path);
 }
 
-void launch_tell_port(struct strings *variables, uint32_t port)
+void launch_set_port(struct strings *variables, uint32_t port)
 {
     static const char *const names[] = { "MASTER_PORT", "PET_MASTER_PORT" };
     char text[12];

@@ -239,4 +239,4 @@ char *launch_error_log(const char *log_path);
 
 /* Replaces the rendezvous port in the variables of an environment that contain it; missing ones are not
  * added. */
-void launch_tell_port(struct strings *variables, uint32_t port);
+void launch_set_port(struct strings *variables, uint32_t port);

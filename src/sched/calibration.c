@@ -55,7 +55,7 @@ static double not_negative(int64_t wait_ms)
     return wait_ms > 0 ? (double)wait_ms : 0;
 }
 
-void calibration_tell(
+void calibration_quantiles(
     const struct calibration *calibration, int64_t wait_ms, int64_t ret_ms[CALIBRATION_PARTS])
 {
     const double *factors = calibration->factors[calibration_range(wait_ms)];

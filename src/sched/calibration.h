@@ -33,7 +33,7 @@ unsigned calibration_range(int64_t wait_ms);
 int64_t calibration_range_ends_ms(unsigned range);
 
 /* For each fraction, the wait before which that many of the jobs with this forecast wait start; ascending. */
-void calibration_tell(
+void calibration_quantiles(
     const struct calibration *calibration, int64_t wait_ms, int64_t ret_ms[CALIBRATION_PARTS]);
 
 /* A job that was given these times for this forecast wait started after `actual_ms`. `alike`: jobs of the

@@ -270,7 +270,7 @@ static size_t candidates(struct search *search, uint32_t count, size_t max, uint
     bool is_plain = search->request->partition == NULL && !search->request->is_exclusive &&
                     search->request->share_kind == 0; // as the index is
     if (is_plain && cluster->n_nodes > EXACT_NODES && count > 0 && count <= INDEX_TIMES) {
-        sched_tell_times(sched);
+        sched_update_times(sched);
         return node_index_soonest(
             cluster->index, count, search->class->need.models, nodes, max, &sched->counts.index_work);
     }

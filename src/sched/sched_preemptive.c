@@ -201,13 +201,13 @@ static bool is_free_for(const struct cluster *cluster, const struct allocation *
 static void take_out(struct sched *sched, const struct allocation *allocation)
 {
     cluster_release(&sched->cluster, allocation);
-    sched_tell_placement(sched, allocation);
+    sched_update_placement(sched, allocation);
 }
 
 static void put_in(struct sched *sched, const struct allocation *allocation)
 {
     cluster_book(&sched->cluster, allocation);
-    sched_tell_placement(sched, allocation);
+    sched_update_placement(sched, allocation);
 }
 
 /*

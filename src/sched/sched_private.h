@@ -250,7 +250,7 @@ void sched_run_begin(
 void sched_run_copy(
     struct sched *sched, struct sched_job *job, const struct sched *from, const struct sched_run *original);
 /* Reports changed bookings of its nodes to the placement. */
-void sched_tell_placement(struct sched *sched, const struct allocation *allocation);
+void sched_update_placement(struct sched *sched, const struct allocation *allocation);
 /* Releases its allocation; the caller decides whether the job is requeued. */
 void sched_run_over(struct sched *sched, struct sched_job *job);
 /* True if any job that is not preemptible may preempt it. */
@@ -264,7 +264,7 @@ int64_t sched_run_elapsed(const struct sched_run *run, int64_t now_ms);
 void sched_node_free_times(const struct sched *sched, uint32_t node, int64_t *free_ms);
 /* To be called when that may have changed: the index is updated before its next use. */
 void sched_node_late(struct sched *sched, uint32_t node);
-void sched_tell_times(struct sched *sched);
+void sched_update_times(struct sched *sched);
 struct node_runs *sched_node_runs(struct sched *sched, uint32_t node);
 
 /* --- sched_plan.c: reservations for blocked jobs --- */

@@ -80,7 +80,7 @@ void sched_node_late(struct sched *sched, uint32_t node)
     sched->late[sched->n_late++] = node;
 }
 
-void sched_tell_times(struct sched *sched)
+void sched_update_times(struct sched *sched)
 {
     for (size_t i = 0; i < sched->n_late; i++) {
         sched->nodes[sched->late[i]].is_late = false;
@@ -287,7 +287,7 @@ static void charge(struct sched *sched, struct sched_run *run, bool is_over)
         sched_head_start_changed(sched, accounts[0], is_over);
 }
 
-void sched_tell_placement(struct sched *sched, const struct allocation *allocation)
+void sched_update_placement(struct sched *sched, const struct allocation *allocation)
 {
     const struct placement *placement = sched->settings.placement;
     for (size_t i = 0; placement->dirty != NULL && i < allocation->n_nodes; i++)
@@ -311,7 +311,7 @@ static struct sched_run *add_run(
     sched->runs[sched->n_runs++] = run;
     sched->n_preemptible += job->class->key.is_preemptible;
     cluster_book(&sched->cluster, allocation);
-    sched_tell_placement(sched, allocation);
+    sched_update_placement(sched, allocation);
     add_to_nodes(sched, run);
     charge(sched, run, false);
     return run;
@@ -384,7 +384,7 @@ void sched_run_over(struct sched *sched, struct sched_job *job)
     sched->runs[run->place]->place = run->place;
     sched->n_preemptible -= sched_run_yields(run);
     cluster_release(&sched->cluster, &run->allocation);
-    sched_tell_placement(sched, &run->allocation);
+    sched_update_placement(sched, &run->allocation);
     charge(sched, run, true);
     sched_reservation_used(sched, run);
     if (job->rules != NULL || run->is_giving_way)

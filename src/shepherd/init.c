@@ -213,8 +213,8 @@ static bool is_gate_open(const struct init *init)
     if (!receive_gate(init, &gate))
         return false;
     if (gate.port != 0) {
-        launch_tell_port(init->environment, gate.port);
-        launch_tell_port(&init->spec->gpu_env, gate.port);
+        launch_set_port(init->environment, gate.port);
+        launch_set_port(&init->spec->gpu_env, gate.port);
     }
     return true;
 }

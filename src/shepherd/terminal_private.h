@@ -43,7 +43,7 @@ struct process {
 };
 
 /* Sends the shepherd a signal for the step. */
-void terminal_tell_shepherd(struct process *p, int number, int64_t grace_ms);
+void terminal_signal_shepherd(struct process *p, int number, int64_t grace_ms);
 
 /* Exits after this time, unless it is set again. */
 void terminal_leave_within(struct process *p, int64_t ms);

@@ -415,7 +415,7 @@ struct fsck_watcher {
 static int is_stopped(void *arg)
 {
     const struct fsck_watcher *watcher = arg;
-    store_progress_tell(watcher->progress, "checking the store", 0, 0);
+    store_progress_report(watcher->progress, "checking the store", 0, 0);
     return watcher->is_stopping != NULL && atomic_load(watcher->is_stopping);
 }
 

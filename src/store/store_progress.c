@@ -5,7 +5,7 @@
 
 #define STEPS 10000 // of SQLite's machine between two calls, some milliseconds
 
-void store_progress_tell(
+void store_progress_report(
     const struct store_progress *progress, const char *what, uint64_t done, uint64_t total)
 {
     if (progress != NULL && progress->tell != NULL)
@@ -15,7 +15,7 @@ void store_progress_tell(
 static int on_steps(void *arg)
 {
     const struct store_progress_statements *statements = arg;
-    store_progress_tell(statements->progress, statements->what, 0, 0);
+    store_progress_report(statements->progress, statements->what, 0, 0);
     return 0;
 }
 

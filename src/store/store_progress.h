@@ -13,7 +13,7 @@ struct store_progress {
 };
 
 /* `progress` may be NULL. */
-void store_progress_tell(
+void store_progress_report(
     const struct store_progress *progress, const char *what, uint64_t done, uint64_t total);
 
 /* Statements of a connection, which can only be reported as still running. */

@@ -140,7 +140,7 @@ int store_sql_copy(sqlite3 *from, sqlite3 *to, const char *what, const struct st
     while (rc == SQLITE_OK && (is_stopping == NULL || !atomic_load(is_stopping))) {
         rc = sqlite3_backup_step(backup, COPY_PAGES);
         int pages = sqlite3_backup_pagecount(backup);
-        store_progress_tell(progress, "copying the store",
+        store_progress_report(progress, "copying the store",
             (uint64_t)(pages - sqlite3_backup_remaining(backup)), (uint64_t)pages);
     }
     int end = sqlite3_backup_finish(backup);

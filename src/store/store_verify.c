@@ -74,7 +74,7 @@ static void *run(void *arg)
     (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS);
     int r = copy_and_check(store, &result, &err);
     (void)malloc_trim(0); // its connections had a cache each
-    store_progress_tell(&store->observer.progress, NULL, 0, 0);
+    store_progress_report(&store->observer.progress, NULL, 0, 0);
     int64_t now_ms = clock_boot_ms(), took_ms = now_ms - verifier->began_ms;
     verifier->next_ms = took_ms < REST_MS ? 0 : now_ms + (SHARE - 1) * took_ms;
     /* The receiver of the result may request the next snapshot. */

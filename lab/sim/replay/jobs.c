@@ -569,7 +569,7 @@ static int (*const notifiers[EVENT_TYPES])(
     [EVENT_INHERITS] = tell_inherits,
 };
 
-int replay_tell(struct replay *replay, const struct turn_event *turn, struct error *err)
+int replay_forward(struct replay *replay, const struct turn_event *turn, struct error *err)
 {
     enum job_state before = JOB_NEW;
     const struct job_event *event = &turn->event;

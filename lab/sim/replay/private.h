@@ -67,7 +67,8 @@ struct replay_job *replay_entry(const struct replay *replay, uint64_t id); // NU
 struct job *replay_find(const struct replay *replay, uint64_t id);         // NULL: ended, or unknown
 int replay_apply(
     struct replay *replay, const struct turn_event *turn, enum job_state *ret_before, struct error *err);
-int replay_tell(struct replay *replay, const struct turn_event *turn, struct error *err); // also applies it
+int replay_forward(
+    struct replay *replay, const struct turn_event *turn, struct error *err); // also applies it
 int replay_refused(struct replay *replay, const struct cluster_change *change, struct error *err);
 int replay_park_bar(struct replay *replay, const struct cluster_change *change, struct error *err);
 bool replay_may_park(const struct replay *replay, uint64_t id);                // by the scheduler's own rule

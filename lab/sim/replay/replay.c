@@ -316,7 +316,7 @@ static int tell_all(struct replay *replay, size_t from, size_t until, struct err
         } else if (is_settings(&turn->event)) {
             r = replay_configure(replay, change->text, err);
         } else {
-            r = change != NULL ? replay_change(replay, change, err) : replay_tell(replay, turn, err);
+            r = change != NULL ? replay_change(replay, change, err) : replay_forward(replay, turn, err);
         }
         if (r < 0)
             return error_wrap(err, "seq %llu", (unsigned long long)turn->event.seq);

@@ -263,7 +263,7 @@ static void find_port(int dirfd, struct launch_spec *spec)
     if (file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &started, NULL) < 0)
         return;
     if (started.port != 0)
-        launch_tell_port(&spec->gpu_env, started.port);
+        launch_set_port(&spec->gpu_env, started.port);
     record_clear(&launch_started_record, &started);
 }
 

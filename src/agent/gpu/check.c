@@ -36,7 +36,7 @@ struct checked_gpu {
     uint64_t awaited; // the check that decides about it, while it is unchecked
     uint64_t answers; // number of checks that it has answered
     int64_t left_ms;  // when its last job left it; 0: before this agent started
-    bool is_idle_known, is_lost, tells_errors;
+    bool is_idle_known, is_lost, reports_errors;
     uint64_t idle_bytes;
     int64_t xid_ms; // time of the latest error seen
     char *trouble;  // while it is unclean
@@ -309,10 +309,10 @@ void gpu_check_end(struct gpu_check *check, const struct spool_id *id, int64_t b
     }
 }
 
-static bool tells_errors(const struct gpu_check *check, const struct holder *holder)
+static bool reports_errors(const struct gpu_check *check, const struct holder *holder)
 {
     for (size_t i = 0; i < check->n_gpus; i++)
-        if (check->gpus[i].tells_errors && has(holder, check->gpus[i].uuid))
+        if (check->gpus[i].reports_errors && has(holder, check->gpus[i].uuid))
             return true;
     return false;
 }
@@ -330,7 +330,7 @@ static bool is_answered(const struct gpu_check *check, const struct holder *hold
 bool gpu_check_awaits_errors(struct gpu_check *check, const struct spool_id *id, int64_t boot_ms)
 {
     struct holder *holder = find_holder(check, id);
-    if (holder == NULL || holder->phase != ENDED || !tells_errors(check, holder))
+    if (holder == NULL || holder->phase != ENDED || !reports_errors(check, holder))
         return false;
     int64_t since_ms = boot_ms - holder->ended_ms;
     holder->is_unclear = true;
@@ -465,7 +465,7 @@ static bool look_at(struct gpu_check *check, struct gpu_state *state, int64_t bo
     bool is_news = note_errors(check, gpu, state) || gpu->is_lost != (state->is_lost != 0);
     gpu->is_lost = state->is_lost != 0;
     gpu->answers = state->answers > gpu->answers ? state->answers : gpu->answers;
-    gpu->tells_errors = gpu_vendor_of(state->vendor)->reports_errors;
+    gpu->reports_errors = gpu_vendor_of(state->vendor)->reports_errors;
     if (gpu->is_lost)
         return is_news;
     if (gpu->condition == UNCHECKED && gpu->answers < gpu->awaited)

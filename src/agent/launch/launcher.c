@@ -62,7 +62,7 @@ void launcher_close(struct launcher *launcher)
     closep(&launcher->spool_fd);
     closep(&launcher->exits_fd);
     closep(&launcher->scripts_fd);
-    closep(&launcher->tell_fd);
+    closep(&launcher->notify_fd);
     free(launcher->run_dir);
     free(launcher->state_dir);
     free(launcher->log_dir);
@@ -127,7 +127,7 @@ int launcher_open(const struct launcher_options *options, const struct confine *
         .spool_fd = -1,
         .exits_fd = -1,
         .scripts_fd = -1,
-        .tell_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
+        .notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
     };
     launcher->users.node = launcher->node;
     if (options->log_dir != NULL)
@@ -291,7 +291,7 @@ static int send_command(
     /* By descriptor, because the path of a run directory may be too long for a socket address. */
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s/" SPOOL_CTL,
         launcher->spool_fd, name);
-    ssize_t n = sendto(launcher->tell_fd, command, sizeof(*command), MSG_NOSIGNAL,
+    ssize_t n = sendto(launcher->notify_fd, command, sizeof(*command), MSG_NOSIGNAL,
         (const struct sockaddr *)&address, sizeof(address));
     return n < 0 ? -errno : 0;
 }
@@ -343,7 +343,7 @@ int launcher_discard(struct launcher *launcher, const struct spool_id *id)
     (void)hostfile_remove(launcher->run_dir, id);
     (void)notices_remove(launcher->run_dir, id);
     (void)scripts_remove(launcher->scripts_fd, id); // files that a user has added to the directory are kept
-    return spool_remove_and_tell(launcher->spool_fd, name, launcher->tell_fd);
+    return spool_remove_and_notify(launcher->spool_fd, name, launcher->notify_fd);
 }
 
 /* Visits the names in a directory of RUN that belong to no entry. */

@@ -33,7 +33,7 @@ struct launcher {
     int spool_fd;
     int exits_fd;
     int scripts_fd;            // RUN/scripts
-    int tell_fd;               // datagram socket for words to shepherds; -1: none
+    int notify_fd;             // datagram socket for words to shepherds; -1: none
     struct spool_id guarded;   // the last entry that was written and guarded; job 0: none
     struct fork_client *forks; // NULL until the first start, and after it failed
     struct prepared_entry prepared[LAUNCHER_PREPARED_MAX];

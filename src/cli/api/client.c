@@ -234,7 +234,7 @@ static int find(struct client *client, struct http_client **ret, struct error *e
         note_server(client, &server);
         if (r == 0) {
             client->path = xstrdup(places.items[i]);
-            client_tell_other(client);
+            client_report_other(client);
             return 0;
         }
         /* Keeps the most informative failure: of sockets that exist, else of the last place. */
@@ -262,7 +262,7 @@ static void tell_wait(struct client *client, int64_t first_ms, const char *why, 
     (void)fprintf(stderr, "%s: %s; %s\n", program_invocation_short_name, why, next);
 }
 
-void client_tell_absence(struct client *client, int64_t first_ms)
+void client_report_absence(struct client *client, int64_t first_ms)
 {
     tell_wait(client, first_ms, "mgpud does not answer", "waiting for it to come back");
 }
@@ -293,7 +293,7 @@ static int find_patiently(struct client *client, struct http_client **ret, struc
             until_ms = first_ms + restart_wait_ms(client);
         if (clock_boot_ms() >= until_ms)
             return r;
-        client_tell_absence(client, first_ms);
+        client_report_absence(client, first_ms);
         if (client_back_off_until(&interrupt, &delay_ms))
             return error_set(err, -EINTR, "interrupted while mgpud was away");
     }
@@ -553,7 +553,7 @@ int client_call(struct client *client, const char *method, const char *path, con
         if (r == -EAGAIN && err != NULL) // the server answered that it cannot carry this out now
             tell_wait(client, first_ms, err->message, "trying again");
         else
-            client_tell_absence(client, first_ms);
+            client_report_absence(client, first_ms);
         client_back_off(&delay_ms);
     }
 }

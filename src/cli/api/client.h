@@ -46,7 +46,7 @@ void client_hurry(struct client *client);
 
 /* Says once, on standard error, that mgpud is waited for; not in the first moments of its absence, since
  * `first_ms` of the boot clock. */
-void client_tell_absence(struct client *client, int64_t first_ms);
+void client_report_absence(struct client *client, int64_t first_ms);
 
 /* `socket` is the value of --socket or NULL, `host` that of --server. */
 void client_init(struct client *client, const char *socket, const char *host);
@@ -75,7 +75,7 @@ char *client_other(const struct client *client);
 
 /* On a terminal, says which one is asked if another one answers, too: whoever types should know, scripts have
  * chosen. */
-void client_tell_other(const struct client *client);
+void client_report_other(const struct client *client);
 
 /* Adds both sockets to the hint of an error about an object that does not exist. Returns the code. */
 int client_hint_other(const struct client *client, struct error *err);

@@ -40,7 +40,7 @@ int client_hint_other(const struct client *client, struct error *err)
         before[0] != '\0' ? "; " : "", client->path, other);
 }
 
-void client_tell_other(const struct client *client)
+void client_report_other(const struct client *client)
 {
     _cleanup_free_ char *other = client->is_quiet || isatty(STDERR_FILENO) == 0 ? NULL : client_other(client);
     if (other != NULL)

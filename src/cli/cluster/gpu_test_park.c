@@ -195,7 +195,7 @@ static int block(struct trial *trial, struct error *err)
     int r = submit(&small, trial->own_gpu, "600", false, &trial->blocker, err);
     _cleanup_free_ char *id = xasprintf("%" PRId64, trial->blocker);
     return r < 0 ? r
-                 : job_end_await_telling(
+                 : job_end_await_printing(
                        trial->call, id, "running,done", clock_boot_ms() + TRY_MS, NULL, &job, err);
 }
 
@@ -303,7 +303,7 @@ static int await(struct trial *trial, const struct job_end_news *news, json_t **
     _cleanup_free_ char *id = xasprintf("%" PRId64, trial->job);
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", id);
     _cleanup_json_ json_t *ended = NULL;
-    int r = job_end_await_telling(trial->call, id, "done", clock_boot_ms() + TRY_MS, news, &ended, err);
+    int r = job_end_await_printing(trial->call, id, "done", clock_boot_ms() + TRY_MS, news, &ended, err);
     if (r == -ETIME)
         cancel(trial, trial->job);
     return r < 0 ? r : client_get(&trial->call->client, path, ret, err);

@@ -299,7 +299,7 @@ static int on_watch(struct follow *follow, struct error *err)
     }
     follow->phase = FOLLOW_RUNNING;
     input_feed_run(follow->options->input, follow->attempt);
-    idle_news_tell(follow->call, follow->job, follow->idle_level);
+    idle_news_print(follow->call, follow->job, follow->idle_level);
     watch(follow);
     return 0;
 }

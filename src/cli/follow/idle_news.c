@@ -35,7 +35,7 @@ char *idle_news_sentence(const json_t *job, enum time_style times)
         end_s > 0 ? "; it will be ended at " : "", end_s > 0 ? at : "", end_s > 0 ? " if it stays idle" : "");
 }
 
-void idle_news_tell(const struct call *call, const json_t *job, char last[IDLE_LEVEL_SIZE])
+void idle_news_print(const struct call *call, const json_t *job, char last[IDLE_LEVEL_SIZE])
 {
     const char *level = idle_news_level(job);
     if (strcmp(level, last) == 0)

@@ -19,7 +19,7 @@ const char *idle_news_level(const json_t *job);
 char *idle_news_sentence(const json_t *job, enum time_style times);
 
 /* Says so on standard error, if the level is not the last one, which is replaced. */
-void idle_news_tell(const struct call *call, const json_t *job, char last[IDLE_LEVEL_SIZE]);
+void idle_news_print(const struct call *call, const json_t *job, char last[IDLE_LEVEL_SIZE]);
 
 /* A separate request, for callers without another that reports this. */
 struct idle_news {

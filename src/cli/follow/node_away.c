@@ -27,7 +27,7 @@ static json_t *get_node(struct call *call, const char *job, size_t rank)
     return json_incref(json_array_get(json_object_get(nodes, "nodes"), 0));
 }
 
-bool node_away_tell(struct call *call, const char *job, size_t rank)
+bool node_away_report(struct call *call, const char *job, size_t rank)
 {
     _cleanup_json_ json_t *node = get_node(call, job, rank);
     struct view view = { .times = call->times, .now_ms = clock_wall_ms() };

@@ -9,4 +9,4 @@
 
 /* Reports that the node of this rank of the job is unreachable and since when, and that its output is
  * awaited. False if it is not, or if this is unknown. */
-bool node_away_tell(struct call *call, const char *job, size_t rank);
+bool node_away_report(struct call *call, const char *job, size_t rank);

@@ -36,7 +36,7 @@ int wait_shown(struct call *call, const char *id, const char *states, int64_t de
     bool is_shown = isatty(STDERR_FILENO) == 1 && !call->is_quiet && !call->is_json;
     if (is_shown)
         waiting_line_init(&line, call, true);
-    int r = job_end_await_telling(call, id, states, deadline_ms, is_shown ? &news : NULL, ret, err);
+    int r = job_end_await_printing(call, id, states, deadline_ms, is_shown ? &news : NULL, ret, err);
     if (is_shown)
         waiting_line_clear(&line);
     return r;

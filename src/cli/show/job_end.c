@@ -72,7 +72,7 @@ int job_end_await(struct call *call, const char *id, int64_t deadline_ms, json_t
     return await(call, id, "done", deadline_ms, NULL, ret, err);
 }
 
-int job_end_await_telling(struct call *call, const char *id, const char *states, int64_t deadline_ms,
+int job_end_await_printing(struct call *call, const char *id, const char *states, int64_t deadline_ms,
     const struct job_end_news *news, json_t **ret, struct error *err)
 {
     return await(call, id, states, deadline_ms, news, ret, err);

@@ -21,7 +21,7 @@ struct job_end_news {
 int job_end_await(struct call *call, const char *id, int64_t deadline_ms, json_t **ret, struct error *err);
 
 /* Until it has one of these states, "running,done"; `news` may be NULL. */
-int job_end_await_telling(struct call *call, const char *id, const char *states, int64_t deadline_ms,
+int job_end_await_printing(struct call *call, const char *id, const char *states, int64_t deadline_ms,
     const struct job_end_news *news, json_t **ret, struct error *err);
 
 /* Until it has ended or waits for another attempt. */

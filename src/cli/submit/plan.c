@@ -280,7 +280,7 @@ int plan_run(struct call *call, struct plan *plan, struct error *err)
         r = find_order(plan, order, err);
     if (r < 0)
         return r;
-    submit_tell_notes(call, plan->left_out);
+    submit_print_notes(call, plan->left_out);
     return options->is_dry ? run_dry(call, plan, order, err) : send_all(call, plan, order, err);
 }
 

@@ -69,7 +69,7 @@ void slurm_job_show(
     const struct slurm_reading *reading, const struct slurm_option *option, const char *value);
 
 /* With --verbose, prints the options of the command line in Slurm's form on standard error. */
-void slurm_job_tell(const struct slurm_job *job, const char *program);
+void slurm_job_print_options(const struct slurm_job *job, const char *program);
 
 /* With --verbose twice, prints what a command does on standard error in Slurm's form: "sbatch: debug:  TEXT".
  */

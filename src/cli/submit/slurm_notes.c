@@ -79,7 +79,7 @@ static void tell_variables(const struct script *script)
         talk_line("%s uses variables of Slurm, which are not set here: %s", script->path, buffer_text(&line));
 }
 
-void slurm_notes_tell(const struct script *script, const json_t *ask)
+void slurm_notes_print(const struct script *script, const json_t *ask)
 {
     tell_variables(script);
     bool asks = json_object_get(ask, "gpus") != NULL || json_object_get(ask, "gpu_ids") != NULL;

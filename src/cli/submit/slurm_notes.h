@@ -8,4 +8,4 @@
 
 /* Prints, once per script, which Slurm variables it uses that are not set, and that it gets a GPU although it
  * requests none. `ask` is the complete request. */
-void slurm_notes_tell(const struct script *script, const json_t *ask);
+void slurm_notes_print(const struct script *script, const json_t *ask);

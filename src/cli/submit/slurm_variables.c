@@ -108,7 +108,7 @@ static char *defined_text(const struct slurm_job *job, const char *option, const
     return text_escape(value, SHOWN_MAX);
 }
 
-void slurm_job_tell(const struct slurm_job *job, const char *program)
+void slurm_job_print_options(const struct slurm_job *job, const char *program)
 {
     static const char rule[] = "-------------------- --------------------";
     _cleanup_free_ char **sorted = xcalloc(job->defined.count + 1, sizeof(char *));

@@ -137,7 +137,7 @@ static bool is_marked_off(const struct call *call)
     return call->n_words > 1 && strcmp(call->words[call->n_words - 1], "--") == 0;
 }
 
-void stray_options_tell(const struct call *call, int argc, char *const *argv)
+void stray_options_warn(const struct call *call, int argc, char *const *argv)
 {
     _cleanup_strings_ struct strings strays = { 0 }, line = { 0 }, rest = { 0 };
     if (call->is_quiet || !call->command->makes_jobs || is_marked_off(call))

@@ -9,4 +9,4 @@
  * the command. It changes nothing. A "--" before the command says that they are meant for it; then, with
  * --quiet, and for a single word nothing is printed.
  */
-void stray_options_tell(const struct call *call, int argc, char *const *argv);
+void stray_options_warn(const struct call *call, int argc, char *const *argv);

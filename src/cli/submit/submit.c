@@ -242,17 +242,17 @@ uint64_t submit_output_size(const struct submit_options *options)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }
 
-void submit_tell_left_out(const struct call *call, unsigned left_out)
+void submit_print_left_out(const struct call *call, unsigned left_out)
 {
     if (left_out > 0 && !call->is_quiet)
         talk_line("%u environment variable%s not UTF-8 text and omitted", left_out,
             left_out == 1 ? " is" : "s are");
 }
 
-void submit_tell_notes(const struct call *call, unsigned left_out)
+void submit_print_notes(const struct call *call, unsigned left_out)
 {
     const struct submit_options *options = call->options;
-    submit_tell_left_out(call, left_out);
+    submit_print_left_out(call, left_out);
     if (options->is_mem_named && !call->is_quiet)
         talk_line("--mem is memory on each GPU, which can then be shared (-m); host memory is -M");
 }
@@ -322,9 +322,9 @@ int submit_job(struct call *call, int argc, char **argv, json_t **ret, struct er
         r = submit_request(call, command, &request, &left_out, err);
     if (r < 0)
         return r;
-    stray_options_tell(call, argc, argv);
+    stray_options_warn(call, argc, argv);
     submit_check(call, command);
-    submit_tell_notes(call, left_out);
+    submit_print_notes(call, left_out);
     return options->is_dry ? submit_dry(call, request, err) : submit_send(call, request, ret, err);
 }
 

@@ -55,10 +55,10 @@ int submit_renew_key(json_t *request, struct error *err);
 /* Current size of the file of -o, to which the job appends; 0 if that is not a single file. */
 uint64_t submit_output_size(const struct submit_options *options);
 
-void submit_tell_left_out(const struct call *call, unsigned left_out);
+void submit_print_left_out(const struct call *call, unsigned left_out);
 
 /* Prints notes: variables left out, and options that may not mean what the user expects. */
-void submit_tell_notes(const struct call *call, unsigned left_out);
+void submit_print_notes(const struct call *call, unsigned left_out);
 
 /* Sends a request; the answer is the job. Repeats it, with the same key, until it is known to have
  * arrived. */

@@ -146,7 +146,7 @@ static void on_unavailable(void *target)
 {
     struct log *log = target;
     if (!log->is_away_told && !log->call->is_quiet)
-        log->is_away_told = node_away_tell(log->call, log->job, log->rank);
+        log->is_away_told = node_away_report(log->call, log->job, log->rank);
 }
 
 /* Output for a terminal is converted to plain text for other destinations; if it is another user's, also for

@@ -76,7 +76,7 @@ static int add_script(
     if (r == 0 && script->text != NULL)
         submit_check_interpreter(call, script->path);
     if (r == 0 && !call->is_quiet)
-        slurm_notes_tell(script, options->ask);
+        slurm_notes_print(script, options->ask);
     if (r == 0)
         r = script_command(script, options->directory, argc, argv, &command, err);
     return r < 0 ? r : add_command(call, command, name, script->text, plan, err);
@@ -86,7 +86,7 @@ static int add_words(struct call *call, int argc, char **argv, struct plan *plan
 {
     _cleanup_script_ struct script script = { 0 };
     _cleanup_json_ json_t *command = NULL;
-    stray_options_tell(call, argc, argv);
+    stray_options_warn(call, argc, argv);
     if (argc > 0 && script_open(&script, argv[0]))
         return add_script(call, &script, argc, argv, plan, err);
     int r = submit_command(argc, argv, &command, err);

@@ -471,7 +471,7 @@ enum outcome { WITHIN, EARLIER, LATER, STILL_WAITS, OUTCOMES };
 
 static const char *const outcome_names[OUTCOMES] = { "within", "earlier", "later", "waiting" };
 
-static enum outcome outcome_of(const struct told_start *told)
+static enum outcome outcome_of(const struct kept_forecast *told)
 {
     if (told->started_ms == 0)
         return STILL_WAITS;
@@ -480,7 +480,7 @@ static enum outcome outcome_of(const struct told_start *told)
     return told->started_ms > told->parts_ms[CALIBRATION_PARTS - 1] ? LATER : WITHIN;
 }
 
-static json_t *write_told(const struct told_start *told)
+static json_t *write_told(const struct kept_forecast *told)
 {
     json_t *object = json_object();
     (void)json_object_set_new(object, "job", json_integer((json_int_t)told->job));
@@ -522,8 +522,8 @@ void handle_forecasts(struct request *request)
     const struct core *core = request->serve->controller->core;
     unsigned counts[CALIBRATION_RANGES + 1][OUTCOMES] = { { 0 } };
     json_t *array = json_array(), *ranges = json_array(), *body = json_object();
-    const struct told_start *told = NULL;
-    for (size_t i = 0; (told = core_told_start(core, i)) != NULL; i++) {
+    const struct kept_forecast *told = NULL;
+    for (size_t i = 0; (told = core_kept_forecast(core, i)) != NULL; i++) {
         counts[calibration_range(told->expected_ms - told->told_ms)][outcome_of(told)]++;
         counts[CALIBRATION_RANGES][outcome_of(told)]++;
         (void)json_array_append_new(array, write_told(told));

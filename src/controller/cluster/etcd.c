@@ -226,8 +226,8 @@ static int tell(struct etcd *etcd, CURLcode code, struct error *err)
             (void)snprintf(etcd->trouble, sizeof(etcd->trouble), "%s", before);
     }
     const char *text = etcd->trouble[0] != '\0' ? etcd->trouble : etcd->curl->easy_strerror(code);
-    return is_refused ? etcd_trouble_tell_refusal(etcd->settings, endpoint, err)
-                      : etcd_trouble_tell(etcd->settings, endpoint, code, text, err);
+    return is_refused ? etcd_trouble_describe_refusal(etcd->settings, endpoint, err)
+                      : etcd_trouble_describe(etcd->settings, endpoint, code, text, err);
 }
 
 static CURLcode send_request(struct etcd *etcd, const char *path, const char *text, int timeout_ms)

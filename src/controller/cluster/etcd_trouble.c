@@ -95,7 +95,7 @@ static int tell_server(
         err, settings->ca != NULL ? "check etcd's --cert-file and --cluster-ca" : "set --cluster-ca");
 }
 
-int etcd_trouble_tell(const struct etcd_settings *settings, const char *endpoint, CURLcode code,
+int etcd_trouble_describe(const struct etcd_settings *settings, const char *endpoint, CURLcode code,
     const char *text, struct error *err)
 {
     bool is_refused = strstr(text, "alert") != NULL &&
@@ -120,7 +120,8 @@ int etcd_trouble_tell(const struct etcd_settings *settings, const char *endpoint
     return -EAGAIN;
 }
 
-int etcd_trouble_tell_refusal(const struct etcd_settings *settings, const char *endpoint, struct error *err)
+int etcd_trouble_describe_refusal(
+    const struct etcd_settings *settings, const char *endpoint, struct error *err)
 {
     (void)tell_refusal(settings, endpoint, err);
     return -EAGAIN;

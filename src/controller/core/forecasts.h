@@ -13,7 +13,7 @@ struct core;
 #define FORECASTS_KEPT 1000U
 
 /* A forecast made soon after a job's submission. All times are of the core's clock. */
-struct told_start {
+struct kept_forecast {
     uint64_t job; // 0: there is none
     int64_t told_ms, expected_ms;
     int64_t parts_ms[CALIBRATION_PARTS]; // before which the parts start; 80 % between the first and the last
@@ -22,7 +22,7 @@ struct told_start {
 };
 
 /* The `index`-th of those kept, the newest first; NULL: there are fewer. */
-const struct told_start *core_told_start(const struct core *core, size_t index);
+const struct kept_forecast *core_kept_forecast(const struct core *core, size_t index);
 
 /* The factors by which forecasts are off on this machine. */
 const struct calibration *core_calibration(const struct core *core);

@@ -211,7 +211,7 @@ void core_send_park(struct core *core, const struct job *job, uint32_t rank, enu
 
 /* The settings that differ from those in LAUNCH. */
 void core_send_update(
-    struct core *core, const struct job *job, uint32_t rank, uint32_t link, struct core_told *told)
+    struct core *core, const struct job *job, uint32_t rank, uint32_t link, struct core_sent *sent)
 {
     const struct job_park *park = job_park(job);
     struct message_update terms = {
@@ -223,12 +223,12 @@ void core_send_update(
                         (park->phase == PARK_NONE && job_run(job)->suspended_ms != 0),
         .number = job_run(job)->terms,
     };
-    if (told != NULL) {
-        bool is_known = told->terms_link == link && told->terms.number == terms.number &&
-                        told->terms.is_suspended == terms.is_suspended &&
-                        told->terms.time_limit_ms == terms.time_limit_ms;
-        told->terms_link = link;
-        told->terms = terms;
+    if (sent != NULL) {
+        bool is_known = sent->terms_link == link && sent->terms.number == terms.number &&
+                        sent->terms.is_suspended == terms.is_suspended &&
+                        sent->terms.time_limit_ms == terms.time_limit_ms;
+        sent->terms_link = link;
+        sent->terms = terms;
         if (is_known)
             return;
     }
@@ -236,7 +236,7 @@ void core_send_update(
 }
 
 void core_send_stop(
-    struct core *core, const struct core_entry *entry, uint32_t rank, uint32_t link, struct core_told *told)
+    struct core *core, const struct core_entry *entry, uint32_t rank, uint32_t link, struct core_sent *sent)
 {
     const struct job *job = entry->job;
     struct message_stop stop = {
@@ -251,11 +251,11 @@ void core_send_stop(
         stop.signal = SIGKILL; // it could do nothing without its GPUs
     else if (core_is_checkpointing(job))
         stop.signal |= STOP_CHECKPOINT;
-    if (told != NULL) {
-        bool is_known = told->stop_link == link && told->stop.signal == stop.signal &&
-                        told->stop.grace_ms == stop.grace_ms;
-        told->stop_link = link;
-        told->stop = stop;
+    if (sent != NULL) {
+        bool is_known = sent->stop_link == link && sent->stop.signal == stop.signal &&
+                        sent->stop.grace_ms == stop.grace_ms;
+        sent->stop_link = link;
+        sent->stop = stop;
         if (is_known)
             return;
     }

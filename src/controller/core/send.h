@@ -8,7 +8,7 @@ struct core_entry;
 
 /* The last messages to the node of a rank, so that an event of one rank of a thousand does not resend the
  * same to the others. */
-struct core_told {
+struct core_sent {
     uint32_t stop_link, terms_link; // 0: nothing
     struct message_stop stop;
     struct message_update terms;
@@ -26,14 +26,14 @@ bool core_send_launch(struct core *core, struct core_entry *entry, uint32_t rank
 /* PREPARE for the next attempt of a waiting job, with these GPUs; results as for core_send_launch(). */
 bool core_send_prepare(
     struct core *core, struct core_entry *entry, const struct record_list *gpus, uint32_t link);
-/* `told`: sends nothing that this link has already carried; NULL: sends it again. */
+/* `sent`: sends nothing that this link has already carried; NULL: sends it again. */
 void core_send_stop(
-    struct core *core, const struct core_entry *entry, uint32_t rank, uint32_t link, struct core_told *told);
+    struct core *core, const struct core_entry *entry, uint32_t rank, uint32_t link, struct core_sent *sent);
 /* Asks the node to give the attempt back if it has not begun. */
 void core_send_recall(const struct core *core, const struct job *job, uint32_t link);
 /* PARK of this rank, with the job's latest number; `bytes_max`: of GPU memory. */
 void core_send_park(struct core *core, const struct job *job, uint32_t rank, enum park_action action,
     uint64_t bytes_max, uint32_t link);
-/* `told`: as for core_send_stop(). */
+/* `sent`: as for core_send_stop(). */
 void core_send_update(
-    struct core *core, const struct job *job, uint32_t rank, uint32_t link, struct core_told *told);
+    struct core *core, const struct job *job, uint32_t rank, uint32_t link, struct core_sent *sent);

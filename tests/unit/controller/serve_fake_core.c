@@ -328,7 +328,7 @@ const char *core_department_name(const struct core *core, uint32_t number)
     return NULL;
 }
 
-const struct told_start *core_told_start(const struct core *core, size_t index)
+const struct kept_forecast *core_kept_forecast(const struct core *core, size_t index)
 {
     return NULL;
 }

@@ -49,18 +49,18 @@ static void a_waiting_job_has_a_forecast_soon_after_its_submission(void **state)
     struct bench *b = *state;
     uint64_t waiting = 0;
     (void)wait_behind(b, &waiting);
-    const struct told_start *told = core_told_start(b->core, 0);
+    const struct kept_forecast *told = core_kept_forecast(b->core, 0);
     assert_non_null(told);
     assert_int_equal(told->job, waiting); // and none of the job that started at once
     assert_true(told->expected_ms > told->told_ms && told->started_ms == 0);
     assert_true(told->parts_ms[0] <= told->expected_ms && told->expected_ms <= told->parts_ms[4]);
-    assert_null(core_told_start(b->core, 1));
+    assert_null(core_kept_forecast(b->core, 1));
 }
 
 static size_t count_told(const struct bench *b)
 {
     size_t count = 0;
-    while (core_told_start(b->core, count) != NULL)
+    while (core_kept_forecast(b->core, count) != NULL)
         count++;
     return count;
 }
@@ -104,8 +104,8 @@ static void a_long_queue_is_told_in_parts(void **state)
     }
     uint64_t late = submit_one_more(b);
     await_told(b, WAITING + 2, 5);
-    assert_int_equal(core_told_start(b->core, 1)->job, job);
-    assert_int_equal(core_told_start(b->core, 0)->job, late);
+    assert_int_equal(core_kept_forecast(b->core, 1)->job, job);
+    assert_int_equal(core_kept_forecast(b->core, 0)->job, late);
 }
 
 static void its_start_is_noted_and_learnt_from(void **state)
@@ -117,7 +117,7 @@ static void its_start_is_noted_and_learnt_from(void **state)
     b->now_ms += MINUTE_MS;
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
     bench_turn(b);
-    const struct told_start *told = core_told_start(b->core, 0);
+    const struct kept_forecast *told = core_kept_forecast(b->core, 0);
     assert_int_equal(told->job, waiting);
     assert_true(told->started_ms >= told->told_ms + MINUTE_MS);
     assert_memory_not_equal(core_calibration(b->core), &before, sizeof(before));
@@ -131,7 +131,7 @@ static void what_its_owner_changes_is_no_fault_of_the_forecast(void **state)
     struct calibration before = *core_calibration(b->core);
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, waiting, 0, &three);
     bench_settle(b);
-    assert_null(core_told_start(b->core, 0));
+    assert_null(core_kept_forecast(b->core, 0));
     assert_memory_equal(core_calibration(b->core), &before, sizeof(before));
 }
 
@@ -144,7 +144,7 @@ static void it_outlives_a_restart(void **state)
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
     bench_turn(b);
     struct calibration calibration = *core_calibration(b->core);
-    struct told_start told = *core_told_start(b->core, 0);
+    struct kept_forecast told = *core_kept_forecast(b->core, 0);
     struct bench *fresh = NULL;
     struct error err;
     size_t n_rows = 0;
@@ -160,7 +160,7 @@ static void it_outlives_a_restart(void **state)
             core_load_state(later, row->kind, row->key, row->value.bytes, row->value.length, &err), 0);
     }
     assert_true(n_rows >= 2); // the forecast, again with its start, and the calibration
-    assert_memory_equal(core_told_start(later, 0), &told, sizeof(told));
+    assert_memory_equal(core_kept_forecast(later, 0), &told, sizeof(told));
     for (size_t i = 0; i < CALIBRATION_RANGES; i++)
         assert_true(core_calibration(later)->factors[i][0] - calibration.factors[i][0] < 0.001);
     (void)bench_close((void **)&fresh);
@@ -174,7 +174,7 @@ static void damaged_rows_are_dropped(void **state)
     buffer_append_text(&damaged, "no record");
     assert_int_equal(core_load_state(b->core, "forecast", "7", damaged.bytes, damaged.length, &err), 0);
     assert_int_equal(core_load_state(b->core, "forecast", "70000", damaged.bytes, damaged.length, &err), 0);
-    assert_null(core_told_start(b->core, 0));
+    assert_null(core_kept_forecast(b->core, 0));
     buffer_clear(&damaged);
 }
 

@@ -94,7 +94,7 @@ static void run(struct bench *b, uint64_t job, int exit_code)
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, exit_code), 0);
 }
 
-static size_t count_tells(const struct bench *b)
+static size_t count_notifications(const struct bench *b)
 {
     size_t count = 0;
     for (size_t i = 0; i < b->n_sent; i++)
@@ -153,13 +153,13 @@ static void a_notice_is_told_when_its_event_is_durable_and_not_before(void **sta
     run(b, 11, 0);
     bench_turn(b);
     assert_non_null(b->flying);
-    assert_int_equal(count_tells(b), 0);
+    assert_int_equal(count_notifications(b), 0);
     size_t in_batch = 0;
     for (size_t i = 0; i < b->flying->n_states; i++)
         in_batch += strcmp(b->flying->states[i].kind, "notice") == 0;
     assert_int_equal(in_batch, 1); // with its event
     settle(b);
-    assert_int_equal(count_tells(b), 1);
+    assert_int_equal(count_notifications(b), 1);
     say_told(b, last_told(b), 0);
     assert_int_equal(look(b, 11).state, NOTIFICATION_SENT);
 }
@@ -172,12 +172,12 @@ static void a_start_that_is_known_from_its_end_is_told_too(void **state)
     const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, 11);
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
     settle(b);
-    assert_int_equal(count_tells(b), 1);
+    assert_int_equal(count_notifications(b), 1);
     submit(b, 1000, "true", "start");
     launch = bench_sent(b, MESSAGE_LAUNCH, 12);
     assert_int_equal(bench_exited(b, 1, launch, END_UNKNOWN, 125), 0);
     settle(b);
-    assert_int_equal(count_tells(b), 1); // it never ran
+    assert_int_equal(count_notifications(b), 1); // it never ran
 }
 
 static void only_what_was_asked_for_is_told(void **state)
@@ -186,11 +186,11 @@ static void only_what_was_asked_for_is_told(void **state)
     submit(b, 1000, "true", "fail");
     run(b, 11, 0);
     settle(b);
-    assert_int_equal(count_tells(b), 0);
+    assert_int_equal(count_notifications(b), 0);
     submit(b, 1000, "true", "fail");
     run(b, 12, 1);
     settle(b);
-    assert_int_equal(count_tells(b), 1);
+    assert_int_equal(count_notifications(b), 1);
     assert_int_equal(look(b, 11).target, 0);
 }
 
@@ -202,10 +202,10 @@ static void a_failure_is_tried_again_later_and_later_and_then_given_up(void **st
     run(b, 11, 0);
     settle(b);
     for (size_t i = 0; i < sizeof(pauses_ms) / sizeof(pauses_ms[0]); i++) {
-        assert_int_equal(count_tells(b), i + 1);
+        assert_int_equal(count_notifications(b), i + 1);
         say_told(b, last_told(b), EIO);
         pass_time(b, pauses_ms[i] - SECOND);
-        assert_int_equal(count_tells(b), i + 1);
+        assert_int_equal(count_notifications(b), i + 1);
         pass_time(b, SECOND);
     }
     assert_int_equal(look(b, 11).state, NOTIFICATION_WAITING);
@@ -213,7 +213,7 @@ static void a_failure_is_tried_again_later_and_later_and_then_given_up(void **st
     assert_int_equal(look(b, 11).state, NOTIFICATION_FAILED);
     assert_int_equal(look(b, 11).tries, 5);
     pass_time(b, 120 * MINUTE);
-    assert_int_equal(count_tells(b), 5);
+    assert_int_equal(count_notifications(b), 5);
 }
 
 static void a_node_that_is_busy_costs_no_try(void **state)
@@ -225,7 +225,7 @@ static void a_node_that_is_busy_costs_no_try(void **state)
     say_told(b, last_told(b), EBUSY);
     assert_int_equal(look(b, 11).tries, 0);
     pass_time(b, 5 * SECOND);
-    assert_int_equal(count_tells(b), 2);
+    assert_int_equal(count_notifications(b), 2);
 }
 
 static void a_node_that_never_answers_has_failed(void **state)
@@ -247,10 +247,10 @@ static void a_new_link_has_it_told_again(void **state)
     uint64_t notification = last_told(b);
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     settle(b);
-    assert_int_equal(count_tells(b), 1); // nobody is there
+    assert_int_equal(count_notifications(b), 1); // nobody is there
     assert_int_equal(bench_hello(b, 2, "boot", 1, NULL, 0), 0);
     settle(b);
-    assert_int_equal(count_tells(b), 2);
+    assert_int_equal(count_notifications(b), 2);
     assert_int_equal(last_told(b), notification);
 }
 
@@ -265,9 +265,9 @@ static void two_of_a_user_are_told_at_a_time(void **state)
     submit(b, 2000, "true", NULL);
     run(b, 15, 0);
     settle(b);
-    assert_int_equal(count_tells(b), 3);
+    assert_int_equal(count_notifications(b), 3);
     say_told(b, last_told(b), 0);
-    assert_int_equal(count_tells(b), 3);
+    assert_int_equal(count_notifications(b), 3);
 }
 
 static void more_than_the_limit_within_an_hour_are_dropped(void **state)
@@ -280,13 +280,13 @@ static void more_than_the_limit_within_an_hour_are_dropped(void **state)
         if (job < 16)
             say_told(b, last_told(b), 0);
     }
-    assert_int_equal(count_tells(b), 5);
+    assert_int_equal(count_notifications(b), 5);
     assert_int_equal(look(b, 16).state, NOTIFICATION_DROPPED);
     pass_time(b, 61 * MINUTE);
     submit(b, 1000, "true", NULL);
     run(b, 17, 0);
     settle(b);
-    assert_int_equal(count_tells(b), 6);
+    assert_int_equal(count_notifications(b), 6);
 }
 
 static void a_start_tells_what_was_not_told(void **state)
@@ -307,7 +307,7 @@ static void a_start_tells_what_was_not_told(void **state)
     buffer_clear(&kept);
     assert_int_equal(bench_hello(next, 1, "boot", 1, NULL, 0), 0);
     settle(next);
-    assert_int_equal(count_tells(next), 1);
+    assert_int_equal(count_notifications(next), 1);
     assert_int_equal(last_told(next), notification);
     (void)bench_close(&fresh);
 }

@@ -119,7 +119,7 @@ static void only_variables_that_are_there_are_told_the_port(void **state)
 {
     _cleanup_strings_ struct strings variables = { 0 };
     strings_set_env(&variables, "MASTER_PORT", "29500");
-    launch_tell_port(&variables, 29777);
+    launch_set_port(&variables, 29777);
     assert_string_equal(strings_get_env(&variables, "MASTER_PORT"), "29777");
     assert_null(strings_get_env(&variables, "PET_MASTER_PORT"));
 }

@@ -289,9 +289,9 @@ int fixture_reap(struct fixture *fixture)
     char spool[96];
     (void)snprintf(spool, sizeof(spool), "%s/spool", fixture->run_dir);
     int fd = open(spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int tell_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(spool_remove_and_tell(fd, strrchr(fixture->dir, '/') + 1, tell_fd), 0);
-    (void)close(tell_fd);
+    int notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(spool_remove_and_notify(fd, strrchr(fixture->dir, '/') + 1, notify_fd), 0);
+    (void)close(notify_fd);
     (void)close(fd);
     return fixture_wait(fixture);
 }

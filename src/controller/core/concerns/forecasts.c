@@ -36,18 +36,18 @@
 
 struct core_forecasts {
     struct calibration calibration;
-    struct told_start rows[FORECASTS_KEPT]; // a ring
-    uint64_t n_told;                        // the next one is in slot n_told % FORECASTS_KEPT
-    size_t n_open;                          // of jobs that have not started
-    uint64_t last_job;                      // jobs up to this one get no more forecasts
-    int64_t due_ms;                         // boot clock; TIME_NEVER: no job was submitted
-    int64_t not_before_ms;                  // boot clock
-    struct forecast_run *run;               // in progress; NULL: none
+    struct kept_forecast rows[FORECASTS_KEPT]; // a ring
+    uint64_t n_told;                           // the next one is in slot n_told % FORECASTS_KEPT
+    size_t n_open;                             // of jobs that have not started
+    uint64_t last_job;                         // jobs up to this one get no more forecasts
+    int64_t due_ms;                            // boot clock; TIME_NEVER: no job was submitted
+    int64_t not_before_ms;                     // boot clock
+    struct forecast_run *run;                  // in progress; NULL: none
     bool is_run_large;
     uint64_t run_job; // the last job when the run began
 };
 
-static bool is_open(const struct told_start *row)
+static bool is_open(const struct kept_forecast *row)
 {
     return row->job != 0 && row->started_ms == 0;
 }
@@ -56,7 +56,7 @@ static bool is_open(const struct told_start *row)
 
 /* A row with its number, which determines its slot and which rows are newer. */
 struct row_state {
-    struct told_start told;
+    struct kept_forecast told;
     uint64_t number;
 };
 
@@ -135,11 +135,12 @@ static void tell(struct core *core, uint64_t job, int64_t start_ms, uint32_t ali
 {
     struct core_forecasts *forecasts = core->forecasts;
     size_t slot = forecasts->n_told % FORECASTS_KEPT;
-    struct told_start *row = &forecasts->rows[slot];
+    struct kept_forecast *row = &forecasts->rows[slot];
     forecasts->n_open -= is_open(row);
-    *row =
-        (struct told_start){ .job = job, .told_ms = core->now_ms, .expected_ms = start_ms, .alike = alike };
-    calibration_tell(&forecasts->calibration, start_ms - core->now_ms, row->parts_ms);
+    *row = (struct kept_forecast){
+        .job = job, .told_ms = core->now_ms, .expected_ms = start_ms, .alike = alike
+    };
+    calibration_quantiles(&forecasts->calibration, start_ms - core->now_ms, row->parts_ms);
     for (size_t i = 0; i < CALIBRATION_PARTS; i++)
         row->parts_ms[i] += core->now_ms;
     forecasts->n_open++;
@@ -237,7 +238,7 @@ static int64_t next_ms(const struct core *core)
 /* --- what becomes of them --- */
 
 /* The predicted times, relative to the time of the forecast. */
-static const int64_t *waits(const struct told_start *row, int64_t ret_ms[CALIBRATION_PARTS])
+static const int64_t *waits(const struct kept_forecast *row, int64_t ret_ms[CALIBRATION_PARTS])
 {
     for (size_t i = 0; i < CALIBRATION_PARTS; i++)
         ret_ms[i] = row->parts_ms[i] - row->told_ms;
@@ -250,7 +251,7 @@ static void close_forecast(struct core *core, uint64_t job, bool has_started)
     size_t slot = forecasts->n_open > 0 ? find(forecasts, job) : FORECASTS_KEPT;
     if (slot == FORECASTS_KEPT)
         return;
-    struct told_start *row = &forecasts->rows[slot];
+    struct kept_forecast *row = &forecasts->rows[slot];
     int64_t told_ms[CALIBRATION_PARTS];
     forecasts->n_open--;
     if (has_started) {
@@ -259,7 +260,7 @@ static void close_forecast(struct core *core, uint64_t job, bool has_started)
             row->alike, row->started_ms - row->told_ms);
         keep_calibration(core);
     } else {
-        *row = (struct told_start){ 0 };
+        *row = (struct kept_forecast){ 0 };
     }
     keep_row(core, slot);
 }
@@ -289,11 +290,11 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
 
 /* --- for the API --- */
 
-const struct told_start *core_told_start(const struct core *core, size_t index)
+const struct kept_forecast *core_kept_forecast(const struct core *core, size_t index)
 {
     const struct core_forecasts *forecasts = core->forecasts;
     for (uint64_t i = 0; i < FORECASTS_KEPT && i < forecasts->n_told; i++) {
-        const struct told_start *row = &forecasts->rows[(forecasts->n_told - 1 - i) % FORECASTS_KEPT];
+        const struct kept_forecast *row = &forecasts->rows[(forecasts->n_told - 1 - i) % FORECASTS_KEPT];
         if (row->job != 0 && index-- == 0)
             return row;
     }
@@ -312,7 +313,7 @@ void core_eta_interval(const struct core *core, int64_t wall_ms, int64_t eta_ms,
     *ret_from_ms = *ret_until_ms = 0;
     if (eta_ms == TIME_NEVER)
         return;
-    calibration_tell(&core->forecasts->calibration, eta_ms - now_ms, parts_ms);
+    calibration_quantiles(&core->forecasts->calibration, eta_ms - now_ms, parts_ms);
     *ret_from_ms = now_ms + parts_ms[0] > begin_ms ? now_ms + parts_ms[0] : begin_ms;
     *ret_until_ms = now_ms + parts_ms[CALIBRATION_PARTS - 1];
     *ret_until_ms = *ret_until_ms < latest_ms ? *ret_until_ms : latest_ms;

@@ -204,7 +204,7 @@ static void act_on_rank(struct core *core, struct core_entry *entry, uint32_t nu
     if (node == NULL || !node->is_up)
         return;
     if (pass->must_stop) {
-        core_send_stop(core, entry, number, node->link, &rank->told);
+        core_send_stop(core, entry, number, node->link, &rank->sent);
     } else if (rank->state == RANK_UNREPORTED) {
         launch(core, entry, number, node->link, pass);
     } else if (rank->state == RANK_READY && pass->is_released &&
@@ -212,7 +212,7 @@ static void act_on_rank(struct core *core, struct core_entry *entry, uint32_t nu
         say_go(core, entry, number, node->link);
         rank->state = RANK_RELEASED;
     } else if (job_run(job)->terms > 0 && rank->state >= RANK_RELEASED) {
-        core_send_update(core, job, number, node->link, &rank->told);
+        core_send_update(core, job, number, node->link, &rank->sent);
     }
 }
 

@@ -37,7 +37,7 @@ struct core_rank {
     enum job_end end; // lost: the resulting end
     struct launch_exit exit; // ended
     struct job_usage *usage; // last report of its agent; NULL: unknown
-    struct core_told told;
+    struct core_sent sent;
 };
 
 struct core_entry;

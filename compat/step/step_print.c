@@ -43,7 +43,7 @@ static char *task_range(const struct step *step, uint32_t node, uint32_t count)
     return count > 1 ? xasprintf("[%s]", buffer_text(&list)) : buffer_take(&list);
 }
 
-void step_tell(const struct step *step)
+void step_print(const struct step *step)
 {
     const char *list = getenv("SLURM_JOB_NODELIST"), *number = getenv("SLURM_JOB_NUM_NODES");
     _cleanup_free_ char *counts = cpu_counts();
