@@ -12,7 +12,7 @@
 #define READ_SIZE      16384
 #define LINE_MAX_BYTES (1U << 20) // longer lines are split
 
-/* Lines of standard output and of standard error are apart: each has its own place in `lines`. */
+/* Lines of standard output and standard error are separate: each has its own place in `lines`. */
 static struct buffer *held_of(const struct labels *labels, uint32_t task, int stream)
 {
     return &labels->lines[(size_t)task * LABEL_STREAMS + (size_t)stream];
@@ -38,7 +38,7 @@ bool labels_fill(const struct labels *labels, const struct step *step, struct po
     return is_open;
 }
 
-/* All lines that are whole; at the end of the task the rest, too. */
+/* Prints all complete lines; at the end of the task, also the rest. */
 static void print_lines(struct labels *labels, uint32_t task, int stream, bool is_over)
 {
     struct buffer *held = held_of(labels, task, stream);

@@ -13,7 +13,7 @@
 struct labels {
     const struct step *step;
     bool is_on;           // lines are labelled
-    struct buffer *lines; // incomplete lines of each task, one of each stream
+    struct buffer *lines; // incomplete lines of each task, one per stream
     uint32_t count;       // of the tasks
     int width;            // of their numbers
 };
@@ -21,16 +21,16 @@ struct labels {
 void labels_init(struct labels *labels, const struct step *step);
 
 /* The pipes of tasks that are children of srun, LABEL_STREAMS for each task, to be polled. True while one may
- * still write. */
+ * still be written to. */
 bool labels_fill(const struct labels *labels, const struct step *step, struct pollfd *sources);
 
-/* Prints the lines that are complete, into the file of the task if it has one. */
+/* Prints complete lines, into the file of the task if it has one. */
 void labels_serve(struct labels *labels, struct step *step, const struct pollfd *sources);
 
-/* Output of a task that came otherwise; `stream` 0: standard output, 1: standard error. */
+/* Output of a task that arrived in another way; `stream` 0: standard output, 1: standard error. */
 void labels_add(struct labels *labels, uint32_t task, int stream, const void *bytes, size_t length);
 
-/* Prints what is left of each task. */
+/* Prints the rest of each task's output. */
 void labels_end(struct labels *labels);
 
 void labels_clear(struct labels *labels);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The last line that names a task counts, as a later assignment would. */
+/* The last line that names a task applies, as with a later assignment. */
 #include "compat/step/multi_prog.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 struct multi_prog_line {
     struct strings words; // the program and its arguments
-    uint32_t *tasks;      // NULL: all that no line names
+    uint32_t *tasks;      // NULL: all tasks that no line names
     size_t n_tasks;
 };
 
@@ -41,7 +41,7 @@ static int add_line(struct multi_prog *programs, const char *text, uint32_t n_ta
     int r = programs->count < LINES_MAX ? read_line(text, n_tasks, &line, err)
                                         : error_set(err, -E2BIG, "there are more than %u lines", LINES_MAX);
     programs->lines = xreallocarray(programs->lines, programs->count + 1, sizeof(*programs->lines));
-    programs->lines[programs->count++] = line; // freed with the others
+    programs->lines[programs->count++] = line; // freed together with the others
     return r;
 }
 
@@ -53,7 +53,7 @@ static int end_line(struct multi_prog *programs, struct buffer *whole, uint32_t 
     return r;
 }
 
-/* Lines that end with a backslash continue; nothing follows the last one. */
+/* Lines that end with a backslash are continued; the last one is not. */
 static int read_lines(
     FILE *file, struct multi_prog *programs, uint32_t n_tasks, const char *path, struct error *err)
 {
@@ -79,7 +79,7 @@ static int read_lines(
     return r < 0 ? error_wrap(err, "%.200s: line %zu", path, number) : 0;
 }
 
-/* The line of a task and its place among the tasks of that line. */
+/* The task's line, and its place among the tasks of that line. */
 static const struct multi_prog_line *find(const struct multi_prog *programs, uint32_t task, size_t *ret_place)
 {
     const struct multi_prog_line *rest = NULL;

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "compat/step/step_peer.h"
 
-#define NODE_SHIFT 48U // of the node that asks, in the number of a request
+#define NODE_SHIFT 48U // bits of the requesting node in the number of a request
 
 struct gather {
     struct buffer key, parts;
@@ -37,7 +37,7 @@ static size_t place_of(const struct gather *gather, uint32_t node)
     return i;
 }
 
-/* The one that waits for this node's part; a key returns only after its gather is complete. */
+/* The gather that waits for this node's part; a key is reused only after its gather is complete. */
 static struct gather *find(const struct step *step, const void *key, size_t length, uint32_t node)
 {
     struct gather *gather = step->gathers != NULL ? step->gathers->first : NULL;
@@ -85,7 +85,7 @@ void step_gather(struct step *step, const struct step_peer *from, const struct f
 {
     size_t position = 0;
     uint64_t key_length = 0, count = 0, node = 0;
-    bool is_one = false; // the sender, of the nodes
+    bool is_one = false; // the sender must be one of the nodes
     if (!frame_number(frame, &position, 4, &key_length) || key_length > frame->length - position)
         return;
     const uint8_t *key = frame->bytes + position;

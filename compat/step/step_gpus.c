@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A step that requests GPUs sees those that mgpud has chosen for it; each of its tasks sees all of them, or
- * with --gpus-per-task its own, or those that --gpu-bind selects by their places among them. Other steps see
- * all GPUs of the job.
+ * A step that requests GPUs sees those that mgpud has chosen for it. Each of its tasks sees all of them, with
+ * --gpus-per-task its own, or those that --gpu-bind selects by their places among them. Other steps see all
+ * GPUs of the job.
  */
 #include "compat/step/step_gpus.h"
 
@@ -18,7 +18,7 @@
 #include "compat/stepd/gpu_places.h"
 #include "job/spec.h"
 
-#define SLURM_ORDINAL "GPU_DEVICE_ORDINAL" // of Slurm, for GPUs of all vendors
+#define SLURM_ORDINAL "GPU_DEVICE_ORDINAL" // Slurm's variable, for GPUs of all vendors
 
 /* Places of GPUs among those of the step on the node. */
 struct picks {
@@ -38,7 +38,8 @@ static void pick_range(struct picks *picks, size_t first, size_t count, size_t a
         pick(picks, i);
 }
 
-/* The number of that place in "0,1,2"; after the last one it begins again. False: it is no list. */
+/* The number at that place in "0,1,2"; after the last one, the list starts again. False if it is not a
+ * list. */
 static bool read_item(const char *list, size_t place, int base, uint64_t *ret)
 {
     size_t count = 1;
@@ -95,7 +96,7 @@ static int pick_all(const char *value, uint32_t local, size_t all, struct picks 
     return value[0] == '\0' ? 0 : -EINVAL;
 }
 
-/* "closest" selects nothing: the GPUs of a job are near its CPUs as a whole. */
+/* "closest" selects nothing: the GPUs of a job as a whole are near its CPUs. */
 static const struct {
     const char *name;
     int (*pick)(const char *value, uint32_t local, size_t all, struct picks *ret);
@@ -145,7 +146,8 @@ static char *list_places(const json_t *gpus, const struct picks *picks)
     return buffer_take(&out);
 }
 
-/* By their ids, which need no list: of another node, if its slurmstepd is older than STEPD_GPU_PLACES. */
+/* By their ids, which do not depend on a list: for another node whose slurmstepd is older than
+ * STEPD_GPU_PLACES. */
 static char *name_gpus(const json_t *gpus, const char *key, const struct picks *picks)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
@@ -168,7 +170,7 @@ static char *count_up(size_t count)
     return buffer_take(&out);
 }
 
-/* "0,1" in all variables that count the GPUs of the job. */
+/* Sets "0,1" in all variables that number the GPUs of the job. */
 static void set_places(const char *ordinals, struct strings *env)
 {
     if (getenv(SLURM_ORDINAL) != NULL)

@@ -13,15 +13,15 @@
 #include "compat/step/step_peer.h"
 
 #define READ_SIZE   65536
-#define BACKLOG_MAX (1U << 20) // bytes of a task above which no more is read
+#define BACKLOG_MAX (1U << 20) // unread bytes of a task above which reading stops
 
-/* "3" is a task; other texts are files. */
+/* "3" is a task; any other text is a file. */
 static bool is_number(const char *text)
 {
     return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
-/* Reading it gives nothing. */
+/* True if reading it returns nothing. */
 static bool is_null(int fd)
 {
     struct stat st;
@@ -121,7 +121,7 @@ static void give(struct step_input *input, struct step_task *task)
         if (n < 0 && errno == EAGAIN)
             return;
         if (n < 0) {
-            close_task(input, task); // it reads no more
+            close_task(input, task); // the task has closed its input
             return;
         }
         *given += (size_t)n;

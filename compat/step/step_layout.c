@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which node a task runs on: in blocks (tasks 0 to 2 of 5 on the first of two nodes), cyclic (0, 2, 4), in
- * planes (of two: 0, 1, 4), or as a list of nodes has it (arbitrary).
+ * Assigns tasks to nodes: in blocks (tasks 0 to 2 of 5 on the first of two nodes), cyclically (0, 2, 4), in
+ * planes (of two: 0, 1, 4), or as specified by a list of nodes (arbitrary).
  */
 #include "compat/step/step_layout.h"
 
@@ -15,7 +15,7 @@
 static uint32_t in_blocks(const struct step *step, uint32_t task)
 {
     uint32_t nodes = (uint32_t)step->nodes.count, each = step->count / nodes, more = step->count % nodes;
-    uint32_t larger = more * (each + 1); // tasks of the nodes that have one more
+    uint32_t larger = more * (each + 1); // tasks on the nodes that have one more
     return task < larger ? task / (each + 1) : more + (task - larger) / each;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which nodes of the job a step has. -w names some that must be among them, and does not say how many they
- * are: without --nodes a step has all nodes of the job. */
+/* Chooses the nodes of a step among those of the job. -w names nodes that must be included, but does not
+ * limit their number: without --nodes, a step has all nodes of the job. */
 #include "compat/step/step_nodes.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/hostlist.h"
 #include "base/memory.h"
 
-/* What is wanted of each node of the job. */
+/* What is requested for each node of the job. */
 struct choice {
     bool *is_required, *is_excluded, *is_taken;
     size_t required; // how many are
@@ -25,7 +25,7 @@ static void choice_clear(struct choice *choice)
     free(choice->is_taken);
 }
 
-/* The rank of a node of the job; -1: it has no such node. */
+/* The rank of a node of the job; -1 if the job does not have the node. */
 static int64_t find_node(const struct strings *all, const char *name)
 {
     for (size_t i = 0; i < all->count; i++)
@@ -41,7 +41,7 @@ static int refuse(const struct step *step, struct error *err)
         step->job_id);
 }
 
-/* -x: nodes that the job does not have are no error. */
+/* -x: nodes that the job does not have are not an error. */
 static int read_excluded(
     struct choice *choice, const struct step *step, const struct strings *all, struct error *err)
 {
@@ -76,7 +76,7 @@ static int read_required(
     return r;
 }
 
-/* A node without a task is none of the step. */
+/* A node without a task is not part of the step. */
 static size_t count_nodes(const struct step *step, const struct choice *choice, size_t all)
 {
     const struct slurm_job *job = step->job;
@@ -101,7 +101,7 @@ static int check_count(const struct step *step, size_t first, size_t count, size
     return 0;
 }
 
-/* The required nodes up to `count`, then others from the first on. Returns their number. */
+/* Takes the required nodes up to `count`, then others beginning with the first. Returns their number. */
 static size_t take(struct choice *choice, size_t first, size_t count, size_t all)
 {
     size_t taken = 0;

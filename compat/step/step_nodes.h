@@ -3,6 +3,7 @@
 
 #include "compat/step/step.h"
 
-/* Sets the nodes of the step and their ranks: of `all`, those of the job, as many as --nodes says or all, but
- * no more than tasks; those of -w, others in their order, without those of -x. -EINVAL if it cannot be. */
+/* Sets the nodes of the step and their ranks among `all`, the job's nodes: as many as --nodes requests, or
+ * all, but not more than tasks. Those of -w come first, then others in their order, without those of -x.
+ * -EINVAL if that is impossible. */
 int step_choose_nodes(struct step *step, const struct strings *all, struct error *err);

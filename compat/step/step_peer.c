@@ -23,9 +23,9 @@
 #include "compat/stepd/stepd.h"
 
 #define READ_SIZE    65536
-#define NODE_WAIT_MS 10000      // for a node on which the job has not begun
+#define NODE_WAIT_MS 10000      // time for a node on which the job has not begun
 #define BACKLOG_MAX  (1U << 20) // bytes that slurmstepd has not taken, above which it gets no more input
-#define TEXT_MAX     400U       // of a message of slurmstepd
+#define TEXT_MAX     400U       // length of a message of slurmstepd
 
 extern char **environ;
 
@@ -74,8 +74,8 @@ static json_t *exec_body(const struct step *step, uint32_t node)
     return body;
 }
 
-/* A job of several nodes may have begun here, or for mgpud, and not yet on the node that a step is to be
- * started on. */
+/* A job on several nodes may have begun here, or in mgpud, but not yet on the node on which a step is to
+ * start. */
 static bool await_job(struct call *call, const struct step *step)
 {
     _cleanup_json_ json_t *job = NULL;
@@ -86,7 +86,7 @@ static bool await_job(struct call *call, const struct step *step)
            (field_is(job, "state", "running") || field_is(job, "state", "stopping"));
 }
 
-/* A process of the job on the node, for as long as this one lives. */
+/* Becomes a process of the job on the node, which lives as long as this one. */
 static _Noreturn void connect_with(const struct step *step, uint32_t node)
 {
     static const struct command command = { .name = "srun" };
@@ -112,11 +112,12 @@ static _Noreturn void run_peer(const struct step *step, uint32_t node, int fd, c
 {
     bool is_here = step->ranks[node] == step->here && !has_limits(step);
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
-    (void)setpgid(0, 0); // Ctrl-C is for srun
+    (void)setpgid(0, 0); // Ctrl-C is meant for srun
     (void)prctl(PR_SET_PDEATHSIG, is_here ? SIGTERM : SIGKILL);
     if (is_here)
         _exit(stepd_run(fd, fd));
-    /* A signal for all processes of the job is not for the connection: it lasts as long as the tasks do. */
+    /* Signals for all processes of the job are not meant for the connection, which lasts as long as the
+     * tasks. */
     static const int others[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 };
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         (void)signal(others[i], SIG_IGN);
@@ -128,7 +129,7 @@ static _Noreturn void run_peer(const struct step *step, uint32_t node, int fd, c
 
 /* --- what it is told at the start --- */
 
-/* With the limits of srun, which a process of the job on the same node would inherit. */
+/* With srun's limits, which a process of the job on the same node would inherit. */
 static void put_environment(struct step_peer *peer)
 {
     _cleanup_strings_ struct strings all = { 0 };
@@ -161,7 +162,7 @@ static void put_mpi(struct step_peer *peer, const struct step *step)
     frame_put_words(&peer->out, FRAME_MPI, FRAME_ALL, &words);
 }
 
-/* The file that the task reads; "": what srun sends. */
+/* The file that the task reads; "": input sent by srun. */
 static char *input_path(const struct step *step, const struct step_task *task)
 {
     bool is_file = step_input_kind(step, task) == STEP_INPUT_FILE;
@@ -301,7 +302,7 @@ static void take(struct step *step, struct step_peer *from, const struct frame *
     }
 }
 
-/* Without it, nothing is known of its tasks any more. */
+/* Without slurmstepd, the state of its tasks is unknown. */
 static void on_lost(struct step *step, struct step_peer *peer)
 {
     closep(&peer->fd);
@@ -333,7 +334,7 @@ static void write_peer(struct step_peer *peer)
     while (backlog(peer) > 0) {
         ssize_t n = send(peer->fd, peer->out.bytes + peer->sent, backlog(peer), MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n <= 0)
-            return; // a lost connection is noticed by reading
+            return; // a lost connection is detected by reading
         peer->sent += (size_t)n;
     }
     peer->sent = peer->out.length = 0;

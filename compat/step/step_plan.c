@@ -24,7 +24,7 @@ static int64_t variable(const char *name, int64_t otherwise)
     return text != NULL && text[0] != '\0' ? strtoll(text, NULL, 10) : otherwise;
 }
 
-/* The requested number; else that of the job, if the step has all its nodes; else one per node. */
+/* The requested number; else the job's number, if the step has all its nodes; else one per node. */
 static int64_t count_tasks(const struct step *step, size_t all)
 {
     const struct slurm_job *job = step->job;
@@ -99,7 +99,7 @@ int64_t step_gpus_on(const struct step *step, uint32_t node)
     if (job->gpus_per_node > 0)
         return job->gpus_per_node;
     if (job->gpus <= 0 && job->gpu_bind != NULL)
-        return variable("SLURM_GPUS_ON_NODE", 0); // all of the job, to be distributed
+        return variable("SLURM_GPUS_ON_NODE", 0); // all GPUs of the job, to be distributed
     int64_t nodes = (int64_t)step->nodes.count;
     return job->gpus > 0 ? job->gpus / nodes + ((int64_t)node < job->gpus % nodes) : 0;
 }
@@ -168,7 +168,7 @@ void step_environment(const struct step *step, const struct step_task *task, str
     strings_set_env(ret, "SLURM_TASKS_PER_NODE", per_node);
     strings_set_env(ret, "SLURM_STEP_TASKS_PER_NODE", per_node);
     strings_set_env(ret, "SLURM_GTIDS", siblings);
-    const char *address = getenv("SLURM_LAUNCH_NODE_IPADDR"); // of the node that srun is on
+    const char *address = getenv("SLURM_LAUNCH_NODE_IPADDR"); // of the node on which srun runs
     address = address != NULL ? address : "127.0.0.1";
     strings_set_env(ret, "SLURM_LAUNCH_NODE_IPADDR", address);
     strings_set_env(ret, "SLURM_SRUN_COMM_HOST", address);

@@ -17,7 +17,7 @@
 #include "base/json/field.h"
 #include "job/step.h"
 
-#define ABSENT_MS 5000 // how long mgpud may take to come back before a step begins
+#define ABSENT_MS 5000 // time for mgpud to become reachable before a step begins
 #define NOTICE_MS 1000 // after this time a waiting step prints a message
 
 static json_t *write_nodes(const struct step *step)
@@ -69,7 +69,7 @@ static int prepare(struct step_record *record, const struct step *step, struct e
     return 0;
 }
 
-/* A step that wants GPUs of a job that has none is refused for that, in two lines. */
+/* If a step requests GPUs of a job that has none, this is the reason of the refusal, in two lines. */
 static bool lacks_all_gpus(const struct step *step)
 {
     static const char *const lists[] = { "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE", "SLURM_GPUS" };
@@ -79,7 +79,7 @@ static bool lacks_all_gpus(const struct step *step)
     return !has_some;
 }
 
-/* In Slurm's words, which clients look for. */
+/* With Slurm's messages, which clients search for. */
 static int refuse(const struct step *step, struct error *err)
 {
     static const struct {
@@ -106,7 +106,7 @@ static int refuse(const struct step *step, struct error *err)
     return error_set(err, err->code, "Unable to create step for job %" PRIu64 ": %s", step->job_id, message);
 }
 
-/* The first line of the response, once it has come. */
+/* Reads the first line of the response when it has arrived. */
 static int read_step(struct step_record *record, struct error *err)
 {
     const struct http_answer *answer = stream_answer(&record->stream);
@@ -181,7 +181,7 @@ int step_record_begin(struct step_record *record, const struct step *step, struc
 {
     *record = (struct step_record){ 0 };
     int r = prepare(record, step, err);
-    /* A job has the socket of mgpud or of its node: mgpud may be restarting. */
+    /* A job has the socket of mgpud or of its node, so mgpud may be restarting. */
     bool is_known = getenv("MGPU_SOCKET") != NULL || getenv("MGPU_HOST") != NULL;
     int64_t until_ms = is_known ? clock_boot_ms() + ABSENT_MS : 0;
     int delay_ms = 0;
@@ -218,7 +218,7 @@ int step_record_wait_ms(const struct step_record *record)
     return record->step != NULL ? stream_wait_ms(&record->stream) : -1;
 }
 
-/* When the step is not recorded any more its tasks continue, as those of a job do without mgpud. */
+/* If the step is no longer recorded, its tasks continue, like those of a job without mgpud. */
 void step_record_keep(struct step_record *record, bool is_readable)
 {
     struct error err = { 0 };
@@ -228,7 +228,7 @@ void step_record_keep(struct step_record *record, bool is_readable)
         stream_clear(&record->stream);
 }
 
-/* The next whole line of the response. After a reconnection it begins with the step again. */
+/* The next complete line of the response. After a reconnection, the response begins with the step again. */
 static json_t *read_line(struct step_record *record)
 {
     if (record->stream.http == NULL)
@@ -257,14 +257,14 @@ int step_record_signal(struct step_record *record)
         int signal = is_step ? 0 : (int)field_integer(line, "signal", 0);
         if (json_is_true(json_object_get(line, "cancel"))) {
             record->is_cancelled = true;
-            return SIGKILL; // at once, as Slurm does for a step alone
+            return SIGKILL; // at once, as Slurm does for a single step
         }
         if (signal > 0)
             return signal;
     }
 }
 
-/* Of all tasks; the client adds it to its reports. */
+/* Adds the usage of all tasks, which the client includes in its reports. */
 static void add_usage(json_t *body, const struct step *step)
 {
     struct step_usage sum = { 0 };
@@ -297,7 +297,7 @@ void step_record_report(struct step_record *record, const struct step *step)
         json_pack("{s:I}", "step", (json_int_t)field_integer(record->step, "id", 0));
     add_usage(body, step);
     int64_t patient_ms = record->client.timeout_ms;
-    record->client.timeout_ms = 0; // the tasks do not wait for mgpud, and an older one does not know this
+    record->client.timeout_ms = 0; // the tasks do not wait for mgpud, and an older one lacks this
     (void)client_call(&record->client, "POST", path, body, NULL, &err);
     record->client.timeout_ms = patient_ms;
 }
@@ -309,7 +309,7 @@ bool step_record_is_late(struct step_record *record, const struct step *step)
     int64_t patient_ms = record->client.timeout_ms;
     if (record->step == NULL)
         return false;
-    record->client.timeout_ms = 0; // the tasks end whether mgpud answers or not
+    record->client.timeout_ms = 0; // the tasks end whether or not mgpud answers
     int r = client_get(&record->client, path, &job, NULL);
     record->client.timeout_ms = patient_ms;
     const char *started = r == 0 ? field_text(job, "started_at") : NULL;
@@ -318,7 +318,7 @@ bool step_record_is_late(struct step_record *record, const struct step *step)
            clock_wall_ms() >= time_parse(started) + (int64_t)(limit_s * 1000);
 }
 
-/* The signal that ended a task whose end is the status of the step; 0: none. */
+/* The signal that ended a task whose exit is the status of the step; 0: none. */
 static int step_signal_of(const struct step *step, int status)
 {
     for (uint32_t i = 0; i < step->count; i++)
@@ -341,9 +341,10 @@ void step_record_end(struct step_record *record, const struct step *step, int st
     if (step_count_out_of_memory(step) > 0)
         (void)json_object_set_new(body, "out_of_memory", json_true());
     int r = client_call(&record->client, "POST", path, body, NULL, &err);
-    if (r == -EINVAL && json_object_del(body, "out_of_memory") == 0) // an mgpud that does not know this yet
+    if (r == -EINVAL &&
+        json_object_del(body, "out_of_memory") == 0) // an mgpud that does not support this yet
         (void)client_call(&record->client, "POST", path, body, NULL, &err);
-    /* Other errors are fine: a job that ends has ended its steps. */
+    /* Other errors are ignored: a job that ends has ended its steps. */
     stream_clear(&record->stream);
 }
 

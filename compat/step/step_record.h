@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The record that mgpud keeps of a step: it numbers the step, decides when it may begin, and shows its end.
- */
+/* mgpud's record of a step: mgpud numbers the step, decides when it may begin, and displays its end. */
 #pragma once
 
 #include "cli/api/stream.h"
@@ -8,9 +7,9 @@
 
 struct step_record {
     struct client client;
-    struct stream stream; // open for as long as the step runs
+    struct stream stream; // open while the step runs
     char *path, *key, *begin_text, *resume_text;
-    json_t *step; // as mgpud shows it; NULL: the step is not recorded
+    json_t *step; // as displayed by mgpud; NULL: the step is not recorded
     size_t taken; // bytes of the response that were read
     bool is_cancelled;
 };
@@ -21,8 +20,8 @@ struct step_record {
  */
 int step_record_begin(struct step_record *record, const struct step *step, struct error *err);
 
-/* To be polled, and to be called when that is readable or after step_record_wait_ms(): keeps the connection.
- */
+/* The descriptor to poll. Call step_record_keep() when it is readable or after step_record_wait_ms(), to keep
+ * the connection. */
 int step_record_fd(const struct step_record *record);
 int step_record_wait_ms(const struct step_record *record); // -1: no time
 void step_record_keep(struct step_record *record, bool is_readable);
@@ -34,7 +33,7 @@ int step_record_signal(struct step_record *record);
 /* Reports what the tasks have used so far. */
 void step_record_report(struct step_record *record, const struct step *step);
 
-/* Whether the job has reached its time limit, as mgpud knows it now; false when mgpud does not answer. */
+/* True if the job has reached its time limit according to mgpud; false if mgpud does not answer. */
 bool step_record_is_late(struct step_record *record, const struct step *step);
 
 /* The highest exit status of its tasks; above 128 a task was ended by a signal. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tasks of a step, from their start to the exit status of srun. Signals for srun are forwarded to its
- * tasks. Signals sent by mgpu reach the tasks directly, because they are for every process of the job; only
- * those of the job's own processes (a script's `kill`) and of the terminal are srun's. Where srun does not
- * run in a job, all are.
+ * tasks. Signals sent by mgpu reach the tasks directly, because they are for every process of the job, so
+ * srun forwards only those of the job's own processes (a script's `kill`) and of the terminal. If srun does
+ * not run in a job, it forwards all.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@
 #include "compat/stepd/oom.h"
 #include "compat/stepd/usage.h"
 
-#define KILL_MS 30000 // from SIGTERM to SIGKILL, as KillWait of Slurm
+#define KILL_MS 30000 // from SIGTERM to SIGKILL, like Slurm's KillWait
 
 enum { SOURCE_SIGNAL, SOURCE_RECORD, SOURCES };
 
@@ -44,7 +44,7 @@ static int open_signals(sigset_t *ret_before)
     sigset_t set;
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
-    (void)sigaddset(&set, SIGPIPE); // of a task that does not read its input
+    (void)sigaddset(&set, SIGPIPE); // from a task that does not read its input
     for (size_t i = 0; i < sizeof(passed_signals) / sizeof(passed_signals[0]); i++)
         (void)sigaddset(&set, passed_signals[i]);
     (void)sigprocmask(SIG_BLOCK, &set, ret_before);
@@ -66,7 +66,7 @@ static void signal_task(const struct step *step, const struct step_task *task, i
     step_peer_put(&step->peers[task->node], FRAME_SIGNAL, task->id, out.bytes, out.length);
 }
 
-/* Sends a signal to all tasks that run. */
+/* Sends a signal to all running tasks. */
 static void step_signal(const struct step *step, int number)
 {
     for (uint32_t i = 0; i < step->count; i++)
@@ -81,7 +81,7 @@ static bool is_running(const struct step *step)
     return false;
 }
 
-/* In Slurm's words, which people look for in the output of a job. */
+/* In Slurm's words, which users search for in the output of a job. */
 static void print_cancelled(const struct step *step, bool is_late)
 {
     _cleanup_free_ char *when = slurm_time_text(clock_wall_ms(), "now");
@@ -146,7 +146,7 @@ uint32_t step_count_out_of_memory(const struct step *step)
     return count;
 }
 
-/* Takes the ends of tasks that are children of srun. */
+/* Reaps tasks that are children of srun. */
 static void reap(struct step *step)
 {
     for (uint32_t i = 0; i < step->count; i++) {
@@ -170,7 +170,7 @@ static enum task_state state_of(const struct step_task *task)
     return task->is_running ? TASK_RUNNING : task->status == 0 ? TASK_EXITED : TASK_FAILED;
 }
 
-/* "tasks 0,2-5: running", for each state that some task has. */
+/* "tasks 0,2-5: running", for each state that applies to a task. */
 static void print_state(const struct step *step, enum task_state state)
 {
     static const char *const names[] = { "running", "exited", "exited abnormally" };
@@ -211,7 +211,7 @@ static void end_at_limit(struct step *step)
     step_terminate(step);
 }
 
-/* The job or the step is cancelled, or the job has reached its limit. */
+/* The job or the step has been cancelled, or the job has reached its limit. */
 static void tell_of_end(struct step *step, struct step_record *record)
 {
     if (step->is_ending || step->is_told || step->job->is_quiet || !is_running(step))
@@ -222,7 +222,7 @@ static void tell_of_end(struct step *step, struct step_record *record)
     print_cancelled(step, step_record_is_late(record, step));
 }
 
-/* With --wait, the other tasks may outlive the first for so long; and those told to end, for KILL_MS. */
+/* With --wait, the other tasks may outlive the first by that time; tasks told to end may run for KILL_MS. */
 static void end_late(struct step *step)
 {
     int64_t now_ms = clock_boot_ms();
@@ -245,7 +245,7 @@ static void end_late(struct step *step)
 
 /* --- Ctrl-C --- */
 
-/* The first Ctrl-C shows the state of the tasks, another within a second ends the step. */
+/* The first Ctrl-C shows the state of the tasks; another within a second ends the step. */
 static void interrupt(struct step *step)
 {
     bool is_again = going_is_again(&step->interrupted_ms, clock_boot_ms());
@@ -286,7 +286,7 @@ static void take_earlier(int64_t *earliest_ms, int64_t ms)
         *earliest_ms = ms;
 }
 
-/* How long to wait for the next event at most. */
+/* The maximum time to wait for the next event. */
 static int wait_ms(const struct step *step, const struct step_record *record)
 {
     int most_ms = step_record_wait_ms(record);
@@ -299,22 +299,22 @@ static int wait_ms(const struct step *step, const struct step_record *record)
     return most_ms >= 0 && most_ms < left_ms ? most_ms : (int)left_ms;
 }
 
-/* A process of the same session, or one that has ended since: mgpu's own processes stay for a while. */
+/* True for a process of the same session, or one that has ended since: mgpu's own processes live longer. */
 static bool is_of_session(pid_t sender)
 {
     pid_t session = getsid(sender);
     return session == getsid(0) || (session < 0 && errno == ESRCH);
 }
 
-/* Ignored when srun began: nohup refuses every hangup, and a command in the background of a script the keys
- * of the terminal; what a script sends to it is passed on. */
+/* Signals that were ignored when srun began: under nohup every hangup, and in a script's background command
+ * the keys of the terminal. Signals sent by a script are passed on. */
 static bool is_refused(const struct signalfd_siginfo *info)
 {
     return leaving_is_ignored((int)info->ssi_signo) &&
            (info->ssi_signo == SIGHUP || info->ssi_code == SI_KERNEL);
 }
 
-/* With a terminal of its own, the task gets the keys itself. */
+/* With a terminal of its own, the task receives the keys directly. */
 static bool is_for_task(const struct step *step, const struct signalfd_siginfo *info)
 {
     bool is_key = info->ssi_signo == SIGINT || info->ssi_signo == SIGQUIT;
@@ -326,7 +326,7 @@ static void take_signals(struct step *step, struct step_record *record, int fd)
     struct signalfd_siginfo info;
     while (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         int number = (int)info.ssi_signo;
-        bool is_inside = getenv("MGPU_JOB_ID") != NULL; // elsewhere mgpu signals nobody
+        bool is_inside = getenv("MGPU_JOB_ID") != NULL; // elsewhere mgpu sends no signals
         bool is_ours = info.ssi_code == SI_USER && (!is_inside || is_of_session((pid_t)info.ssi_pid));
         if (number == SIGCHLD || number == SIGPIPE || is_refused(&info) || is_for_task(step, &info))
             continue;
@@ -335,7 +335,7 @@ static void take_signals(struct step *step, struct step_record *record, int fd)
         else if (is_ours || info.ssi_code == SI_KERNEL)
             step_signal(step, number);
         else if (number == SIGTERM)
-            tell_of_end(step, record); // mgpu signals the tasks as well
+            tell_of_end(step, record); // mgpu also sends the signal to the tasks
     }
 }
 
@@ -353,7 +353,7 @@ static nfds_t count_sources(const struct step *step)
     return SOURCES + 1 + (1 + LABEL_STREAMS) * (nfds_t)step->count + step->nodes.count;
 }
 
-/* False: nothing is left to wait for. */
+/* False if there is nothing left to wait for. */
 static bool turn(struct loop *loop)
 {
     struct step *step = loop->step;
@@ -417,7 +417,7 @@ static void end_all(struct step *step)
 {
     for (uint32_t i = 0; i < step->nodes.count; i++) {
         struct step_peer *peer = &step->peers[i];
-        step_peer_clear(peer); // it ends when it has nothing more to read
+        step_peer_clear(peer); // it exits when it has nothing more to read
         if (peer->pid > 0)
             (void)waitpid(peer->pid, NULL, 0);
     }
@@ -458,7 +458,7 @@ static int run_tasks(struct step *step, struct step_record *record, struct error
     return r < 0 ? r : worst(step);
 }
 
-/* Of tasks that were ended by others than their user or --wait. */
+/* For tasks that were ended by something other than their user or --wait. */
 static void print_signalled(const struct step *step)
 {
     bool is_signalled = false;
@@ -471,7 +471,7 @@ static void print_signalled(const struct step *step)
             stderr, "srun: Force Terminated StepId=%" PRIu64 ".%" PRId64 "\n", step->job_id, step_id(step));
 }
 
-/* In Slurm's words, which tell a user why a program was killed. */
+/* In Slurm's words, which explain to users why a program was killed. */
 static void print_out_of_memory(const struct step *step)
 {
     uint32_t count = step_count_out_of_memory(step);

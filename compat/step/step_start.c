@@ -16,7 +16,7 @@
 #include "compat/step/step_input.h"
 #include "compat/stepd/program.h"
 
-#define NOT_FOUND 2 // as slurmstepd ends a task whose program does not exist
+#define NOT_FOUND 2 // status with which slurmstepd ends a task whose program does not exist
 
 static _Noreturn void give_up(const char *what, const char *name)
 {
@@ -24,7 +24,7 @@ static _Noreturn void give_up(const char *what, const char *name)
     _exit(NOT_FOUND);
 }
 
-/* True if the output of this task goes nowhere: --output=3 is that of task 3 alone. */
+/* True if the output of this task is discarded: --output=3 keeps only that of task 3. */
 static bool is_silent(const struct step_task *task, const char *pattern)
 {
     bool is_number = pattern[0] != '\0' && pattern[strspn(pattern, "0123456789")] == '\0';
@@ -42,7 +42,7 @@ static int open_output(const struct step *step, const struct step_task *task, co
     return open(path, flags | O_CLOEXEC | O_NOCTTY, 0666);
 }
 
-/* "all" and the number of the task are srun's own output. */
+/* "all" and the number of the task mean srun's own output. */
 static bool is_file(const struct step_task *task, const char *pattern)
 {
     bool is_number = pattern[0] != '\0' && pattern[strspn(pattern, "0123456789")] == '\0';
@@ -112,7 +112,7 @@ static _Noreturn void run_here(
     _exit(program_execute(task->command));
 }
 
-/* With --pty: a process of the job on another node, for as long as this one lives. */
+/* With --pty: becomes a process of the job on another node, which lives as long as this one. */
 static _Noreturn void run_there(
     const struct step *step, const struct step_task *task, const struct strings *variables)
 {
@@ -154,7 +154,7 @@ static _Noreturn void run_there(
     _exit(status < 0 || status > 255 ? 1 : status == 127 ? NOT_FOUND : status);
 }
 
-/* The task ends with srun. Without --pty it is not in the foreground: Ctrl-C is for srun. */
+/* The task ends with srun. Without --pty it is not in the foreground: Ctrl-C is meant for srun. */
 static void leave_terminal(const struct step *step)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What srun and the slurmstepd of a node say to each other, over the standard input and output of the latter.
- * A frame is a header of 12 bytes, all big endian: type, task (or FRAME_ALL), length; then that many bytes.
+ * The protocol between srun and the slurmstepd of a node, over the latter's standard input and output. A
+ * frame is a header of 12 bytes, all big endian: type, task (or FRAME_ALL), length; followed by that many
+ * bytes.
  */
 #pragma once
 
@@ -14,7 +15,7 @@
 
 #define FRAME_HEAD_SIZE   12U
 #define FRAME_PAYLOAD_MAX (64U << 20)
-#define FRAME_ALL         UINT32_MAX // no task, or all of them
+#define FRAME_ALL         UINT32_MAX // no task, or all tasks
 
 enum frame_type {
     /* From srun. */
@@ -35,9 +36,9 @@ enum frame_type {
     FRAME_USAGE = 'u',         // struct step_usage of a running task
     FRAME_FAILED = 'f',        // text: the tasks could not be started
     FRAME_ABORT = 'a',         // 4 bytes: exit code; then text: a task has called MPI_Abort
-    FRAME_INPUT_FULL = 'w',    // a task reads slower than srun sends: no FRAME_INPUT for now
-    FRAME_INPUT_READY = 'n',   // the tasks have read enough: go on with FRAME_INPUT
-    /* Both ways, for MPI: data of one node for others. */
+    FRAME_INPUT_FULL = 'w',    // a task reads more slowly than srun sends: no FRAME_INPUT for now
+    FRAME_INPUT_READY = 'n',   // the tasks have read enough: continue with FRAME_INPUT
+    /* In both directions, for MPI: data of one node for others. */
     FRAME_GATHER = 'g',       // struct gather: srun sends it back when it has the data of all nodes
     FRAME_MODEX = 'q',        // of the task: 8 bytes number of the request
     FRAME_MODEX_ANSWER = 'r', // 8 bytes number, 4 bytes status, then data
@@ -53,20 +54,20 @@ struct frame {
 
 void frame_put(struct buffer *out, enum frame_type type, uint32_t task, const void *bytes, size_t length);
 
-/* The same for words, each of which ends with a NUL. */
+/* The same for words, each terminated by a NUL. */
 void frame_put_words(struct buffer *out, enum frame_type type, uint32_t task, const struct strings *words);
 
-/* The next frame of `in` from *position on, which moves on: 1, or 0 if it is not complete yet, -EBADMSG if it
- * is none. */
+/* Takes the next frame of `in` from *position on, and advances *position: 1, 0 if it is not complete yet,
+ * -EBADMSG if it is invalid. */
 int frame_take(const struct buffer *in, size_t *position, struct frame *ret);
 
-/* Drops the first bytes, which were taken. */
+/* Drops the bytes of frames that were taken. */
 void frame_drop(struct buffer *in, size_t *position);
 
-/* The words of a frame. False: the last one does not end with a NUL. */
+/* The words of a frame. False if the last one is not terminated by a NUL. */
 bool frame_words(const struct frame *frame, struct strings *ret);
 
-/* Numbers in frames, big endian; false: the frame is shorter. */
+/* Numbers in frames, big endian; false if the frame is shorter. */
 void frame_add_number(struct buffer *out, size_t size, uint64_t value);
 bool frame_number(const struct frame *frame, size_t *position, size_t size, uint64_t *ret);
 

@@ -7,5 +7,6 @@
 
 #define STEPD_GPU_PLACES "MGPU_STEP_GPU_PLACES" // variable of a task: "0,2"
 
-/* Those of "a,b,c" at the places "0,2": "a,c"; NULL: the list has none of them. The caller frees it. */
+/* The elements of "a,b,c" at the places "0,2": "a,c"; NULL if the list has none of them. The caller frees
+ * it. */
 char *stepd_gpus_at(const char *list, const char *places);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel counts the kills of a cgroup before it kills: when a task has ended, its kill is counted. Both
- * hierarchies are tried, as a node may have the memory controller in either.
+ * The kernel increments a cgroup's counter before it kills: when a task has ended, its kill has been counted.
+ * Both hierarchies are tried, because a node may have the memory controller in either.
  */
 #include "compat/stepd/oom.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * PMI-1 and PMI-2 over a socket that each task inherits (PMI_FD). A task begins with a line of PMI-1, which
- * names the version of the rest. What tasks put is sent to the other nodes at the next barrier (PMI-1) or
+ * names the version of the rest. Data put by tasks is sent to the other nodes at the next barrier (PMI-1) or
  * fence (PMI-2), which all tasks of the step enter.
  *
  *   NEW ──init──> MEMBER ──finalize──> LEFT
@@ -74,7 +74,7 @@ static void send_message(struct member *member, const struct buffer *message)
         leave(member);
 }
 
-/* The answers of both versions differ in names and words alone. */
+/* The answers of the two versions differ only in names and words. */
 #define REPLY(member, cmd, ...)                                                                              \
     do {                                                                                                     \
         _cleanup_buffer_ struct buffer message = { 0 };                                                      \
@@ -88,7 +88,7 @@ static const char *word(const struct strings *words, const char *name)
     return value != NULL ? value : "";
 }
 
-/* Clients with threads find the request that an answer belongs to by this word. */
+/* Clients with threads use this word to find the request of an answer. */
 static void reply_two(struct member *member, const char *cmd, const char *thread, const char *name,
     const char *value, bool is_found)
 {
@@ -109,7 +109,7 @@ static bool fits(const char *key, const char *value)
     return key[0] != '\0' && strlen(key) <= PMI_KEY_MAX && strlen(value) <= PMI_VALUE_MAX;
 }
 
-/* The answer to a key and value that are not kept. */
+/* Refuses a key and value that cannot be stored. */
 static void refuse_two(struct member *member, const struct strings *request)
 {
     static const char text[] = "the key or value is too long, or there are too many";
@@ -219,7 +219,7 @@ static bool put(struct pmi *pmi, const struct strings *request)
     return fits(key, value) && pmi_store_put(&pmi->fresh, key, value);
 }
 
-/* A task sees its own node's keys at once. */
+/* A task sees the keys of its own node at once. */
 static const char *get(const struct pmi *pmi, const char *key)
 {
     const char *value = pmi_store_get(&pmi->fresh, key);
@@ -450,7 +450,7 @@ static void readable(void *state, uint32_t task)
         leave(member);
     }
     if (n <= 0 && member->fd >= 0) {
-        closep(&member->fd); // it is still a member: its end is noticed
+        closep(&member->fd); // it is still a member: its end will be noticed
         member->fd = -1;
     }
 }

@@ -23,11 +23,11 @@ struct pmi_store {
     size_t n_buckets;
 };
 
-/* A later value replaces an earlier one. False: there are too many pairs. */
+/* A later value replaces an earlier one. False if there are too many pairs. */
 bool pmi_store_put(struct pmi_store *store, const char *key, const char *value);
 const char *pmi_store_get(const struct pmi_store *store, const char *key); // NULL: unknown
 void pmi_store_clear(struct pmi_store *store);
 
-/* As bytes for other nodes, and back. False: the bytes are no pairs. */
+/* Converts the pairs to bytes for other nodes, and back. False if the bytes are invalid. */
 void pmi_store_write(const struct pmi_store *store, struct buffer *out);
 bool pmi_store_read(struct pmi_store *store, const char *bytes, size_t length);

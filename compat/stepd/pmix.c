@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PMIx by libpmix: its server library talks to the tasks in a thread of its own, and calls the functions of
- * `module` there. They only note the request and send it to srun; the loop of slurmstepd answers. The lock
- * guards the lists of requests.
+ * PMIx by libpmix: its server library communicates with the tasks in a thread of its own, and calls the
+ * functions of `module` there. They only record the request and send it to srun; the loop of slurmstepd
+ * answers. The lock guards the lists of requests.
  */
 #include <errno.h>
 #include <ftw.h>
@@ -46,7 +46,7 @@ struct pmix {
     uint64_t requests;
 };
 
-/* libpmix gives its functions no argument. */
+/* libpmix passes no argument to its functions. */
 static struct pmix *self;
 
 static int check(struct error *err)
@@ -128,7 +128,7 @@ static int on_abort(const struct pmix_proc *proc, void *object, int status, cons
     return PMIX_DONE_AT_ONCE;
 }
 
-/* The places of the nodes that have these processes, each once and in order. */
+/* The places of the nodes that have these processes, sorted and unique. */
 static size_t nodes_of(const struct pmix_proc *procs, size_t n_procs, uint32_t *nodes)
 {
     const struct mpi_setup *setup = self->setup;
@@ -307,7 +307,7 @@ static void on_done(int status, void *arg)
     (void)pthread_mutex_unlock(&pmix->lock);
 }
 
-/* For the calls that answer in the other thread; `status` is what the call returned. */
+/* For calls that answer in the other thread; `status` is the result of the call. */
 static int await(struct pmix *pmix, int status)
 {
     if (status == PMIX_DONE_AT_ONCE)
@@ -404,7 +404,7 @@ static int prepare(void *state, uint32_t task, struct strings *env, int *ret_fd,
 
 static int fd_of(const void *state, uint32_t task)
 {
-    return -1; // libpmix reads what tasks send
+    return -1; // libpmix reads the messages of tasks
 }
 
 static void readable(void *state, uint32_t task)
@@ -446,7 +446,7 @@ static bool is_member(const void *state, uint32_t task)
     return pmix->members[task - pmix->setup->first[pmix->setup->here]];
 }
 
-/* Its thread may still be in a call, so the memory of the server stays until the process ends. */
+/* Its thread may still be in a call, so the server's memory is kept until the process ends. */
 static void close_pmix(void *state)
 {
     struct pmix *pmix = state;

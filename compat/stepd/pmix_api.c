@@ -11,7 +11,7 @@ static struct pmix_api api;
 
 static const struct {
     const char *name;
-    void *function; // where its address is stored
+    void *function; // where the address is stored
 } symbols[] = {
     { "PMIx_server_init", &api.server_init },
     { "PMIx_server_finalize", &api.server_finalize },
@@ -26,7 +26,7 @@ int pmix_api_load(const struct pmix_api **ret, struct error *err)
 {
     static void *library;
     if (library == NULL)
-        library = dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL); // its plugins have its symbols undefined
+        library = dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL); // its plugins expect its symbols to be global
     if (library == NULL)
         return error_set(err, -ENOENT, "pmix needs " LIBRARY " (Debian: libpmix2), which cannot be loaded");
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {

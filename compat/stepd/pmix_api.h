@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The part of libpmix that a server needs, loaded when a step asks for it. The declarations are those of the
- * PMIx standard, 4.x: libpmix.so.2 has kept them since 3.
+ * The part of libpmix that a server needs, loaded when a step requests it. The declarations are those of the
+ * PMIx standard, 4.x, which libpmix.so.2 has not changed since 3.
  */
 #pragma once
 

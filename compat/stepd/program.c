@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Other than execvp(3): a plain name that PATH does not have is one in the directory of the task, the first
- * word becomes the whole path, and no shell reads a file without "#!". */
+/* Unlike execvp(3): a plain name that is not in PATH is searched for in the task's directory, the first word
+ * becomes the whole path, and a file without "#!" is not given to a shell. */
 #include "compat/stepd/program.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static char *find(const char *name)
     return xstrdup(name);
 }
 
-/* The file is there, but not what its first line names. */
+/* The file exists, but the interpreter named in its first line does not. */
 static bool print_interpreter(const char *path)
 {
     char line[INTERPRETER_MAX + 1] = "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Soft limits only: the hard ones are those that the node gives to the job. */
+/* Soft limits only: the hard ones are those that the node has given to the job. */
 #include "compat/stepd/rlimits.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The limits (ulimit) of srun, which are those of its tasks on any node. */
+/* The limits (ulimit) of srun, which also apply to its tasks on all nodes. */
 #pragma once
 
 #include "base/strings.h"

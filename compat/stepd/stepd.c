@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One loop around the frames of srun, the pipes of the tasks and their ends. Frames for srun are collected
- * in a buffer; while that is full, the output of tasks is not read. The kinds of MPI may add to it from
- * threads of their own.
+ * One loop handles the frames of srun, and the pipes and ends of the tasks. Frames for srun are collected in
+ * a buffer; while that is full, the output of tasks is not read. The kinds of MPI may add to it from threads
+ * of their own.
  *
  *   FILLING ──GO──> RUNNING ──all tasks have ended──> FLUSHING ──srun has everything──> over
  *                      └── srun is gone: SIGKILL for all tasks ──────────────────────────^
@@ -70,7 +70,7 @@ static void on_srun(struct stepd *stepd)
         (void)error_set(&err, r, "srun has sent what is no frame");
     fail(stepd, &err);
     stepd_signal_tasks(stepd, FRAME_ALL, SIGKILL);
-    stepd->is_started = true; // nothing else will start
+    stepd->is_started = true; // nothing else will be started
 }
 
 /* --- output and ends of tasks --- */
@@ -89,7 +89,7 @@ static void read_stream(struct stepd *stepd, struct stepd_task *task, enum stepd
     task->fds[stream] = -1;
 }
 
-/* What is in the pipe: the task itself writes no more. */
+/* Reads the rest of the pipe: the task itself writes no more. */
 static void drain(struct stepd *stepd, struct stepd_task *task)
 {
     for (int i = 0; i < STREAM_COUNT; i++) {
@@ -238,7 +238,7 @@ static void turn(struct stepd *stepd)
     sample(stepd);
 }
 
-/* Signals for the step are sent by srun; those that reach every process of the job reach the tasks, too. */
+/* srun sends the signals for the step; signals for every process of the job also reach the tasks. */
 static void open_signals(struct stepd *stepd)
 {
     static const int blocked[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP };

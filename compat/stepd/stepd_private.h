@@ -20,12 +20,12 @@ enum stepd_stream { STREAM_OUTPUT, STREAM_ERRORS, STREAM_COUNT };
 
 struct stepd_task {
     uint32_t id, local;
-    char *input_path; // NULL: srun sends it
+    char *input_path; // NULL: input is sent by srun
     struct strings command, variables;
     pid_t pid;             // 0: not started, or ended
-    int fds[STREAM_COUNT]; // -1: at its end
+    int fds[STREAM_COUNT]; // -1: end of file
     int input_fd;          // -1: closed
-    struct buffer input;   // what the task has not read yet, from `given` on
+    struct buffer input;   // input that the task has not read yet, from `given` on
     size_t given;
     bool is_input_over;
     struct step_usage usage;
@@ -49,37 +49,37 @@ struct stepd {
     void *mpi_state;
     struct mpi_setup setup;
     int64_t started_ms;
-    uint64_t oom_kills; // that were there before, or of tasks that have ended
+    uint64_t oom_kills; // kills that happened before, or of tasks that have ended
     uint32_t samples;
 };
 
 /* A frame for srun. May be called in any thread. */
 void stepd_put(struct stepd *stepd, enum frame_type type, uint32_t task, const void *bytes, size_t length);
 
-/* Obeys a frame of srun; a negative errno ends the step. */
+/* Executes a frame of srun; a negative errno ends the step. */
 int stepd_take(struct stepd *stepd, const struct frame *frame, struct error *err);
 
 /* Bytes of input that the task has not read. */
 size_t stepd_unread(const struct stepd_task *task);
 
-/* The task reads no more. */
+/* The task has closed its input. */
 void stepd_close_input(struct stepd_task *task);
 
-/* Writes to the task what it has not read yet, as far as it reads. */
+/* Writes unread input to the task, as much as it accepts. */
 void stepd_give_input(struct stepd_task *task);
 
-/* Tells srun when tasks have much input to read, and when they have read it. Other frames of srun are always
- * taken: a task that waits for those of MPI does not read meanwhile. */
+/* Informs srun when tasks have much unread input, and when they have read it. Other frames of srun are always
+ * accepted: a task that waits for those of MPI does not read meanwhile. */
 void stepd_report_input(struct stepd *stepd);
 
 /* Sends a signal to one task, or to FRAME_ALL. */
 void stepd_signal_tasks(const struct stepd *stepd, uint32_t id, int number);
 
-/* Releases everything; processes of tasks are left alone. */
+/* Releases everything; processes of tasks are not affected. */
 void stepd_clear(struct stepd *stepd);
 
 /* Starts all tasks; the first failure ends the step. */
 int stepd_start(struct stepd *stepd, struct error *err);
 
-/* Opens the kind of MPI that the frame names: before the first task, because it has places for them. */
+/* Opens the kind of MPI that the frame names; before the first task, because it allocates places for them. */
 int stepd_open_mpi(struct stepd *stepd, const struct frame *frame, struct error *err);

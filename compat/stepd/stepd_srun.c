@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What srun tells slurmstepd, one frame at a time. */
+/* Handles the frames that srun sends to slurmstepd. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "base/memory.h"
 #include "compat/stepd/stepd_private.h"
 
-#define INPUT_FULL (4U << 20)  // bytes that a task has not read, above which srun is to wait
-#define INPUT_MAX  (64U << 20) // that many are an error of srun, which has not waited
+#define INPUT_FULL (4U << 20)  // unread bytes of a task above which srun is to wait
+#define INPUT_MAX  (64U << 20) // this many are an error of srun, which has not waited
 
 void stepd_signal_tasks(const struct stepd *stepd, uint32_t id, int number)
 {
@@ -19,7 +19,7 @@ void stepd_signal_tasks(const struct stepd *stepd, uint32_t id, int number)
             (void)kill(stepd->tasks[i].pid, number);
 }
 
-/* The kinds of MPI have a place for each number of this node, and for no other. */
+/* The kinds of MPI have a place for each task number of this node, and for no others. */
 static bool has_place(const struct stepd *stepd, uint32_t id)
 {
     const uint32_t *first = stepd->mpi != NULL ? stepd->setup.first + stepd->setup.here : NULL;
@@ -60,7 +60,7 @@ void stepd_close_input(struct stepd_task *task)
     task->given = task->input.length = 0;
 }
 
-/* While it has not started, it gets nothing: then its input can only end. */
+/* A task that has not started gets no input; its input can only end. */
 void stepd_give_input(struct stepd_task *task)
 {
     if (task->pid == 0)
@@ -70,7 +70,7 @@ void stepd_give_input(struct stepd_task *task)
         if (n < 0 && errno == EAGAIN)
             return;
         if (n < 0) {
-            stepd_close_input(task); // the task reads no more
+            stepd_close_input(task); // the task has closed its input
             return;
         }
         task->given += (size_t)n;
@@ -168,7 +168,7 @@ int stepd_take(struct stepd *stepd, const struct frame *frame, struct error *err
     case FRAME_GATHER: on_gathered(stepd, frame); break;
     case FRAME_MODEX:
     case FRAME_MODEX_ANSWER: on_modex(stepd, frame); break;
-    default: break; // of a newer srun
+    default: break; // sent by a newer srun
     }
     return 0;
 }

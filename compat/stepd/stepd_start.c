@@ -16,9 +16,9 @@
 #include "compat/stepd/rlimits.h"
 #include "compat/stepd/stepd_private.h"
 
-#define NOT_FOUND 2 // as slurmstepd ends a task whose program does not exist
+#define NOT_FOUND 2 // status with which slurmstepd ends a task whose program does not exist
 
-/* Variables that belong to the node: those of srun are of another one. */
+/* Variables that belong to the node: srun's belong to another node. */
 static bool is_of_node(const char *entry)
 {
     static const char *const names[] = { "MGPU_", "SLURM",
@@ -30,7 +30,7 @@ static bool is_of_node(const char *entry)
     return gpu_vendor_lists(name);
 }
 
-/* Variables of the node stay; variables of srun, those of MPI and those of the task are added. */
+/* Variables of the node are kept; variables of srun, of MPI and of the task are added. */
 static void set_environment(const struct strings *variables, bool is_all)
 {
     for (size_t i = 0; i < variables->count; i++) {
@@ -43,7 +43,7 @@ static void set_environment(const struct strings *variables, bool is_all)
     }
 }
 
-/* The lists of GPUs are the node's, of which the task gets its places. */
+/* The lists of GPUs are the node's; the task gets the elements at its places. */
 static void pick_gpus(const struct strings *variables, struct strings *ret)
 {
     const char *places = strings_get_env(variables, STEPD_GPU_PLACES);
@@ -107,7 +107,7 @@ static int open_pipes(int pipes[3][2])
 static void close_pipes(int pipes[3][2], int side)
 {
     for (int i = 0; i < 3; i++) {
-        int end = i == 0 ? side : !side; // the task reads the first one
+        int end = i == 0 ? side : !side; // the task reads from the first one
         closep(&pipes[i][end]);
         pipes[i][end] = -1;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a task of a step uses: sampled while it runs, and as the kernel counted it at its end. */
+/* The usage of a task of a step: sampled while it runs, and as counted by the kernel at its end. */
 #pragma once
 
 #include <stdint.h>
@@ -12,9 +12,9 @@
  * resident memory. */
 void usage_sample(struct step_usage *usage, pid_t pid);
 
-/* Replaces the CPU time by that of an ended process and those of its children that it has waited for; its
- * largest process counts if that is more than any sample. */
+/* Replaces the CPU time by that of an ended process and of the children that it has waited for. Its largest
+ * process is used if it exceeds all samples. */
 void usage_end(struct step_usage *usage, const struct rusage *counted);
 
-/* How long after the start of a step the next sample is due, given how many there were: often at first. */
+/* The time of the next sample after the start of a step, given the number so far: often at first. */
 int64_t usage_next_ms(uint32_t samples);
