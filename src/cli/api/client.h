@@ -34,18 +34,18 @@ struct client {
     int interrupt_fd;         // client_hold_interrupts(); 0: none
     char *leader;             // where a standby referred to; NULL: nowhere
     int64_t age_ms;           // of the last answer of a standby; -1: none has answered
-    int64_t timeout_ms;       // after mgpud was reached: retry for this long when it goes away
+    int64_t timeout_ms;       // after mgpud was reached: time for retries when it becomes unreachable
     bool is_impatient;        // an mgpud that may be restarting is not waited for
     bool is_short;            // the last attempt to connect lacked a descriptor
-    bool has_told;            // that it is waited for
+    bool has_told;            // the wait was reported
     bool is_quiet;            // a second mgpud that answers is not named
 };
 
 /* From now on, the client neither waits for an mgpud that is restarting nor repeats a request. */
 void client_hurry(struct client *client);
 
-/* Says once, on standard error, that mgpud is waited for; not in the first moments of its absence, since
- * `first_ms` of the boot clock. */
+/* Reports once, on standard error, that the command waits for mgpud; not in the first moments of its absence,
+ * since `first_ms` of the boot clock. */
 void client_report_absence(struct client *client, int64_t first_ms);
 
 /* `socket` is the value of --socket or NULL, `host` that of --server. */
@@ -73,8 +73,8 @@ const char *client_absence_hint(void);
  * own. NULL: none, or the user specified the one to use. The caller frees it. */
 char *client_other(const struct client *client);
 
-/* On a terminal, says which one is asked if another one answers, too: whoever types should know, scripts have
- * chosen. */
+/* On a terminal, reports which mgpud is used if another one answers too. Users at a terminal should know;
+ * scripts have chosen. */
 void client_report_other(const struct client *client);
 
 /* Adds both sockets to the hint of an error about an object that does not exist. Returns the code. */
@@ -115,8 +115,8 @@ int client_export(const struct client *client);
 bool client_refer(struct client *client, const struct http_answer *answer);
 
 /*
- * A new connection, upgraded by this request: 0, what was received after the answer is in `first`. A standby
- * that names the leader is believed once: two of them may name each other.
+ * A new connection, upgraded by this request: 0, what was received after the answer is in `first`. A
+ * standby's reference to the leader is followed only once, because two standbys may refer to each other.
  */
 int client_upgrade(struct client *client, const struct http_request *request, struct http_client **ret,
     struct buffer *first, struct error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The addresses of several controllers on other machines, as one of them told: kept in a file of the user for
- * each cluster, so that any address that was once given leads to all. */
+/* The addresses of several controllers on other machines, as reported by one of them: stored in a file of the
+ * user for each cluster, so that any address given once leads to all. */
 #pragma once
 
 /* "https://A,B#PIN" with the addresses that are kept for this pin, those first. The caller frees it. */

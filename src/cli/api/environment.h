@@ -14,8 +14,8 @@
 /* Checks a value of --export: "all", "minimal" or names. */
 int environment_check(const char *what, struct error *err);
 
-/* True if an inherited variable is exported by that value of --export; NULL is "all". What is mgpu's own goes
- * along only when it is named. */
+/* True if an inherited variable is exported by that value of --export; NULL means "all". mgpu's own variables
+ * are exported only if they are named. */
 bool environment_is_exported(const char *what, const char *name);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens to a job when a program that shows it, follows it, waits for it or talks to it goes away: one
- * row per program, one column per way of going. Programs do what their row says; the man pages and
+ * What happens to a job when a program that shows it, follows it, waits for it or is connected to it ends:
+ * one row per program, one column per way of ending. Programs do what their row says; the man pages and
  * docs/leaving.md are made of the same rows, and tests/system/test_leaving.py walks them.
  *
  * Nothing happens unless the row says something else. A signal that was ignored when the program began does
@@ -18,7 +18,7 @@ enum leave_way {
     LEAVE_INTERRUPT,       // SIGINT: Ctrl-C
     LEAVE_INTERRUPT_AGAIN, // soon after the first
     LEAVE_TERMINATE,       // SIGTERM
-    LEAVE_HANG_UP,         // SIGHUP: the terminal has gone
+    LEAVE_HANG_UP,         // SIGHUP: the terminal was closed
     LEAVE_UNREAD,          // its standard output has no reader
     LEAVE_KILL,            // SIGKILL
     LEAVE_CUT,             // its connection to mgpud is cut
@@ -96,7 +96,7 @@ const struct leaving *leaving_of(enum leaver leaver);
 /* The way of a signal; LEAVE_WAYS: none. */
 enum leave_way leaving_way(int signal);
 
-/* What the signal does when it comes first; nothing if it is no way of going. */
+/* The effect of the signal when it arrives first; nothing if it is not a way of ending. */
 enum leave_effect leaving_effect(enum leaver leaver, bool is_waiting, int signal);
 
 /* The heading of a column. */

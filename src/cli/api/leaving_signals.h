@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The signals that ask a program to go: SIGINT, SIGTERM, SIGHUP. One that was ignored when the program began
- * stays ignored: nohup, and shells that start a command in the background without job control, protect a
- * command in this way. A blocked signal reaches a signalfd even if it is ignored, so every program that
+ * The signals that ask a program to exit: SIGINT, SIGTERM, SIGHUP. One that was ignored when the program
+ * began stays ignored: nohup, and shells that start a command in the background without job control, protect
+ * a command in this way. A blocked signal reaches a signalfd even if it is ignored, so every program that
  * blocks signals asks here which.
  */
 #pragma once
@@ -15,7 +15,7 @@
 /* Whether this process ignores the signal. Nothing in this program may have set its action before. */
 bool leaving_is_ignored(int number);
 
-/* Those of the three that are not ignored. */
+/* Those of the three signals that are not ignored. */
 void leaving_signals(sigset_t *ret);
 
 /* Adds the signal unless it is ignored. */

@@ -25,8 +25,8 @@ struct stream {
     const char *method, *body; // NULL: GET, no body; the body is JSON text that outlives the request
     http_sink_fn sink;         // for a log; NULL: the answer is kept
     void *sink_target;
-    /* Whenever the server answers that it cannot serve the request now, which is sent again later; NULL: not
-     * told. */
+    /* Called whenever the server answers that it cannot serve the request now; the request is repeated later.
+     * NULL: not called. */
     void (*on_unavailable)(void *target);
     void *target;
     uint64_t offset; // bytes of the log passed to the sink

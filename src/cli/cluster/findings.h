@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What mgpu doctor has found: collected, and printed with the worst first. Nodes with the same finding share
- * its line, so that a thousand nodes without a fault take as many lines as one.
+ * The findings of mgpu doctor: collected, and printed with the most severe first. Nodes with the same finding
+ * share a line, so a thousand nodes without a fault take as many lines as one.
  */
 #pragma once
 
@@ -17,16 +17,16 @@ struct findings;
 struct findings *findings_new(void);
 void findings_freep(struct findings **findings); // of NULL is allowed
 
-/* `node` is NULL for what concerns all; `text` and `fix` may be NULL. */
+/* `node` is NULL if the finding concerns all; `text` and `fix` may be NULL. */
 void findings_add(struct findings *findings, enum verdict verdict, const char *name, const char *node,
     const char *text, const char *fix);
 
-/* One line, with a second one for the fix of what is not on. */
+/* One line, with a second one for the fix of a feature that is not on. */
 void finding_print(const struct screen *screen, FILE *out, enum verdict verdict, const char *name,
     const char *text, const char *fix);
 
-/* All, the worst first: objects with verdict ("bad", "off", "on"), name, text, fix, and the nodes that have
- * it. */
+/* All findings, the most severe first: objects with verdict ("bad", "off", "on"), name, text, fix, and the
+ * nodes concerned. */
 json_t *findings_json(const struct findings *findings);
 
 /*

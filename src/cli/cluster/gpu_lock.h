@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* mgpu gpu lock|unlock: who may open the device nodes of this machine's GPUs. */
+/* mgpu gpu lock|unlock: which users may open the device nodes of this machine's GPUs. */
 #pragma once
 
 #include "cli/options/call.h"

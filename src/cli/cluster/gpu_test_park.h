@@ -12,7 +12,7 @@ struct gpu_test_park_options {
     const char *user;    // whose the jobs are; NULL: the caller's, or those of the user behind sudo
 };
 
-/* Tests parking on the nodes named, or on all where jobs can be parked, and tells mgpud what came of it.
- * Returns an exit status or a negative errno. */
+/* Tests parking on the nodes named, or on all where jobs can be parked, and sends mgpud the results. Returns
+ * an exit status or a negative errno. */
 int gpu_test_park(
     struct call *call, int argc, char **argv, const struct gpu_test_park_options *options, struct error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What mgpu doctor says about shared memory on this machine that no process uses. */
+/* mgpu doctor's sentence about shared memory on this machine that no process uses. */
 #pragma once
 
-/* One sentence, which the caller frees; NULL if there is none. Root is told of all users, others of what is
- * theirs. */
+/* One sentence, which the caller frees; NULL if there is none. Root sees that of all users, others only their
+ * own. */
 char *shared_memory_text(void);

@@ -13,7 +13,7 @@
 #include "cli/options/call.h"
 
 struct follow_options {
-    enum leaver leaver;                    // what signals and a closed stdout do to the job
+    enum leaver leaver;                    // effect of signals and a closed stdout on the job
     void (*show_state)(const json_t *job); // for LEAVE_SHOWS
     void (*show_end)(const json_t *job);   // called when Ctrl-C ends the job; or NULL
     bool passes_signals;                   // SIGUSR1, SIGUSR2 and SIGALRM, to the steps of the job
@@ -33,11 +33,11 @@ struct follow_options {
  */
 int follow_job(struct call *call, const json_t *job, const struct follow_options *options, struct error *err);
 
-/* Reports on stderr how the job ended: always if it did not exit by itself, else only on a terminal. */
+/* Reports on stderr how the job ended: always if it did not exit normally, else only on a terminal. */
 void follow_report(const struct call *call, const char *verb, const json_t *job);
 
 /* Prints on stderr why the job waits. */
 void follow_show_why(struct call *call, const json_t *job, const struct screen *screen);
 
-/* Says that the job was requeued, and why, as far as the server tells it. */
+/* Reports that the job was requeued, and why, if the server provides the reason. */
 void follow_say_requeued(struct call *call, uint64_t id);

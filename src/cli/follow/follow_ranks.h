@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Follows further logs of a job beside that of its first node (follow.c): its output on the other nodes, or
- * what all nodes have written to standard error. Each is a stream of its own, so an unreachable node does not
- * delay the others.
+ * standard error of all nodes. Each is a separate stream, so an unreachable node does not delay the others.
  */
 #pragma once
 
@@ -49,8 +48,8 @@ void follow_ranks_open(struct follow_ranks *ranks, size_t count,
  * none. */
 int follow_ranks_poll(const struct follow_ranks *ranks, bool is_held, struct pollfd *fds);
 
-/* Reads available data. `fds` has those of the first `count`. `is_job_over`: streams that end now have ended
- * finally. */
+/* Reads available data. `fds` has those of the first `count`. `is_job_over`: streams that end now are
+ * final. */
 int follow_ranks_advance(
     struct follow_ranks *ranks, const struct pollfd *fds, size_t count, bool is_job_over, struct error *err);
 

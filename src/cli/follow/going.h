@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a signal for a program that follows a job does to the job, by the row of the program
- * (cli/api/leaving.h) and by the signals before it: a job that the user ends again by Ctrl-C is killed, and
- * then not waited for. No other signal shortens its grace period: a terminal that goes away sends several.
+ * The effect of a signal for a program that follows a job on the job, from the program's row
+ * (cli/api/leaving.h) and the signals before it. If the user ends a job again with Ctrl-C, it is killed, and
+ * then not waited for. No other signal shortens its grace period: a terminal that is closed sends several.
  */
 #pragma once
 
@@ -17,18 +17,18 @@ enum going_step {
     GOING_CANCEL,
     GOING_KILL,
     GOING_ABANDON, // nothing more: its end is not waited for
-    GOING_LEAVE,   // the program goes, the job stays
+    GOING_LEAVE,   // the program exits, the job continues
     GOING_SHOW,    // its state is printed
     GOING_WAIT,    // nothing: it is ending already
 };
 
 struct going {
     enum leaver leaver;
-    unsigned stops;      // steps that are done, so that a direct cancel is two at once
+    unsigned stops;      // steps already taken, so that a direct cancel counts as two
     int first_signal;    // the one that began them
     int64_t stopped_ms;  // boot clock: the last of them
     int64_t shown_ms;    // boot clock: the last time its state was shown
-    bool is_interrupted; // the step that was returned comes with a SIGINT before it
+    bool is_interrupted; // a SIGINT is sent before the returned step
 };
 
 /* What is to be done now: notes that it is done. `is_waiting`: the job has not started. */
@@ -37,7 +37,8 @@ enum going_step going_next(struct going *going, bool is_waiting, int signal, int
 /* True if *last_ms (boot clock, 0: never) is less than a second ago; it becomes now. */
 bool going_is_again(int64_t *last_ms, int64_t now_ms);
 
-/* The request of a step up to GOING_KILL, and what it is for the user, with the effect of the next Ctrl-C. */
+/* The request of a step up to GOING_KILL, and its description for the user, with the effect of the next
+ * Ctrl-C. */
 struct going_request {
     const char *action, *body, *text;
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Standard input of this process, sent to a job submitted with input SPEC_INPUT_SENT. A process of its own
- * sends it (input_sender.c): connecting to mgpud may take time, and so may a reader that is slow, and the
- * job's output must not wait for either.
+ * Standard input of this process, sent to a job submitted with input SPEC_INPUT_SENT. A separate process
+ * sends it (input_sender.c): connecting to mgpud and slow readers may take time, and the job's output must
+ * not wait for either.
  */
 #pragma once
 
@@ -26,9 +26,9 @@ bool input_is_there(enum input_terminal terminal);
  */
 bool input_is_fresh_file(void);
 
-/* After `taken` bytes were read from standard input, of which `unused` were for nothing: a file is left at
- * the position that was reached, and if all bytes of a pipe were, that is said, because others may miss them.
- */
+/* Called after `taken` bytes were read from standard input, of which `unused` were not needed. A file is left
+ * at the position reached. If all bytes of a pipe were unused, this is reported, because other readers may
+ * miss them. */
 void input_leave_rest(uint64_t taken, uint64_t unused);
 
 struct input_feed {

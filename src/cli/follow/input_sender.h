@@ -10,7 +10,7 @@
 enum input_word {
     INPUT_RUN,   // the job runs, in this attempt
     INPUT_OVER,  // it has ended
-    INPUT_LEAVE, // the follower leaves the job; so does the end of its socket
+    INPUT_LEAVE, // the follower leaves the job; the end of its socket means the same
 };
 
 struct input_order {
@@ -18,7 +18,8 @@ struct input_order {
     int64_t attempt;
 };
 
-/* Says that bytes of a pipe were read for nothing: also if messages are off, because others may miss them. */
+/* Reports that bytes of a pipe were read in vain, even if messages are off, because other readers may miss
+ * them. */
 void input_say_unused(uint64_t bytes);
 
 /* Runs until the job ends or the other side of `order_fd` closes. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose output is meant by a job: its own, or that of its elements if it is an array. */
+/* The logs that a job stands for: its own, or those of its elements if it is an array. */
 #pragma once
 
 #include <stdbool.h>

@@ -11,9 +11,9 @@
 struct outlet {
     int fd; // borrowed
     struct foreign filter;
-    struct buffer pending; // what `fd` has not taken yet, from `written` on
+    struct buffer pending; // bytes that `fd` has not accepted yet, from `written` on
     size_t written;
-    bool is_gone; // nobody reads it: what comes is discarded
+    bool is_gone; // no process reads it: further output is discarded
 };
 
 /* Adds output. */
@@ -24,8 +24,7 @@ static inline bool outlet_has_pending(const struct outlet *outlet)
     return outlet->pending.length > 0;
 }
 
-/* Writes once, when poll(2) has reported that it can be written to. A negative errno: it is gone from now
- * on. */
+/* Writes once, when poll(2) has reported that it is writable. A negative errno: it is closed from now on. */
 int outlet_write(struct outlet *outlet);
 
 void outlet_clear(struct outlet *outlet);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of a session: its connection (session.c) and what is typed (session_keys.c). */
+/* The parts of a session: its connection (session.c) and its input (session_keys.c). */
 #pragma once
 
 #include <stdbool.h>
@@ -53,5 +53,5 @@ void session_put_size(struct session *session);
 /* Standard input is readable. */
 void session_on_stdin(struct session *session);
 
-/* Sends keys that were held back, once their time is over. */
+/* Sends keys that were held back, when their time is up. */
 void session_expire_keys(struct session *session);

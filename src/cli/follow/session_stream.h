@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The frames of a session, in both directions. Those of an exec with a key outlive their connection: what the
- * other side has not confirmed is sent again on the next one, and it sends again what has not arrived here.
+ * The frames of a session, in both directions. Those of an exec with a key outlive their connection: frames
+ * that the other side has not confirmed are resent on the next one, and it resends those that have not
+ * arrived here.
  */
 #pragma once
 
@@ -38,10 +39,10 @@ void session_stream_put(
 /* True if there is something to send now. */
 bool session_stream_has_more(const struct session_stream *stream);
 
-/* Sends what the socket takes. Errors are detected by reading. */
+/* Sends as much as the socket accepts. Errors are detected by reading. */
 void session_stream_send(struct session_stream *stream, int fd);
 
-/* A whole frame has come. True: it was about this stream, and for nobody else. */
+/* Handles a complete frame. True if it concerned only this stream. */
 bool session_stream_take(struct session_stream *stream, uint8_t type, const uint8_t *payload, size_t length);
 
 /* Confirms everything that has come. */

@@ -6,8 +6,8 @@
 
 #include "cli/mcp/tools.h"
 
-/* The answer to one message of `length` bytes, or NULL when it wants none. Never fails: errors are answers.
- */
+/* The answer to one message of `length` bytes, or NULL if it requires none. Never fails: errors are
+ * answers. */
 json_t *mcp_answer(const struct mcp *mcp, const char *message, size_t length);
 
 /* Answers messages until the end of the input. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tools that an assistant has: one table for what it is told of them, their checks and their functions.
- */
+/* The tools for assistants: one table of their descriptions, checks and functions. */
 #pragma once
 
 #include <jansson.h>
@@ -13,7 +12,7 @@
 
 #define MCP_ARGUMENTS 10
 #define MCP_JOB       "job" // an integer or a string
-/* What assistants are told of all answers. */
+/* Description of all answers for assistants. */
 #define MCP_ABSENT "Keys without a value are left out of the answers."
 
 struct mcp_argument {
@@ -45,8 +44,8 @@ int mcp_tool_find(const char *name, const struct mcp_tool **ret, struct error *e
 /* All of them, as "tools/list" answers. */
 json_t *mcp_tools_describe(void);
 
-/* Are these arguments, an object or NULL, what the tool takes? -EINVAL with the sentence for the assistant.
- */
+/* Checks whether the tool accepts these arguments, an object or NULL. -EINVAL with the sentence for the
+ * assistant. */
 int mcp_tool_check(const struct mcp_tool *tool, const json_t *arguments, struct error *err);
 
 /* --- the functions of the table, in jobs.c --- */

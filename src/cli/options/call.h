@@ -32,7 +32,7 @@ struct call {
     bool is_followed;    // the job that is submitted: a signal is for the job once it is known
     bool is_shown;       // the output of the job that is submitted is shown here
     bool was_own_told;   // the message that a priority counts only among the user's own jobs was shown
-    bool was_owner_told; // of srun: whose server it is
+    bool was_owner_told; // of srun: the owner of the server was reported
     struct list_choice list;
     struct client client;
     struct strings defaults; // values from files, which the options point to

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Commands and options of other programs that users type from habit, and what does the same here. */
+/* Commands and options of other programs that users type from habit, and their equivalents here. */
 #pragma once
 
 #include "base/options.h"

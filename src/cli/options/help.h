@@ -6,7 +6,7 @@
 
 #include "cli/options/call.h"
 
-/* A line of a list: what is listed, and what it is. */
+/* A line of a list: a name and its description. */
 void help_print_entry(const char *name, const char *help, FILE *out);
 
 void help_print_command(const struct command *command, FILE *out);

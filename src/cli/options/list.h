@@ -46,7 +46,7 @@ struct list_column {
     list_form_fn *form;  // of `field`; NULL: as it is
     double unit;         // the number in `field` is divided by it for CSV; 0: as it is
     bool is_hidden_void; // on a terminal, where no row has a value
-    unsigned spare; // of the default columns, on a narrow screen: 0: kept; 1: left out first, 2: next, ...
+    unsigned spare; // of the default columns, on a narrow screen: 0: kept; 1: omitted first, 2: next, ...
 };
 
 struct list_kind {

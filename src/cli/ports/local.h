@@ -6,8 +6,8 @@
 
 #define LOCAL_SOCKETS_MAX 2
 
-/* Listens at the local end, a port at 127.0.0.1 and ::1; port 0 becomes the one that was found. How many
- * descriptors are in `fds`, none of which blocks, or -EADDRINUSE etc. with a sentence. */
+/* Listens at the local end, a port at 127.0.0.1 and ::1; port 0 is replaced by the one that was found.
+ * Returns the number of descriptors in `fds`, all non-blocking, or -EADDRINUSE etc. with a sentence. */
 int local_listen(struct endpoint *local, int fds[LOCAL_SOCKETS_MAX], struct error *err);
 
 /* Accepts a connection: a descriptor; -EAGAIN if there is none; -EPERM with a sentence for one of another

@@ -10,9 +10,9 @@
 
 #define JOB_END_FOR_EVER INT64_MAX
 
-/* Who shows the state of a job, or of several, in the meantime. */
+/* Shows the state of one or several jobs in the meantime. */
 struct job_end_news {
-    int (*wait_ms)(const void *arg); // until it wants the object of the job or the list; -1: never again
+    int (*wait_ms)(const void *arg); // time until it needs the object of the job or the list; -1: never again
     void (*tell)(void *arg, const json_t *object);
     void *arg;
 };
@@ -20,7 +20,7 @@ struct job_end_news {
 /* `id` as in paths of the API. -ETIME after the deadline (boot clock); the caller owns *ret. */
 int job_end_await(struct call *call, const char *id, int64_t deadline_ms, json_t **ret, struct error *err);
 
-/* Until it has one of these states, "running,done"; `news` may be NULL. */
+/* Waits until it has one of these states, "running,done"; `news` may be NULL. */
 int job_end_await_printing(struct call *call, const char *id, const char *states, int64_t deadline_ms,
     const struct job_end_news *news, json_t **ret, struct error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What mgpud answers again and again while somebody waits for something else: the question is asked when its
- * answer is to be shown, and never holds up the wait. */
+/* A request that is repeated while the program waits for something else. It is sent when its answer is to be
+ * displayed, and never delays the wait. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,9 +14,9 @@ struct job_news {
     bool is_asked;
 };
 
-/* Asks for this path of the API when it is time, and tells the answer once it is there; where that fails
- * there is no more news: the wait itself finds out why. Returns the milliseconds until the next turn, or -1.
- */
+/* Requests this path of the API when it is due, and reports the answer when it has arrived. After a failure
+ * there are no more news: the wait itself determines the reason. Returns the milliseconds until the next
+ * turn, or -1. */
 int job_news_turn(struct job_news *news, struct call *call, const char *path, bool is_readable);
 
 /* What poll(2) watches for the answer; -1: none is expected. */

@@ -17,7 +17,7 @@ typedef int (*jobs_each_fn)(struct call *call, const char *job, void *arg, struc
  */
 int jobs_each(struct call *call, const struct strings *jobs, jobs_each_fn each, void *arg);
 
-/* The same for what changes jobs: many are handled by several processes side by side, in about this order. */
+/* The same for changes of jobs: many are handled by several processes in parallel, in roughly this order. */
 int jobs_each_beside(struct call *call, const struct strings *jobs, jobs_each_fn each, void *arg);
 
 /* Pages about several jobs, separated by an empty line. */

@@ -31,8 +31,8 @@ void show_print_logs(const struct page *page);
 /* Its notification targets, and the results. */
 void show_print_notifications(const struct page *page);
 
-/* The times in which it was parked, with their causes: the latest ones, one line each; by when mgpud brings
- * it back, the job that is parked for it, and why mgpud does not park it for others. */
+/* The periods for which it was parked, with their causes, the latest ones on one line each; by when mgpud
+ * returns it, the job that is parked for it, and why mgpud does not park it for others. */
 void show_print_parks(const struct page *page);
 
 /* show_early.c: of a job that started before its GPUs were free. */

@@ -11,7 +11,7 @@
 
 /*
  * Settles the GPU memory of a request by the caller's last jobs with this command that succeeded. "auto"
- * becomes their peak and a tenth; -ENODATA: there is none. For a size that is more than half as much again,
- * prints what they used.
+ * becomes their peak plus 10 %; -ENODATA: there is none. If the size is more than 1.5 times their peak,
+ * prints the peak.
  */
 int gpu_peak_settle(struct call *call, const json_t *command, json_t *request, struct error *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * #SBATCH lines in a script that `mgpu submit` reads. Options and values are those of sbatch
- * (cli/submit/slurm_option.h), and they make the same request. The job itself is one of mgpu: it has mgpu's
- * variables and output file. Options without effect are reported once.
+ * (cli/submit/slurm_option.h), and they make the same request. The job itself is an ordinary mgpu job, with
+ * mgpu's variables and output file. Options without effect are reported once.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Values of options of sbatch, srun and salloc that mgpu does not use, or keeps as text: wrong ones are
- * refused all the same, in Slurm's words, so that a typing error is found. */
+/* Values of options of sbatch, srun and salloc that mgpu does not use, or stores as text: invalid ones are
+ * nevertheless refused, in Slurm's words, so that a typing error is found. */
 #pragma once
 
 #include "base/error.h"

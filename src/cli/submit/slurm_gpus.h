@@ -9,5 +9,5 @@
  * nodes from them. Before the numbers of nodes and tasks are settled. -EINVAL. */
 int slurm_gpus_check(struct slurm_job *job, struct error *err);
 
-/* Keeps with the job what was asked for in terms of GPUs, as scontrol shows it. */
+/* Stores the job's request in terms of GPUs, which scontrol displays. */
 void slurm_gpus_note(struct slurm_job *job);

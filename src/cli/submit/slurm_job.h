@@ -57,7 +57,7 @@ int slurm_parse_dependency(const char *value, char **ret, struct error *err);
 /* The options of sbatch, srun and salloc. */
 extern const struct slurm_option slurm_submit_options[];
 
-/* Says on standard error that there are fewer tasks than nodes, of which the others are left out. */
+/* Warns on standard error that there are fewer tasks than nodes, and that the other nodes are not used. */
 void slurm_job_warn_few_tasks(int64_t tasks, int64_t nodes, const char *program);
 
 void slurm_job_init(struct slurm_job *job);
@@ -71,8 +71,8 @@ void slurm_job_show(
 /* With --verbose, prints the options of the command line in Slurm's form on standard error. */
 void slurm_job_print_options(const struct slurm_job *job, const char *program);
 
-/* With --verbose twice, prints what a command does on standard error in Slurm's form: "sbatch: debug:  TEXT".
- */
+/* With --verbose twice, prints the steps of a command on standard error in Slurm's form: "sbatch: debug:
+ * TEXT". */
 void slurm_job_debug(const struct slurm_job *job, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -85,11 +85,11 @@ void slurm_job_note_set(struct slurm_job *job, const char *name, const char *val
 
 #define SLURM_LINE_MAX 480 // bytes of the command line that are kept
 
-/* Keeps the command line with the job, for SubmitLine of sacct; what is longer is cut. */
+/* Stores the command line with the job, for SubmitLine of sacct; longer ones are cut. */
 void slurm_job_note_line(struct slurm_job *job, const char *program, int argc, char **argv);
 
 /* Converts the options to those of submit: nodes, CPUs, memory, GPUs, time, mail. */
 int slurm_job_settle_request(struct slurm_job *job, struct error *err);
 
-/* The same for a job of one of Slurm's commands, with its files, variables and kept options. */
+/* The same for a job of a Slurm command, with its files, variables and stored options. */
 int slurm_job_settle(struct slurm_job *job, const struct slurm_program *program, struct error *err);

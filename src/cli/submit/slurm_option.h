@@ -103,7 +103,7 @@ enum slurm_words {
 
 struct slurm_reading;
 
-/* Called for an option that has no effect on what runs. */
+/* Called for an option that has no effect on the job. */
 typedef void slurm_record_fn(
     const struct slurm_reading *reading, const struct slurm_option *option, const char *value);
 
@@ -113,7 +113,7 @@ typedef void slurm_report_fn(const struct slurm_reading *reading, const struct s
 
 struct slurm_reading {
     const struct slurm_program *program;
-    void *target;            // begins with what the options set
+    void *target;            // initialised with the options
     slurm_report_fn *report; // or NULL; with it no option is an error
     slurm_record_fn *record; // or NULL, for a command that keeps none
     slurm_record_fn *ignore; // or NULL; called for each option of SLURM_ACCEPTED

@@ -57,7 +57,7 @@ uint64_t submit_output_size(const struct submit_options *options);
 
 void submit_print_left_out(const struct call *call, unsigned left_out);
 
-/* Prints notes: variables left out, and options that may not mean what the user expects. */
+/* Prints notes: omitted variables, and options that may not have the effect the user expects. */
 void submit_print_notes(const struct call *call, unsigned left_out);
 
 /* Sends a request; the answer is the job. Repeats it, with the same key, until it is known to have

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Warnings about what the command of a job is prepared with: --venv, --conda, --module. */
+/* Warnings about the preparation of a job's command: --venv, --conda, --module. */
 #pragma once
 
 #include "cli/submit/submit.h"

@@ -7,7 +7,7 @@
 /* True if a browser can be opened on this desktop. */
 bool browser_is_here(void);
 
-/* True if the caller has come by ssh, so that the browser is elsewhere. */
+/* True if the caller is connected by ssh, so that the browser is on another machine. */
 bool browser_is_over_ssh(void);
 
 /* Prints on standard error the command to type on the machine with the browser, which makes this port of

@@ -37,8 +37,8 @@ struct escapes {
 void escapes_strip(struct escapes *escapes, const void *bytes, size_t length, struct buffer *out);
 
 /*
- * The same for a program that uses the whole screen: appends also what draws, colours and moves the cursor.
- * Removed is what makes a terminal do anything else: answer as if its user typed, print, change its title or
- * the clipboard, or take files.
+ * The same for a program that uses the whole screen: also appends sequences that draw, colour and move the
+ * cursor. Removes those that make a terminal do anything else: answer as if its user typed, print, change its
+ * title or the clipboard, or accept files.
  */
 void escapes_confine(struct escapes *escapes, const void *bytes, size_t length, struct buffer *out);

@@ -28,7 +28,7 @@ void table_may_drop(struct table *table);
 /* If the columns do not fit even when cut, drops the last ones instead of wrapping. */
 void table_must_fit(struct table *table);
 
-/* Whether all columns fit the screen, cut as far as they may be. */
+/* True if all columns fit the screen, cut as far as allowed. */
 bool table_fits(const struct table *table, const struct screen *screen, bool has_header);
 
 /* Incomplete rows are omitted. Returns how many columns were printed, counted from the first. */

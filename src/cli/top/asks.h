@@ -24,7 +24,7 @@ void top_poke(struct top *top, enum top_ask_id ask);
 /* When the request is due, on the boot clock; INT64_MAX: only after top_poke(). */
 int64_t top_ask_due(const struct top *top, enum top_ask_id ask);
 
-/* mgpud has just been reached: sends all requests again. */
+/* Called when mgpud has just been reached: sends all requests again. */
 void top_asks_begin(struct top *top);
 
 /* Handles a change reported by /events. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The layout of `mgpu top`: a pure function of the terminal's size and of what is to be shown. */
+/* The layout of `mgpu top`: a pure function of the terminal's size and contents. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of the output of the selected job: of both its logs if standard error has one of its own. */
+/* The end of the output of the selected job: of both its logs if standard error has a separate one. */
 #pragma once
 
 #include <stdbool.h>

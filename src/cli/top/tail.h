@@ -21,7 +21,7 @@ struct tail {
 /* Appends output of the job. */
 void tail_add(struct tail *tail, const void *bytes, size_t length);
 
-/* Ends a line that is not complete: what is appended next is a line of its own. */
+/* Ends an incomplete line: text that is appended next is on a line of its own. */
 void tail_end_line(struct tail *tail);
 
 /* The number of lines, including the incomplete one, and the i-th of them; valid until the next add. */
