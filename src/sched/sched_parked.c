@@ -208,7 +208,7 @@ static void set_timer(struct sched *sched)
         const struct parked_job *parked = sched->parked[i];
         int64_t at_ms = sched_parked_due(sched, parked);
         if (at_ms <= sched->now_ms && parked->job->blockers == 0)
-            at_ms = sched_return_waits_until(sched, &parked->left);
+            at_ms = sched_return_waits_until(sched, parked);
         if (at_ms > sched->now_ms && at_ms < next_ms)
             next_ms = at_ms;
     }

@@ -409,10 +409,10 @@ bool sched_is_awaited(const struct sched *sched, uint64_t guest);
 /* --- sched_return.c --- */
 /* Parked jobs that are due return; jobs on their GPUs are parked or stopped. */
 void sched_return_due(struct sched *sched);
-/* When the jobs on these GPUs have had them for half a slot: they are not cleared for a parked job before. If
- * a reservation or a drained node has delayed returns, several jobs are overdue for the same GPUs, and each
- * has them for at least that long. Otherwise all have had them for longer. */
-int64_t sched_return_waits_until(struct sched *sched, const struct allocation *left);
+/* Until when the jobs on the GPUs of a parked job keep them although it is due. If a reservation or a drained
+ * node has delayed returns, several jobs are overdue for the same GPUs: each has them for at least half a
+ * slot, and until it would not be due first again. Otherwise all have had them for longer. */
+int64_t sched_return_waits_until(struct sched *sched, const struct parked_job *parked);
 
 /* --- sched_recall.c --- */
 /* Parks the jobs on the GPUs of a parked job, most of which would be idle for long. */

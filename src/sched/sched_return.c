@@ -65,14 +65,30 @@ static bool overlap(const struct allocation *a, const struct allocation *b)
     return false;
 }
 
-int64_t sched_return_waits_until(struct sched *sched, const struct allocation *left)
+/* If it were parked before, it would be due before that job, which would have its GPUs for nothing: its bound
+ * grows by park_bound times what it runs, and by that time itself. A narrower one may find others. */
+static int64_t precedes_until(
+    const struct sched *sched, const struct sched_run *run, const struct parked_job *parked)
 {
-    const struct node_runs *runs = sched_node_runs(sched, left->nodes[0].node);
+    int64_t bound_ms = sched_latest_return(sched, parked->job->entry.job);
+    int64_t early_ms = bound_ms - sched->now_ms - sched_run_budget(sched, run);
+    bool would_be_first = early_ms >= 0 && run->allocation.n_gpus >= parked->left.n_gpus &&
+                          run->started_ms != 0 && !run->is_giving_way && sched_run_can_park(sched, run);
+    return would_be_first ? sched->now_ms + early_ms / (sched->settings.park_bound + 1) + 1 : 0;
+}
+
+int64_t sched_return_waits_until(struct sched *sched, const struct parked_job *parked)
+{
+    const struct node_runs *runs = sched_node_runs(sched, parked->left.nodes[0].node);
     int64_t until_ms = 0;
     for (size_t i = 0; i < runs->count; i++) {
-        int64_t had_ms = runs->runs[i]->allocated_ms + sched_park_slot(sched) / 2;
-        if (had_ms > until_ms && overlap(&runs->runs[i]->allocation, left))
-            until_ms = had_ms;
+        const struct sched_run *run = runs->runs[i];
+        if (!overlap(&run->allocation, &parked->left))
+            continue;
+        int64_t half_ms = run->allocated_ms + sched_park_slot(sched) / 2;
+        int64_t first_ms = precedes_until(sched, run, parked);
+        int64_t had_ms = half_ms > first_ms ? half_ms : first_ms;
+        until_ms = had_ms > until_ms ? had_ms : until_ms;
     }
     return until_ms;
 }
@@ -132,7 +148,7 @@ static void return_one(struct sched *sched, struct sched_job *job)
             return;
         }
         sched_parked_put(sched, parked);
-        if (sched_return_waits_until(sched, &parked->left) > sched->now_ms)
+        if (sched_return_waits_until(sched, parked) > sched->now_ms)
             return;
         clear_gpus(sched, &parked->left);
     }

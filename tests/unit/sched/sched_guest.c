@@ -461,6 +461,28 @@ static void overdue_jobs_have_their_gpu_for_half_a_slot_each(void **state)
     }
 }
 
+/* Its bound comes first by 1000 s, and grows by five seconds for each that it runs. */
+static void an_overdue_job_is_not_parked_for_one_that_is_due_after_it(void **state)
+{
+    struct scene *scene = open_auto(1, 1);
+    (void)state;
+    scene->now_ms += 100000000;
+    uint64_t first = resume_overdue(scene, 0, 3000), second = resume_overdue(scene, 0, 2000);
+    resume_running(scene, 0);
+    scene_wait(scene, 0);
+    let_park(scene);
+    assert_true(scene_runs(scene, first));
+    sched_started(scene->sched, scene->now_ms, first);
+    scene_wait(scene, 199);
+    assert_int_equal(scene->n_parks, 0);
+    scene_wait(scene, 2);
+    assert_int_equal(scene->n_parks, 1);
+    assert_int_equal(scene->parks[0], first);
+    let_park(scene);
+    assert_true(scene_runs(scene, second));
+    scene_free(scene);
+}
+
 static void a_parked_job_that_is_requeued_begins_from_the_beginning(void **state)
 {
     (void)state;
@@ -960,6 +982,7 @@ int main(void)
         cmocka_unit_test(a_held_job_is_owed_nothing_until_it_is_released),
         cmocka_unit_test(a_restart_changes_no_promise),
         cmocka_unit_test(overdue_jobs_have_their_gpu_for_half_a_slot_each),
+        cmocka_unit_test(an_overdue_job_is_not_parked_for_one_that_is_due_after_it),
         cmocka_unit_test(a_parked_job_that_is_requeued_begins_from_the_beginning),
         cmocka_unit_test(time_on_gpus_without_running_counts_as_parked),
         cmocka_unit_test(who_could_not_leave_in_time_does_not_come),
