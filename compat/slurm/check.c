@@ -66,7 +66,7 @@ static bool check_script(const char *file)
     if (r == 0)
         r = slurm_lines_read(script.text, script.name, &reading, &check.job.kept, &err);
     if (r == 0 && check.refused == 0)
-        r = slurm_job_settle(&check.job, sbatch, &err);
+        r = slurm_job_resolve(&check.job, sbatch, &err);
     if (r < 0)
         print_problem(&check, file, &err);
     else if (check.different + check.refused == 0)

@@ -251,7 +251,7 @@ static int allocate(
         job->name = "interactive";
     (void)json_array_append_new(words, json_string("sleep"));
     (void)json_array_append_new(words, json_string("infinity"));
-    int r = slurm_job_settle(job, program, err);
+    int r = slurm_job_resolve(job, program, err);
     if (r < 0) {
         json_decref(words);
         return slurm_wrap(err, "Job submit/allocate failed");

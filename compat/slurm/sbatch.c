@@ -111,7 +111,7 @@ static int submit(const struct slurm_program *program, struct slurm_job *job, st
         strings_take(&job->kept, text_escape_fit(script->name, SPEC_NAME_MAX));
         job->name = job->kept.items[job->kept.count - 1];
     }
-    int r = slurm_job_settle(job, program, err);
+    int r = slurm_job_resolve(job, program, err);
     if (r < 0)
         return slurm_wrap(err, "Batch job submission failed");
     slurm_job_debug(job, "propagating SLURM_PRIO_PROCESS=%d", getpriority(PRIO_PROCESS, 0));

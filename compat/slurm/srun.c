@@ -456,7 +456,7 @@ static int run_alone(
     if (job->relative >= 0)
         return error_mark(err, SLURM_FATAL,
             error_set(err, -EINVAL, "--relative option invalid for job allocation request"));
-    int r = slurm_job_settle(job, program, err);
+    int r = slurm_job_resolve(job, program, err);
     if (r == 0)
         r = make_command(job, argc, argv, &command, err);
     if (r < 0)

@@ -177,7 +177,7 @@ static int make_entry(struct effects *effects, const struct spool_id *id, uint64
     _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
     if (dirfd < 0)
         return dirfd;
-    int r = spool_settle(dirfd, VERDICT_NOGO);
+    int r = spool_decide(dirfd, VERDICT_NOGO);
     if (r < 0)
         return r;
     struct launch_spec spec = { .id = *id, .token = token };
@@ -188,7 +188,7 @@ static int make_entry(struct effects *effects, const struct spool_id *id, uint64
 static int settle_nogo(struct effects *effects, const struct spool_id *id, uint64_t token)
 {
     _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
-    int r = dirfd >= 0 ? spool_settle(dirfd, VERDICT_NOGO) : dirfd;
+    int r = dirfd >= 0 ? spool_decide(dirfd, VERDICT_NOGO) : dirfd;
     return r == -ENOENT ? make_entry(effects, id, token) : r;
 }
 

@@ -32,7 +32,7 @@ int spool_verdict(int dirfd)
     return strcmp(word, verdict_words[VERDICT_NOGO]) == 0 ? VERDICT_NOGO : -EBADMSG;
 }
 
-int spool_settle(int dirfd, enum spool_verdict wanted)
+int spool_decide(int dirfd, enum spool_verdict wanted)
 {
     /* An unnamed file cannot be left behind, and is complete before link(2) gives it its name. */
     char path[64];

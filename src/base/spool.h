@@ -132,7 +132,7 @@ bool spool_read_renewed(int dirfd, int64_t *ret_ms);
  * Decides the verdict of the attempt in `dirfd`: writes a file with the verdict and link(2)s it to "verdict".
  * Returns the verdict in effect, which may be an earlier one by another process, or a negative errno.
  */
-int spool_settle(int dirfd, enum spool_verdict wanted);
+int spool_decide(int dirfd, enum spool_verdict wanted);
 
 /* The verdict in effect, VERDICT_NONE if there is none yet, or a negative errno. */
 int spool_verdict(int dirfd);

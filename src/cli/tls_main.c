@@ -50,7 +50,7 @@ static void on_end(void *arg, const char *label, const struct error *err)
 }
 
 static int open_one(
-    const char *text, const char *purpose, int64_t patience_ms, SSL **ret, int *ret_fd, struct error *err)
+    const char *text, const char *purpose, int64_t timeout_ms, SSL **ret, int *ret_fd, struct error *err)
 {
     uint8_t pin[TLS_PIN_SIZE];
     _cleanup_address_ struct address address = { 0 };
@@ -58,7 +58,7 @@ static int open_one(
     int r = pinned_address_read(text, &address, pin, err);
     if (r == 0)
         r = tls_context_client(pin, NULL, NULL, &context, err);
-    return r < 0 ? r : tls_dial(context, &address, purpose, clock_boot_ms() + patience_ms, ret, ret_fd, err);
+    return r < 0 ? r : tls_dial(context, &address, purpose, clock_boot_ms() + timeout_ms, ret, ret_fd, err);
 }
 
 static int open_any(const char *text, const char *purpose, SSL **ret, int *ret_fd, struct error *err)

@@ -79,7 +79,7 @@ static int check_rename(const struct controller_options *options, const char *be
     return error_hint(err, "start with --node %s, and rename the node when no job runs here", before);
 }
 
-int own_name_settle(struct controller_options *options, struct error *err)
+int own_name_resolve(struct controller_options *options, struct error *err)
 {
     _cleanup_free_ char *path = xasprintf("%s/node", options->state_dir);
     _cleanup_close_ int dirfd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -10,4 +10,4 @@
  * the next start; the first start keeps the host name. Needs the lock of STATE/node. -EBUSY: jobs run here
  * under the former name, which another name would end.
  */
-int own_name_settle(struct controller_options *options, struct error *err);
+int own_name_resolve(struct controller_options *options, struct error *err);

@@ -166,7 +166,7 @@ int prepare(struct controller *controller, struct prepared *prepared, struct err
     if (r == 0)
         r = claim_gpus(options, &prepared->claims, err);
     if (r == 0)
-        r = own_name_settle(&controller->options, err);
+        r = own_name_resolve(&controller->options, err);
     if (r == 0)
         r = open_sockets(controller, prepared, err);
     if (r == 0 && !options->has_no_agent && options->cluster.etcd == NULL) // machines join a cluster over it

@@ -25,7 +25,7 @@ static void on_prompt(evutil_socket_t fd, short events, void *arg)
     int64_t began_us = turns_step_begin();
     store_dispatch_prompt(results->controller->store);
     turns_step_end(turns, began_us, "results of", "the store");
-    turns_settle(turns, results->prompt, TURNS_FIRST, began_us);
+    turns_end_callback(turns, results->prompt, TURNS_FIRST, began_us);
 }
 
 static void on_any(evutil_socket_t fd, short events, void *arg)

@@ -186,7 +186,7 @@ void turns_spend(struct turns *turns, enum turns_place place, int64_t used_us)
         allowance_spend(&turns->before_rest, &before_the_rest, turns_thread_us(), used_us);
 }
 
-void turns_settle(struct turns *turns, struct event *event, enum turns_place wanted, int64_t began_us)
+void turns_end_callback(struct turns *turns, struct event *event, enum turns_place wanted, int64_t began_us)
 {
     if (turns == NULL)
         return;

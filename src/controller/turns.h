@@ -55,7 +55,7 @@ void turns_spend(struct turns *turns, enum turns_place place, int64_t used_us);
 
 /* The end of a callback of this event: its time counts, and the event moves to the place it may have. NULL
  * is allowed. */
-void turns_settle(struct turns *turns, struct event *event, enum turns_place wanted, int64_t began_us);
+void turns_end_callback(struct turns *turns, struct event *event, enum turns_place wanted, int64_t began_us);
 
 /* CPU time of this thread. */
 int64_t turns_thread_us(void);

@@ -361,7 +361,7 @@ static int launch(struct shepherd *shepherd)
     if (shepherd->spec.is_gated && ending.status.step == STEP_NONE)
         ready_wait(shepherd, &ending.status);
     /* Too late for this node: the job may be running elsewhere by now. */
-    r = spool_settle(shepherd->spool_fd, node_lease_has_passed(shepherd) ? VERDICT_NOGO : VERDICT_GO);
+    r = spool_decide(shepherd->spool_fd, node_lease_has_passed(shepherd) ? VERDICT_NOGO : VERDICT_GO);
     if (r == VERDICT_GO)
         return end_launch(shepherd, &ending);
     dismiss_init(shepherd);

@@ -57,7 +57,7 @@ int exit_copy_restore(int exits_fd, int spool_fd, const struct spool_id *id, str
     r = fd < 0 ? fd : file_write_record(fd, SPOOL_EXIT, &launch_exit_record, &record, false);
     record_clear(&launch_exit_record, &record);
     if (r == 0)
-        r = spool_settle(fd, VERDICT_GO);
+        r = spool_decide(fd, VERDICT_GO);
     return r < 0 ? error_set_errno(err, r, "cannot restore %s", copy) : 0;
 }
 

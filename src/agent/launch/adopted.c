@@ -127,7 +127,7 @@ static int refuse(int dirfd, const struct adopted *adopted, enum job_end end, ch
 {
     int r = write_exit(dirfd, adopted, end, text, err);
     if (r == 0)
-        r = spool_settle(dirfd, VERDICT_GO);
+        r = spool_decide(dirfd, VERDICT_GO);
     return r < 0 ? r : 1;
 }
 
@@ -143,7 +143,7 @@ static int begin(int dirfd, const struct adopted *adopted, struct error *err)
         .boot_ms = clock_boot_ms() };
     int r = file_write_record(dirfd, SPOOL_STARTED, &launch_started_record, &started, false);
     if (r == 0)
-        r = spool_settle(dirfd, VERDICT_GO);
+        r = spool_decide(dirfd, VERDICT_GO);
     return r < 0 ? error_set_errno(err, r, "cannot begin the adoption") : 1;
 }
 

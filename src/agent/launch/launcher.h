@@ -160,7 +160,7 @@ int launcher_restore(struct launcher *launcher, struct error *err);
 /*
  * States of a step in the spool after launcher_stage():
  *
- *   verdict none                     launcher_start(), or return it by spool_settle(nogo)
+ *   verdict none                     launcher_start(), or return it by spool_decide(nogo)
  *   verdict go,   exit exists        report EXITED
  *   verdict go,   lock held          running (report STARTED if `started` exists)
  *   verdict go,   lock free, no exit launcher_adopt()

@@ -63,7 +63,7 @@ static int refuse(const struct launcher *launcher, const struct message_launch *
         .text = err->message };
     int r = file_write_record(fd, SPOOL_EXIT, &launch_exit_record, &record, false);
     if (r == 0)
-        r = spool_settle(fd, VERDICT_GO);
+        r = spool_decide(fd, VERDICT_GO);
     if (r < 0)
         return error_mark(err, START_SPOOL,
             error_set_errno(err, r, "cannot write the end of job %llu", (unsigned long long)id->job));

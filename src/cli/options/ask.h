@@ -35,4 +35,4 @@ int ask_set(json_t *request, struct client *client, const char *key, const char 
     struct error *err);
 
 /* Rejects contradicting options of run and submit, and derives values from combinations. */
-int ask_settle(json_t *request, struct error *err);
+int ask_resolve(json_t *request, struct error *err);

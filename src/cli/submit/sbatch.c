@@ -139,7 +139,7 @@ int sbatch_apply(struct call *call, const char *text, const char *path, struct e
     int r = slurm_lines_read(text, path, &reading, &sbatch.job.kept, err);
     if (r == 0 && sbatch.job.is_tested)
         r = error_set(err, -EINVAL, "%.200s: --test-only is only allowed on the command line", path);
-    if (r == 0 && (r = slurm_job_settle_request(&sbatch.job, err)) < 0)
+    if (r == 0 && (r = slurm_job_resolve_request(&sbatch.job, err)) < 0)
         r = error_wrap(err, "%.200s", path);
     if (r == 0) {
         if (sbatch.job.is_waited)

@@ -283,7 +283,7 @@ void slurm_job_note_line(struct slurm_job *job, const char *program, int argc, c
     slurm_job_note_set(job, SLURM_NOTE_LINE, kept);
 }
 
-int slurm_job_settle_request(struct slurm_job *job, struct error *err)
+int slurm_job_resolve_request(struct slurm_job *job, struct error *err)
 {
     if ((job->memory_options & (job->memory_options - 1)) != 0)
         return error_mark(err, SLURM_FATAL,
@@ -309,11 +309,11 @@ int slurm_job_settle_request(struct slurm_job *job, struct error *err)
     return r == 0 ? settle_mail(job, err) : r;
 }
 
-int slurm_job_settle(struct slurm_job *job, const struct slurm_program *program, struct error *err)
+int slurm_job_resolve(struct slurm_job *job, const struct slurm_program *program, struct error *err)
 {
     json_t *notes = json_array();
     job->program = program->name;
-    int r = slurm_job_settle_request(job, err);
+    int r = slurm_job_resolve_request(job, err);
     slurm_job_note_set(job, SLURM_NOTE_KIND, program->name);
     settle_files(job, program->bit == SLURM_SBATCH);
     add_variables(job);

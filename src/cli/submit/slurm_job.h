@@ -89,7 +89,7 @@ void slurm_job_note_set(struct slurm_job *job, const char *name, const char *val
 void slurm_job_note_line(struct slurm_job *job, const char *program, int argc, char **argv);
 
 /* Converts the options to those of submit: nodes, CPUs, memory, GPUs, time, mail. */
-int slurm_job_settle_request(struct slurm_job *job, struct error *err);
+int slurm_job_resolve_request(struct slurm_job *job, struct error *err);
 
 /* The same for a job of a Slurm command, with its files, variables and stored options. */
-int slurm_job_settle(struct slurm_job *job, const struct slurm_program *program, struct error *err);
+int slurm_job_resolve(struct slurm_job *job, const struct slurm_program *program, struct error *err);

@@ -158,7 +158,7 @@ static int add_options(json_t *request, const struct submit_options *options, st
         (void)json_object_set_new(request, "truncate", json_true());
     if (options->is_held)
         (void)json_object_set_new(request, "hold", json_true());
-    return ask_settle(request, err);
+    return ask_resolve(request, err);
 }
 
 int submit_build(const struct submit_options *options, json_t *command, json_t **ret, unsigned *ret_left_out,

@@ -232,16 +232,16 @@ int top_print(struct top *top, int rows, int columns, const char *place, struct 
     top->screen.is_tty = true; // formatted for display
     top_wire_init(top);
     top_draw(top, rows, columns);
-    r = top_wire_settle(top, SETTLE_MS, err);
+    r = top_wire_await_answers(top, SETTLE_MS, err);
     if (r == 0 && place != NULL)
         top_go(top, place);
     if (r == 0) {
         top_draw(top, rows, columns); // now the selection is known
         top_log_follow(top, top->view.selected);
-        r = top_wire_settle(top, SETTLE_MS, err);
+        r = top_wire_await_answers(top, SETTLE_MS, err);
     }
     if (r == 0)
-        r = top_wire_settle_log(top, LOG_WAIT_MS, err);
+        r = top_wire_await_log(top, LOG_WAIT_MS, err);
     if (r == 0) {
         top->now_ms = clock_wall_ms();
         top_draw(top, rows, columns);

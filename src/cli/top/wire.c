@@ -271,7 +271,7 @@ static int settle(struct top *top, bool (*is_done)(const struct top *top), int t
     return 0;
 }
 
-int top_wire_settle(struct top *top, int timeout_ms, struct error *err)
+int top_wire_await_answers(struct top *top, int timeout_ms, struct error *err)
 {
     int r = settle(top, is_settled, timeout_ms, err);
     bool is_there = top->model.is_complete && top->model.gpus != NULL;
@@ -280,7 +280,7 @@ int top_wire_settle(struct top *top, int timeout_ms, struct error *err)
                : r;
 }
 
-int top_wire_settle_log(struct top *top, int timeout_ms, struct error *err)
+int top_wire_await_log(struct top *top, int timeout_ms, struct error *err)
 {
     return settle(top, is_log_settled, timeout_ms, err);
 }

@@ -28,7 +28,7 @@ int top_wire_wait_ms(const struct top *top, int most);
 int64_t top_wire_lost_s(const struct top *top);
 
 /* Waits for the answers to all currently wanted requests; for --once. */
-int top_wire_settle(struct top *top, int timeout_ms, struct error *err);
+int top_wire_await_answers(struct top *top, int timeout_ms, struct error *err);
 
 /* Waits a short time for the first output of the followed log. */
-int top_wire_settle_log(struct top *top, int timeout_ms, struct error *err);
+int top_wire_await_log(struct top *top, int timeout_ms, struct error *err);

@@ -11,7 +11,7 @@
 struct settling {
     struct request *request;
     void *subject;
-    void (*on_settled)(struct request *request, void *subject, const struct core_facts *facts);
+    void (*on_resolved)(struct request *request, void *subject, const struct core_facts *facts);
     void (*drop)(void *subject);
     struct ask_after *named;
     size_t count, at;
@@ -37,7 +37,7 @@ static void finish(struct settling *settling)
     if (request_is_over(settling->request))
         settling->drop(settling->subject);
     else
-        settling->on_settled(settling->request, settling->subject, &settling->facts);
+        settling->on_resolved(settling->request, settling->subject, &settling->facts);
     request_unref(settling->request);
     free(settling->facts.items);
     free(settling->named);
@@ -56,13 +56,13 @@ static void go_on(struct settling *settling)
         finish(settling);
 }
 
-void after_settle(struct request *request, const struct job_ask *ask, void *subject,
-    void (*on_settled)(struct request *request, void *subject, const struct core_facts *facts),
+void after_resolve(struct request *request, const struct job_ask *ask, void *subject,
+    void (*on_resolved)(struct request *request, void *subject, const struct core_facts *facts),
     void (*drop)(void *subject))
 {
     struct settling *settling = xcalloc(1, sizeof(*settling));
     *settling =
-        (struct settling){ .request = request, .subject = subject, .on_settled = on_settled, .drop = drop };
+        (struct settling){ .request = request, .subject = subject, .on_resolved = on_resolved, .drop = drop };
     if (ask->after != NULL && parse_after(ask->after, &settling->named, &settling->count, NULL) < 0)
         settling->count = 0; // it was validated
     settling->facts.items = xcalloc(settling->count + 1, sizeof(struct core_fact));

@@ -5,9 +5,9 @@
 #include "controller/http/request.h"
 
 /*
- * Calls `on_settled` with the ends of those jobs that are no longer in memory; immediately if there are none.
- * `subject` is passed to it, or to `drop` if the client has left meanwhile.
+ * Calls `on_resolved` with the ends of those jobs that are no longer in memory; immediately if there are
+ * none. `subject` is passed to it, or to `drop` if the client has left meanwhile.
  */
-void after_settle(struct request *request, const struct job_ask *ask, void *subject,
-    void (*on_settled)(struct request *request, void *subject, const struct core_facts *facts),
+void after_resolve(struct request *request, const struct job_ask *ask, void *subject,
+    void (*on_resolved)(struct request *request, void *subject, const struct core_facts *facts),
     void (*drop)(void *subject));

@@ -198,7 +198,7 @@ static void begin_stream(struct request *request, struct bufferevent *stream, ui
         abort(); // memory
     request->on_drained = pump;
     if (log->is_follow)
-        connection_be_patient(request->connection);
+        connection_disable_timeouts(request->connection);
     bufferevent_setcb(stream, on_bytes, NULL, on_stream_condition, request);
     (void)bufferevent_enable(stream, EV_READ);
     bufferevent_setwatermark(stream, EV_READ, 0, STREAM_INPUT_MAX);

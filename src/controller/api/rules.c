@@ -114,7 +114,7 @@ static void begin_edit(struct request *request, const struct job *job)
     }
     if (edit->ask.priority > 0)
         request->who.may_raise = rights_may_raise(request);
-    after_settle(request, &edit->ask, edit, send_edit, edit_free);
+    after_resolve(request, &edit->ask, edit, send_edit, edit_free);
 }
 
 void handle_edit(struct request *request)

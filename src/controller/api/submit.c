@@ -215,5 +215,5 @@ void handle_submit(struct request *request)
     }
     if (spec->ask.priority > 0)
         request->who.may_raise = rights_may_raise(request);
-    after_settle(request, &spec->ask, spec, is_dry ? look_ahead : submit, drop_spec);
+    after_resolve(request, &spec->ask, spec, is_dry ? look_ahead : submit, drop_spec);
 }

@@ -533,7 +533,7 @@ void connection_watch_output(struct connection *connection, size_t low)
     bufferevent_setwatermark(connection->stream, EV_WRITE, low, 0);
 }
 
-void connection_be_patient(struct connection *connection)
+void connection_disable_timeouts(struct connection *connection)
 {
     /* The header of the answer is being sent: libevent clears a timeout only while its event is pending. */
     bufferevent_set_timeouts(connection->stream, NULL, NULL);
@@ -565,7 +565,7 @@ void connection_flush(struct connection *connection)
 void connection_take_over(struct connection *connection)
 {
     connection->state = CONNECTION_TAKEN;
-    connection_be_patient(connection);
+    connection_disable_timeouts(connection);
 }
 
 struct evbuffer *connection_input(struct connection *connection)

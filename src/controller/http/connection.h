@@ -73,7 +73,7 @@ size_t connection_pending(const struct connection *connection);
 void connection_watch_output(struct connection *connection, size_t low);
 
 /* The answer may wait for its reader without a timeout (a log followed in a pager). */
-void connection_be_patient(struct connection *connection);
+void connection_disable_timeouts(struct connection *connection);
 
 /* The answer is complete: when it has been sent, the next request follows, or the end if not `is_kept`. */
 void connection_finish_answer(struct connection *connection, bool is_kept);

@@ -3,8 +3,8 @@
  * A connection is PENDING until its handshake is complete, and then belongs to the owner of the gate.
  * Failures are logged, at most once a second: the port is open to anyone. If there are too many connections,
  * the next ones wait in the kernel until a handshake is complete, as when a thousand nodes reconnect at once;
- * the oldest is closed after TLS_GATE_PATIENCE_MS, so silent clients do not block others for long. Each step
- * of a handshake is a callback of its own.
+ * the oldest is closed after TLS_GATE_IDLE_TIMEOUT_MS, so silent clients do not block others for long. Each
+ * step of a handshake is a callback of its own.
  */
 #include "wire/tls/gate.h"
 
@@ -41,7 +41,7 @@ struct tls_gate {
     void *arg;
     struct pending *first;
     size_t count;
-    struct event *patience; // while paused: when the oldest is closed
+    struct event *idle_timer; // while paused: when the oldest is closed
     struct log_quota quota;
 };
 
@@ -119,16 +119,16 @@ static struct pending *find_oldest(const struct tls_gate *gate)
 static void look_at_oldest(struct tls_gate *gate)
 {
     struct pending *oldest = find_oldest(gate);
-    int64_t left_ms = oldest->since_ms + TLS_GATE_PATIENCE_MS - clock_boot_ms();
+    int64_t left_ms = oldest->since_ms + TLS_GATE_IDLE_TIMEOUT_MS - clock_boot_ms();
     if (left_ms <= 0) {
         log_refusal(gate, oldest->peer, "it is idle, and other connections are waiting");
         pending_free(oldest);
         return;
     }
-    (void)evtimer_add(gate->patience, &(struct timeval){ .tv_usec = left_ms * 1000 });
+    (void)evtimer_add(gate->idle_timer, &(struct timeval){ .tv_usec = left_ms * 1000 });
 }
 
-static void on_patience(evutil_socket_t fd, short what, void *arg)
+static void on_idle_timeout(evutil_socket_t fd, short what, void *arg)
 {
     struct tls_gate *gate = arg;
     if (gate->count >= TLS_GATE_PENDING_MAX)
@@ -176,9 +176,9 @@ struct tls_gate *tls_gate_new(
     struct tls_gate *gate = xcalloc(1, sizeof(*gate));
     (void)SSL_CTX_up_ref(context);
     *gate = (struct tls_gate){ .base = base, .context = context, .on_open = on_open, .arg = arg };
-    gate->patience = evtimer_new(base, on_patience, gate);
+    gate->idle_timer = evtimer_new(base, on_idle_timeout, gate);
     gate->listening = listening_new(base, listen_fd, on_accept, gate);
-    if (gate->listening == NULL || gate->patience == NULL)
+    if (gate->listening == NULL || gate->idle_timer == NULL)
         abort(); // memory
     return gate;
 }
@@ -189,7 +189,7 @@ void tls_gate_free(struct tls_gate *gate)
         return;
     while (gate->first != NULL)
         pending_free(gate->first);
-    event_free(gate->patience);
+    event_free(gate->idle_timer);
     listening_free(gate->listening);
     SSL_CTX_free(gate->context);
     free(gate);

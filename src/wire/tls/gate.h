@@ -6,9 +6,9 @@
 #include <openssl/types.h>
 #include <stddef.h>
 
-#define TLS_GATE_PENDING_MAX 64U // connections with an unfinished handshake
-#define TLS_GATE_PATIENCE_MS 500 // time for each of them while others wait
-#define TLS_GATE_SECONDS     5   // timeout of a handshake
+#define TLS_GATE_PENDING_MAX     64U // connections with an unfinished handshake
+#define TLS_GATE_IDLE_TIMEOUT_MS 500 // time for each of them while others wait
+#define TLS_GATE_SECONDS         5   // timeout of a handshake
 
 struct tls_gate;
 

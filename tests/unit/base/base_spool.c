@@ -79,9 +79,9 @@ static void there_is_no_verdict_before_one_is_settled(void **state)
 static void the_first_verdict_stands(void **state)
 {
     struct place *place = *state;
-    assert_int_equal(spool_settle(place->dirfd, VERDICT_NOGO), VERDICT_NOGO);
-    assert_int_equal(spool_settle(place->dirfd, VERDICT_GO), VERDICT_NOGO);
-    assert_int_equal(spool_settle(place->dirfd, VERDICT_NOGO), VERDICT_NOGO);
+    assert_int_equal(spool_decide(place->dirfd, VERDICT_NOGO), VERDICT_NOGO);
+    assert_int_equal(spool_decide(place->dirfd, VERDICT_GO), VERDICT_NOGO);
+    assert_int_equal(spool_decide(place->dirfd, VERDICT_NOGO), VERDICT_NOGO);
     assert_int_equal(spool_verdict(place->dirfd), VERDICT_NOGO);
 }
 
@@ -95,7 +95,7 @@ static void of_many_racers_all_see_the_same_verdict(void **state)
             pids[i] = fork();
             assert_true(pids[i] >= 0);
             if (pids[i] == 0)
-                _exit(spool_settle(place->dirfd, i % 2 == 0 ? VERDICT_GO : VERDICT_NOGO));
+                _exit(spool_decide(place->dirfd, i % 2 == 0 ? VERDICT_GO : VERDICT_NOGO));
         }
         for (size_t i = 0; i < 8; i++) {
             int status = 0;
@@ -110,7 +110,7 @@ static void a_damaged_verdict_is_an_error_not_a_go(void **state)
     struct place *place = *state;
     assert_int_equal(file_write(place->dirfd, SPOOL_VERDICT, "g", 1, false), 0);
     assert_true(spool_verdict(place->dirfd) < 0);
-    assert_true(spool_settle(place->dirfd, VERDICT_GO) < 0);
+    assert_true(spool_decide(place->dirfd, VERDICT_GO) < 0);
 }
 
 static void the_lock_tells_whether_the_shepherd_lives(void **state)
@@ -130,7 +130,7 @@ static void removing_takes_the_known_files_and_the_directory(void **state)
     struct place *place = *state;
     assert_int_equal(file_write(place->dirfd, SPOOL_SPEC, "x", 1, false), 0);
     assert_int_equal(file_write(place->dirfd, "exit.tmp", "x", 1, false), 0);
-    assert_int_equal(spool_settle(place->dirfd, VERDICT_GO), VERDICT_GO);
+    assert_int_equal(spool_decide(place->dirfd, VERDICT_GO), VERDICT_GO);
     assert_int_equal(spool_remove(place->spoolfd, "42.1.0.0"), 0);
     assert_int_equal(faccessat(place->spoolfd, "42.1.0.0", F_OK, 0), -1);
     assert_int_equal(spool_remove(place->spoolfd, "42.1.0.0"), 0);

@@ -134,7 +134,7 @@ static void check_settled(const char *text, const char *message)
     struct error err = { 0 };
     _cleanup_json_ json_t *request = json_loads(text, 0, NULL);
     assert_non_null(request);
-    int r = ask_settle(request, &err);
+    int r = ask_resolve(request, &err);
     if (message == NULL)
         assert_int_equal(r, 0);
     else
@@ -163,7 +163,7 @@ static void nodes_and_gpus_of_each_make_the_number(void **state)
 {
     _cleanup_json_ json_t *request = json_pack("{s:i, s:i}", "nodes", 2, "gpus_per_node", 4);
     (void)state;
-    assert_int_equal(ask_settle(request, NULL), 0);
+    assert_int_equal(ask_resolve(request, NULL), 0);
     assert_int_equal(field_integer(request, "gpus", 0), 8);
 }
 

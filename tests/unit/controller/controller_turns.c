@@ -279,7 +279,7 @@ static void on_first(int fd, short what, void *arg)
     struct greedy *greedy = arg;
     int64_t began_us = spin();
     greedy->first_us += turns_thread_us() - began_us;
-    turns_settle(greedy->turns, greedy->first, TURNS_FIRST, began_us);
+    turns_end_callback(greedy->turns, greedy->first, TURNS_FIRST, began_us);
     event_active(greedy->first, EV_TIMEOUT, 0);
     if (greedy->first_us >= HALF_MS * 1000)
         (void)event_base_loopbreak(event_get_base(greedy->first));
@@ -312,7 +312,7 @@ static void without_turns_everything_is_one_of_the_rest(void **state)
 {
     assert_int_equal(turns_place(NULL, TURNS_FIRST), TURNS_REST);
     turns_spend(NULL, TURNS_FIRST, 1);
-    turns_settle(NULL, NULL, TURNS_FIRST, 0);
+    turns_end_callback(NULL, NULL, TURNS_FIRST, 0);
     turns_end_soon(NULL);
 }
 

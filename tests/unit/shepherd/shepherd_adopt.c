@@ -185,7 +185,7 @@ static void a_shepherd_that_died_after_its_verdict_has_executed_nothing(void **s
     struct fixture *f = *state;
     int fd = open_spool(f);
     assert_int_equal(file_write_record(fd, SPOOL_SPEC, &launch_spec_record, &f->spec, false), 0);
-    assert_int_equal(spool_settle(fd, VERDICT_GO), VERDICT_GO);
+    assert_int_equal(spool_decide(fd, VERDICT_GO), VERDICT_GO);
     (void)close(fd);
     fixture_adopt(f);
     fixture_finish(f);
@@ -238,7 +238,7 @@ static void a_shepherd_killed_at_any_moment_leaves_the_truth(void **state)
         (void)usleep((useconds_t)delay_us);
         fixture_kill_shepherd(f);
         int fd = open_spool(f);
-        int verdict = spool_settle(fd, VERDICT_NOGO);
+        int verdict = spool_decide(fd, VERDICT_NOGO);
         (void)close(fd);
         if (verdict == VERDICT_GO) {
             finish_by_adopter(f);

@@ -429,7 +429,7 @@ static void nogo_wins_and_nothing_is_executed(void **state)
 {
     struct fixture *f = *state;
     int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_int_equal(spool_settle(fd, VERDICT_NOGO), VERDICT_NOGO);
+    assert_int_equal(spool_decide(fd, VERDICT_NOGO), VERDICT_NOGO);
     fixture_command(f, "touch", "ran", NULL);
     fixture_start(f);
     assert_int_equal(fixture_wait(f), SHEPHERD_SETTLED);
@@ -443,7 +443,7 @@ static void a_verdict_of_a_dead_shepherd_is_not_used_again(void **state)
 {
     struct fixture *f = *state;
     int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_int_equal(spool_settle(fd, VERDICT_GO), VERDICT_GO);
+    assert_int_equal(spool_decide(fd, VERDICT_GO), VERDICT_GO);
     fixture_start(f);
     assert_int_equal(fixture_wait(f), SHEPHERD_SETTLED);
     (void)close(fd);

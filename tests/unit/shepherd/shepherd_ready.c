@@ -96,7 +96,7 @@ static void one_that_was_taken_back_finds_that_out_and_ends(void **state)
     fixture_script(f, "echo ran");
     start_part(f);
     _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_int_equal(spool_settle(fd, VERDICT_NOGO), VERDICT_NOGO);
+    assert_int_equal(spool_decide(fd, VERDICT_NOGO), VERDICT_NOGO);
     let_go(f);
     assert_int_equal(fixture_wait(f), SHEPHERD_SETTLED);
     assert_int_equal(access(f->log, F_OK), 0); // it was prepared, and is empty
@@ -231,7 +231,7 @@ static void a_prepared_job_that_is_taken_back_has_opened_nothing(void **state)
     fixture_script(f, "echo ran");
     start_prepared(f);
     _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_int_equal(spool_settle(fd, VERDICT_NOGO), VERDICT_NOGO);
+    assert_int_equal(spool_decide(fd, VERDICT_NOGO), VERDICT_NOGO);
     let_go(f);
     assert_int_equal(fixture_wait(f), SHEPHERD_WITHDRAWN);
     assert_int_equal(access(f->log, F_OK), -1);

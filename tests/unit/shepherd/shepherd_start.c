@@ -91,7 +91,7 @@ static void an_attempt_that_is_taken_back_ends_with_an_init_that_stands_still(vo
     fixture_start(f);
     await_text(f->spec.job_cgroup, "cgroup.events", "populated 1");
     _cleanup_close_ int dirfd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_int_equal(spool_settle(dirfd, VERDICT_NOGO), VERDICT_NOGO);
+    assert_int_equal(spool_decide(dirfd, VERDICT_NOGO), VERDICT_NOGO);
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     assert_int_equal(
         sendto(fd, &go, sizeof(go), 0, (const struct sockaddr *)&address, sizeof(address)), sizeof(go));

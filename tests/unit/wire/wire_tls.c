@@ -641,7 +641,7 @@ static void a_connection_is_not_closed_at_once_for_the_next(void **state)
     }
     while (recv(crowd[0], &byte, 1, MSG_DONTWAIT) < 0)
         turn(world);
-    assert_in_range(clock_boot_ms() - begin_ms, TLS_GATE_PATIENCE_MS - 10, TLS_GATE_PATIENCE_MS * 20);
+    assert_in_range(clock_boot_ms() - begin_ms, TLS_GATE_IDLE_TIMEOUT_MS - 10, TLS_GATE_IDLE_TIMEOUT_MS * 20);
     assert_int_equal(recv(crowd[TLS_GATE_PENDING_MAX], &byte, 1, MSG_DONTWAIT), -1);
     for (size_t i = 0; i < TLS_GATE_PENDING_MAX + 1; i++)
         (void)close(crowd[i]);

@@ -79,7 +79,7 @@ static int settle_nodes(json_t *request, int64_t gpus, struct error *err)
     return error_hint(err, "-g %" PRId64 ", or --gpus-per-node 1, or -g 0 for no GPU", nodes);
 }
 
-int ask_settle(json_t *request, struct error *err)
+int ask_resolve(json_t *request, struct error *err)
 {
     const json_t *gpus = json_object_get(request, "gpus");
     const char *begin = field_text(request, "begin"), *deadline = field_text(request, "deadline");
