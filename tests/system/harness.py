@@ -256,6 +256,8 @@ def process_name(pid):
         return ''
 
 
+# Of what was freed, this much is kept to find who still uses it. With the usual 256 MiB all memory is new: half of the page faults.
+QUARANTINE = 'quarantine_size_mb=4:thread_local_quarantine_size_kb=64'
 _LOOKED_FOR_LEAKS = set()
 
 
@@ -264,7 +266,7 @@ def client_sanitizer(*words):
     verb = tuple(str(word) for word in words[:2])
     leaks = 0 if verb in _LOOKED_FOR_LEAKS else 1
     _LOOKED_FOR_LEAKS.add(verb)
-    return f'exitcode=99:detect_leaks={leaks}'
+    return f'exitcode=99:detect_leaks={leaks}:{QUARANTINE}'
 
 
 class Instance:
@@ -297,7 +299,7 @@ class Instance:
         env = self.user.environment()
         # A program that gave up root cannot trace itself, which the leak check does; leaks are looked for rootless.
         leaks = 0 if self.is_root else 1
-        env['ASAN_OPTIONS'] = f'detect_leaks={leaks}:abort_on_error=0:exitcode=99:allocator_may_return_null=1'
+        env['ASAN_OPTIONS'] = f'detect_leaks={leaks}:abort_on_error=0:exitcode=99:allocator_may_return_null=1:{QUARANTINE}'
         env['UBSAN_OPTIONS'] = 'print_stacktrace=1'
         return env
 
