@@ -280,7 +280,7 @@ def test_a_submit_without_options_requests_what_the_pages_say(bare):
     grace = f'Default: that of mgpud(8), {milliseconds(grace) // 1000} s'
     for option, words, key, value in (('priority', 'Default: 0.', 'priority', 0), ('name', 'Default: the name of the command', 'name', 'true'),
                                       ('nodes', 'Default: as few nodes as possible', 'nodes', None),
-                                      ('input', 'else /dev/null', 'input', None), ('grace', grace, 'grace_s', None)):
+                                      ('input', 'otherwise, /dev/null', 'input', None), ('grace', grace, 'grace_s', None)):
         assert words in option_paragraph('submit.scd', option), option
         assert job.get(key) == value, (option, {name: text for name, text in job.items() if option in name})
 
