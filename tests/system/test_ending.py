@@ -198,8 +198,7 @@ def requeue(field):
 def limit_time(field):
     """Its time is over a moment from now."""
     for job in field.jobs.values():
-        ran = field.box.job(job)['run_seconds']
-        field.box.mgpu('edit', job, f'time={int(ran * 1000) + 700}ms', check=True)
+        field.box.end_soon(job)
 
 
 def end_by_limit(field):
@@ -232,8 +231,7 @@ def send_signal(field):
 
 def warn(field):
     for job in field.jobs.values():
-        ran = field.box.job(job)['run_seconds']
-        field.box.mgpu('edit', job, f'time={int(ran * 1000) + 60700}ms', check=True)
+        field.box.end_soon(job, warning_ms=60000)
     field.finish('SIGUSR1', state='done', exit_code=0)
 
 
