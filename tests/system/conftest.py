@@ -64,12 +64,17 @@ def is_of_a_wing(item):
     return str(item.path.relative_to(os.path.dirname(__file__))).startswith(WINGS)
 
 
+# They take minutes, so none of them may be the last that begins.
+LONG_FILES = ('test_from_nothing.py', 'test_packages.py', 'test_release.py', 'test_container.py', 'test_web_browser.py')
+
+
 def begin_elsewhere(items):
-    """With TESTS_FIRST, a number, the tests of another file are the first; those of the files before it are the last."""
+    """With TESTS_FIRST, a number, the tests of another file are the first after the long ones; those of the files before it are the
+    last."""
     files = list(dict.fromkeys(item.path for item in items))
     if files and os.environ.get('TESTS_FIRST'):
         first = int(os.environ['TESTS_FIRST']) % len(files)
-        items.sort(key=lambda item: (files.index(item.path) - first) % len(files))
+        items.sort(key=lambda item: (item.path.name not in LONG_FILES, (files.index(item.path) - first) % len(files)))
 
 
 def pytest_runtest_setup(item):
