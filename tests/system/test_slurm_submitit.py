@@ -42,14 +42,13 @@ def test_submitit_gets_its_results(cluster, scenario):
 
 
 def test_submitit_loses_nothing_in_a_restart_of_mgpud(cluster):
-    clients = [start(cluster, 'a_restart', number) for number in range(2)]
-    cluster.box.await_news(lambda: all(os.path.exists(f'{cluster.place}/{number}/restart') for number in range(2)))
+    """One client: its last job runs until the restart, and two of these would have both processors of a small machine."""
+    client = start(cluster, 'a_restart', 0)
+    cluster.box.await_news(lambda: os.path.exists(f'{cluster.place}/0/restart'))
     cluster.box.restart()
-    for number in range(2):
-        path = pathlib.Path(f'{cluster.place}/{number}/restarted')
-        with cluster.box.client.acting():
-            path.touch()
-    finish(clients)
+    with cluster.box.client.acting():
+        pathlib.Path(f'{cluster.place}/0/restarted').touch()
+    finish([client])
 
 
 @pytest.mark.parametrize('program', ['scontrol', 'mgpu'])
