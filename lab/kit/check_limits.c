@@ -18,11 +18,11 @@
 #include "lab/kit/parking.h"
 #include "lab/kit/probe.h"
 
-#define JOB_MS      40000
-#define ASK_MS      20000
-#define LIMIT_MIB   300
-#define NUMBER      32
-#define MODE_BITS   07777U
+#define JOB_MS    40000
+#define ASK_MS    20000
+#define LIMIT_MIB 300
+#define NUMBER    32
+#define MODE_BITS 07777U
 
 static const char *const list[] = { "list", NULL };
 
