@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * mgpu-gpu-test: uses a GPU through CUDA's driver API, or an AMD GPU through HIP, and says what came of it.
- * `mgpu gpu test` runs it as a job; the kit for new hardware runs all of its verbs. It needs the driver, with
- * AMD's ROCm's libraries too, and no toolkit.
+ * `mgpu gpu test` runs it as a job; the kit for new hardware runs all of its verbs. It needs the
+ * driver, for AMD GPUs also ROCm's libraries, and no toolkit.
  */
 #include <errno.h>
 #include <stdio.h>
