@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/strings.h"
+#include "lab/cuda/probes.h"
 #include "lab/kit/instance.h"
 #include "lab/kit/kit.h"
 #include "lab/kit/parking.h"
@@ -194,8 +195,16 @@ static void check_jobs(struct kit *kit, struct result *result)
 
 /* --- programs that compute --- */
 
-/* Runs a verb as a job of that GPU. What it said (borrowed from the facts), or NULL after result_skip() or
- * result_fail(). */
+/* Whether programs can use a GPU through HIP here, outside mgpu. False after result_skip() or result_fail().
+ */
+static bool has_hip(struct kit *kit, struct result *result)
+{
+    static const char *const list[] = { "list", NULL };
+    return has_mgpud(kit, result) && probe_run(kit, list, JOB_MS, result) != NULL &&
+           result->outcome == OUTCOME_PASSED;
+}
+
+/* Runs a verb as a job of that GPU. What it said (borrowed from the facts), or NULL after result_fail(). */
 static const json_t *run_on(
     struct kit *kit, size_t own, const char *const *arguments, int64_t timeout_ms, struct result *result)
 {
@@ -212,8 +221,8 @@ static const json_t *run_on(
     const json_t *said = json_object_get(result->facts, "output");
     if (is_done)
         return said;
-    if (code == PROBE_HAS_NO_GPU)
-        result_skip(result, "%s", record_word(said, "error"));
+    if (code == PROBE_SKIPPED)
+        result_fail(result, "HIP shows the job of GPU %zu no GPU: %s", own, record_word(said, "error"));
     else
         result_fail(result, "GPU %zu, %s: exit code %" PRId64 ": %s", own, arguments[0], code,
             record_word(said, "error"));
@@ -238,7 +247,7 @@ static void check_health(struct kit *kit, struct result *result)
     static const char *const list[] = { "list", NULL }, *const health[] = { "health", "-m", "1G", NULL };
     size_t count = json_array_size(kit->amd_gpus), good = 0;
     const json_t *said = NULL;
-    if (!has_mgpud(kit, result))
+    if (!has_hip(kit, result))
         return;
     while (good < count) {
         const json_t *gpus = run_on(kit, good, list, JOB_MS, result);
@@ -262,7 +271,7 @@ static void check_health(struct kit *kit, struct result *result)
 static void check_scrub(struct kit *kit, struct result *result)
 {
     static const char *const scrub[] = { "scrub", NULL };
-    const json_t *said = has_mgpud(kit, result) ? run_on(kit, 0, scrub, HEALTH_MS, result) : NULL;
+    const json_t *said = has_hip(kit, result) ? run_on(kit, 0, scrub, HEALTH_MS, result) : NULL;
     if (said != NULL)
         result_pass(result, "%.1f of %.1f GiB that were free",
             (double)json_integer_value(json_object_get(said, "cleared_bytes")) / GIB,

@@ -2,6 +2,7 @@
 /* Arrays of short jobs: as they are, and with elements that are given to the agent before their GPU is free.
  */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -26,7 +27,7 @@ struct array {
     size_t behind; // that were with the agent before another one ended
 };
 
-static size_t count_behind(struct kit *kit, const char *element)
+static bool was_behind(struct kit *kit, const char *element)
 {
     const char *const show[] = { "show", element, NULL };
     struct error err = { 0 };
@@ -50,7 +51,7 @@ static void look_at_elements(struct kit *kit, struct array *array)
         json_t *line = json_last_line(text);
         array->good += json_array_size(json_object_get(line, "gpus")) == 1;
         json_decref(line);
-        array->behind += count_behind(kit, number);
+        array->behind += was_behind(kit, number);
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "lab/cuda/probes.h"
 #include "lab/kit/child.h"
 #include "lab/kit/instance.h"
 
@@ -59,7 +60,7 @@ const json_t *probe_run(
         result_fail(result, "it did not end in %lld ms", (long long)timeout_ms);
     else if (output.status == 0)
         result_pass(result, "%.1f s", (double)output.us / 1e6);
-    else if (output.status == PROBE_HAS_NO_GPU)
+    else if (output.status == PROBE_SKIPPED)
         result_skip(result, "%s", why);
     else
         result_fail(result, "exit status %d: %s", output.status, why);

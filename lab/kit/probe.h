@@ -4,8 +4,6 @@
 
 #include "lab/kit/kit.h"
 
-#define PROBE_HAS_NO_GPU 77 // mgpu-gpu-test ends with this: no driver, or no GPU
-
 /* The path of mgpu-gpu-test. The caller frees it. */
 char *probe_program(const struct kit *kit);
 

@@ -2,8 +2,9 @@
 /*
  * A stand-in for ROCm's libamdhip64.so: the stand-in for CUDA under HIP's names, with the same state file.
  * What differs is here: the UUID of a GPU is the first 16 of its digits, as text; ROCR_VISIBLE_DEVICES says
- * which GPUs there are; programs are source, which a translator turns into code that has the mark of ELF, and
- * a line `fail hiprtcCompileProgram CODE` has it refuse.
+ * which GPUs there are, unless a file `unfiltered` is beside the state; programs are source, which a
+ * translator turns into code that has the mark of ELF, and a line `fail hiprtcCompileProgram CODE` has it
+ * refuse.
  */
 #include "cuda.c"
 
@@ -19,11 +20,17 @@ static void write_name(const struct gpu *gpu, char text[5 + DIGITS])
         at += (size_t)snprintf(&text[at], 3, "%02x", gpu->uuid.bytes[b]);
 }
 
+static int is_unfiltered(void)
+{
+    FILE *file = open_beside("unfiltered", "re");
+    return file != NULL && fclose(file) == 0;
+}
+
 __attribute__((constructor)) static void select_visible(void)
 {
     const char *visible = getenv("ROCR_VISIBLE_DEVICES");
     char chosen[1024] = "none";
-    if (visible == NULL)
+    if (visible == NULL || is_unfiltered())
         return;
     (void)unsetenv("CUDA_VISIBLE_DEVICES");
     struct machine machine = look();

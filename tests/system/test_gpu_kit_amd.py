@@ -25,11 +25,11 @@ def machine(kit):  # noqa: F811
     return made
 
 
-def install_hip(kit, *lines):  # noqa: F811
-    """HIP for the two GPUs, in an order of its own."""
+def install_hip(kit, *lines, of_first='aa'):  # noqa: F811
+    """HIP for the two GPUs, in another order than mgpu's."""
     shutil.copy(os.path.join(harness.build_folder(), HIP), f'{kit.place}/driver')
     with open(f'{kit.place}/driver/cuda.state', 'w', encoding='ascii') as out:
-        for bus, digits in (('83', 'bb'), ('03', 'aa')):
+        for bus, digits in (('83', 'bb'), ('03', of_first)):
             print(f'gpu {bus} 64 00000000000000{digits}0000000000000000 AMD Stand-in', file=out)
         print('\n'.join(lines), file=out)
 
@@ -63,15 +63,23 @@ def test_an_amd_gpu_that_computes_wrongly_fails(kit, machine, lines, text):  # n
     assert (status, checks['amd-health']['result']) == (1, 'failed') and checks['amd-health']['text'].startswith(text), checks['amd-health']
 
 
-def test_hip_that_shows_a_job_the_gpu_of_another_fails(kit, machine):  # noqa: F811
-    install_hip(kit)
-    with open(f'{kit.place}/driver/cuda.state', 'r+', encoding='ascii') as state:
-        lines = state.read().replace('00000000000000aa', '00000000000000cc')
-        state.seek(0)
-        state.write(lines)
+@pytest.mark.parametrize('digits, is_filtered, text', [
+    ('cc', True, 'HIP shows the job of GPU 0 no GPU: hipErrorInvalidDevice'),
+    ('aa', False, 'HIP shows the job of GPU 0 (GPU-00000000000000aa) 2 GPUs, the first of them GPU-00000000000000bb'),
+], ids=['none', 'all'])
+def test_hip_that_shows_a_job_other_gpus_fails(kit, machine, digits, is_filtered, text):  # noqa: F811
+    install_hip(kit, of_first=digits)
+    if not is_filtered:
+        with open(f'{kit.place}/driver/unfiltered', 'w', encoding='ascii'):
+            pass
     status, checks = kit.run(*machine.arguments, '--only', 'amd-health')
-    assert checks['amd-health']['result'] == 'skipped', checks['amd-health']  # ROCm hides all GPUs where the UUID is unknown
-    assert 'hipErrorInvalidDevice' in checks['amd-health']['text'] and status in (0, 77)
+    assert (status, checks['amd-health']['result'], checks['amd-health']['text']) == (1, 'failed', text), checks['amd-health']
+
+
+def test_without_a_gpu_for_hip_outside_mgpu_its_checks_are_skipped(kit, machine):  # noqa: F811
+    install_hip(kit, 'init 100')
+    status, checks = kit.run(*machine.arguments, '--only', 'amd-health,amd-scrub')
+    assert {checks[name]['result'] for name in ('amd-health', 'amd-scrub')} == {'skipped'} and status == 0, results(checks)
 
 
 def test_an_amd_gpu_without_memory_fails(kit, machine):  # noqa: F811
