@@ -109,7 +109,7 @@ def test_without_a_driver_all_is_skipped_with_the_reason(kit):
 
 
 # What another machine, a program that is not here, or a kernel with all controllers is needed for.
-NEEDS_MORE = {'pytorch', 'limits', 'early', 'two-users', 'gpu-lost', 'nccl', 'podman', 'apptainer', 'mig-profiles', 'mig-users', 'amd', 'amd-jobs', 'amd-park'}
+NEEDS_MORE = {'pytorch', 'limits', 'early', 'two-users', 'gpu-lost', 'nccl', 'podman', 'apptainer', 'mig-profiles', 'mig-users'}
 ASKED = {'lock', 'mig-gone', 'load'}  # only if they are named
 LONG = {'park-torch', 'park-jax', 'storm', 'gpu-test', 'park-auto', 'pytorch', 'gpu-lost'}  # seconds each, with any driver
 ELSEWHERE = {'pairs', 'two-users', 'nccl', 'limits', 'early', 'podman', 'apptainer', 'park-image', 'mig-users', 'mig-profiles'}  # with a driver that does its work in test_gpu_kit_several.py and _ways.py
@@ -120,8 +120,8 @@ def test_a_driver_that_does_its_work_passes_every_check(kit):
     status, checks = kit.run(*(() if IS_WHOLE else ('--only', ','.join(sorted(set(names_of_checks()) - LONG - ELSEWHERE - ASKED)))))
     outcome = results(checks)
     assert status == 0, outcome
-    parks = {name for name in outcome if name.startswith('park')}
-    assert {name for name in outcome if outcome[name] == 'skipped'} <= parks | {'driver', 'job-nodes', 'mig', 'mps', *NEEDS_MORE}
+    parks, of_amd = ({name for name in outcome if name.startswith(word)} for word in ('park', 'amd'))
+    assert {name for name in outcome if outcome[name] == 'skipped'} <= parks | of_amd | {'driver', 'job-nodes', 'mig', 'mps', *NEEDS_MORE}
     assert parks <= set(outcome) and checks['park-most']['text'] == checks['park']['text'], 'what cannot be done is tried once'
     assert checks['nvml']['facts']['gpus'][0]['memory']['code'] == 0
     assert checks['cuda-health']['facts']['probe']['wrong_words'] == 0
