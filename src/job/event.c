@@ -86,6 +86,7 @@ static const struct record_field event_fields[] = {
     RECORD_FIELD(348, RECORD_U32, struct job_event, is_early, 0),
     RECORD_FIELD(349, RECORD_I64, struct job_event, waited_ms, 0),
     RECORD_FIELD(350, RECORD_U64, struct job_event, behind, 0),
+    RECORD_FIELD(351, RECORD_I64, struct job_event, parked_ms, 0),
     RECORD_FIELD(410, RECORD_STRING, struct job_event, signals, EVENT_TEXT_MAX),
     RECORD_FIELD(411, RECORD_U32, struct job_event, scope, 0),
     RECORD_SUBLIST(480, struct job_event, credential, 1, &credential_record),

@@ -68,6 +68,17 @@ static void requeue_cause(sqlite3_context *context, int count, sqlite3_value **v
     event_number(context, values[0], cause_of);
 }
 
+static int64_t parked_ms_of(const struct job_event *event)
+{
+    return event->parked_ms;
+}
+
+static void event_parked_ms(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    event_number(context, values[0], parked_ms_of);
+}
+
 static int64_t end_of(const struct job_event *event)
 {
     return event->end;
@@ -99,6 +110,7 @@ int store_functions_add(sqlite3 *db, struct error *err)
         { "granted_milli", granted_milli },
         { "usage_milli", usage_milli },
         { "requeue_cause", requeue_cause },
+        { "event_parked_ms", event_parked_ms },
         { "event_end", event_end },
         { "event_exit_code", event_exit_code },
     };

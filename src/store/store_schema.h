@@ -20,15 +20,19 @@ enum store_mark {
 
 /*
  * The columns of `ended` for done jobs, for a WHERE on `j`. A job holds its GPUs from each allocation (1), or
- * from when it inherits them (26), to the end of that attempt. Utilization is known only for its latest
- * attempt, so `measured_ms` is that attempt's part of `held_ms`, and `used_ms` the busy part of it. All three
- * are GPU time: two GPUs for a second are 2000. An array has a row, so that it can be found, with all times
- * 0.
+ * from when it inherits them (26), to the end of that attempt (5, 10), except while it was parked.
+ * Utilization is known only for its latest attempt, so `measured_ms` is that attempt's part of `held_ms`, and
+ * `used_ms` the busy part of it. All three are GPU time: two GPUs for a second are 2000. An array has a row,
+ * so that it can be found, with all times 0.
  */
 #define STORE_ENDED_COLUMNS                                                                                  \
     "job, uid, gid, ended_ms, outcome, is_array, wait_ms, held_ms, measured_ms, used_ms, node, name"
+#define STORE_PARKED                                                                                         \
+    "ifnull((SELECT event_parked_ms(p.event) FROM events AS p WHERE p.job = t.job AND p.attempt = t.attempt" \
+    " AND p.type IN (5, 10)), 0)"
 #define STORE_HELD(which)                                                                                    \
-    "(SELECT ifnull(sum(max(0, t.over_ms - max(t.allocated_ms, e.wall_ms)) * granted_milli(e.event)), 0)"    \
+    "(SELECT ifnull(sum(max(0, t.over_ms - max(t.allocated_ms, e.wall_ms) - " STORE_PARKED                   \
+    ") * granted_milli(e.event)), 0)"                                                                        \
     " FROM attempts AS t JOIN events AS e ON e.job = t.job AND e.attempt = t.attempt AND e.type IN (1, 26)"  \
     " WHERE t.job = j.id AND " which ")"
 #define STORE_HELD_ALL  STORE_HELD("true")

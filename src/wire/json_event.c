@@ -139,6 +139,7 @@ static const struct row rows[] = {
     { OF(ENDED) | OF(MEMBER) | ATTEMPT_ENDED, NUMBER("exit_code", I32, exit_code) },
     { OF(ENDED), OR_NULL("signal", U32, signal) },
     { OF(ENDED) | ATTEMPT_ENDED, NUMBER("run_seconds", DURATION, run_ms) },
+    { OF(ENDED) | ATTEMPT_ENDED, OR_NULL("parked_seconds", DURATION, parked_ms), .is_optional = true },
     { ATTEMPT_ENDED, OTHER("cpu_seconds", cpu_seconds) },
     { ATTEMPT_ENDED, OTHER("max_rss_bytes", max_rss) },
     { ATTEMPT_ENDED, OR_NULL("log", STRING, log_path) },

@@ -124,8 +124,8 @@ static void end_attempt(struct core *core, struct core_entry *entry, struct job_
         why = share_text(entry, event);
     else if (is_stopped && event->end == END_GPU_FAULT)
         why = fault_text(core, job);
-    int64_t parked_ms = job_parked_ms(job, core->now_ms);
-    event->run_ms = event->run_ms > parked_ms ? event->run_ms - parked_ms : 0;
+    event->parked_ms = job_parked_ms(job, core->now_ms);
+    event->run_ms = event->run_ms > event->parked_ms ? event->run_ms - event->parked_ms : 0;
     char *text = event->text;
     event->text = why != NULL ? why : text;
     event->wall_ms = core->now_ms;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Allocated the moment it starts, so what it holds is what it runs. */
+/* Allocated the moment it starts, so it holds its GPUs as long as it runs. */
 #include "ended_fixture.h"
 
 #include <setjmp.h>
@@ -48,7 +48,8 @@ static void run(struct fixture *fixture, struct job *job, const struct past_job 
         .end = past->end != END_NONE ? past->end : END_EXIT,
         .exit_code = past->exit_code,
         .started_wall_ms = past->started_ms,
-        .run_ms = past->ended_ms - past->started_ms };
+        .run_ms = past->ended_ms - past->started_ms - past->parked_ms,
+        .parked_ms = past->parked_ms };
     if (past->has_usage) {
         struct job_usage *usage = xcalloc(1, sizeof(*usage));
         *usage =

@@ -13,6 +13,7 @@ struct past_job {
     uint32_t share;   // of each; 0: whole ones
     enum job_end end; // END_NONE: END_EXIT
     int32_t exit_code;
+    int64_t parked_ms; // of the time between
     bool has_usage;
     uint32_t utilization_milli;
     bool is_never_started; // cancelled in the queue

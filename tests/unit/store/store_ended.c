@@ -135,6 +135,27 @@ static void the_newest_come_first_with_what_they_held_and_used(void **state)
     assert_int_equal(heard.held_ms[0], 0);
 }
 
+static void a_parked_job_holds_nothing(void **state)
+{
+    struct fixture *fixture = *state;
+    struct ended_filter filter = all();
+    struct heard heard;
+    struct past_job past = { .uid = 1,
+        .gid = 10,
+        .started_ms = 100 * DAY,
+        .ended_ms = 100 * DAY + 4 * HOUR,
+        .gpus = 2,
+        .parked_ms = 3 * HOUR,
+        .has_usage = true,
+        .utilization_milli = 500 };
+    (void)ended_add(fixture, &past);
+    fetch(fixture, &filter, NULL, 10, &heard);
+    assert_int_equal(heard.count, 1);
+    assert_int_equal(heard.held_ms[0], 2 * HOUR);
+    assert_int_equal(heard.measured_ms[0], 2 * HOUR);
+    assert_int_equal(heard.used_ms[0], HOUR);
+}
+
 static void pages_follow_each_other_without_gap_or_repeat(void **state)
 {
     struct fixture *fixture = *state;
@@ -286,6 +307,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_newest_come_first_with_what_they_held_and_used),
+        TEST(a_parked_job_holds_nothing),
         TEST(pages_follow_each_other_without_gap_or_repeat),
         TEST(jobs_that_end_in_the_same_millisecond_are_all_there),
         TEST(each_part_of_a_filter_counts),
