@@ -70,12 +70,14 @@ def plain(text, names):
     return text
 
 
+STARTED = re.compile(r'▶ job \d+ on \S+ after ')
 DETACHING = 'mgpu: Ctrl-] d detaches; the job goes on'  # of a job that has not ended before that can be said
 
 
 def is_passing(printed, shown):
-    """Of a job that the page shows started: on a busy machine it may be queued for a moment."""
-    return printed.startswith('queued, position ') and not shown.startswith('queued, ')
+    """Of a job that the page shows started: on a busy machine it may be queued for a moment, and then its start is said."""
+    return (printed.startswith('queued, position ') and not shown.startswith('queued, ')
+            or STARTED.match(printed) is not None and not shown.startswith('▶ '))
 
 
 def check_shown(shown, printed, names, command):

@@ -173,7 +173,8 @@ def test_a_user_who_stops_the_processes_that_carry_connections_leaves_places_to_
         for job, port in jobs:
             held = [dial(box, bo, job, port) for _ in range(PORTS - 6)]
             statuses.append([status_of(sock) for sock in held])
-            for pid in processes(box, 'mgpu-port', bo):
+            carried = sum(row.count(101) for row in statuses)
+            for pid in harness.until(lambda n=carried: len(found := processes(box, 'mgpu-port', bo)) >= n and found, 'all processes have their name'):
                 os.kill(pid, signal.SIGSTOP)
             for sock in held:
                 sock.close()
