@@ -20,6 +20,9 @@
 #include "compat/slurm/slurm.h"
 #include "job/slurm.h"
 
+#define LATE "Unable to allocate resources: %s"
+#define BUSY "Requested nodes are busy"
+
 int slurm_job_check_single(int argc, char **argv, int first, bool is_command, struct error *err)
 {
     for (int i = first; i < argc && (i == first || is_command); i++) {
@@ -191,6 +194,12 @@ static void explain_refusal(struct slurm_job *job, const json_t *request, struct
     (void)error_hint(err, "%.160s%s%.90s", said.message, said.hint[0] != '\0' ? "; " : "", said.hint);
 }
 
+/* mgpud refuses a request that arrives when the time of --immediate is over. */
+static bool is_too_late(const struct slurm_job *job, int code)
+{
+    return code == -EINVAL && job->immediate_s > 0 && clock_wall_ms() >= job->immediate_until_ms;
+}
+
 /* --- requests --- */
 
 int slurm_job_send(
@@ -210,7 +219,9 @@ int slurm_job_send(
         r = check_excluded(job, request, err);
     if (r == 0)
         r = submit_send(&job->call, request, ret, err);
-    if (r < 0 && request != NULL && slurm_away_words(err) == NULL)
+    if (is_too_late(job, r))
+        r = error_mark(err, SLURM_BOTH, error_set(err, -EBUSY, LATE, BUSY));
+    else if (r < 0 && request != NULL && slurm_away_words(err) == NULL)
         explain_refusal(job, request, err);
     job->call.options = NULL;
     return r;
@@ -237,8 +248,7 @@ static int refuse_late(const struct slurm_job *job, int64_t id, struct error *er
     bool is_allocation = job->submit.is_held && strcmp(job->program, "salloc") == 0;
     if (is_allocation && !job->is_quiet)
         (void)fprintf(stderr, "salloc: Job allocation %" PRId64 " has been revoked.\n", id);
-    return error_set(err, -EBUSY, "Unable to allocate resources: %s",
-        is_allocation ? "Connection timed out" : "Requested nodes are busy");
+    return error_set(err, -EBUSY, LATE, is_allocation ? "Connection timed out" : BUSY);
 }
 
 int slurm_job_await_immediate(struct slurm_job *job, const json_t *made, struct error *err)

@@ -7,6 +7,7 @@ import re
 import shlex
 import signal
 import subprocess
+import time
 
 import harness
 import pytest
@@ -366,7 +367,7 @@ def test_host_names_are_expanded_in_and_out_of_a_job(cluster):
 
 
 def test_immediate_gives_up_when_the_resources_are_not_there(cluster, gate):
-    assert cluster.run('srun', '-I', 'echo', 'here').out == 'here\n'
+    harness.until(lambda: cluster.run('srun', '-I', 'echo', 'here').out == 'here\n', 'a start within the second')
     blocker = cluster.wrap(gate.command()[2], '--gres=gpu:8')
     cluster.box.wait(blocker, 'running')
     done = cluster.run('srun', '-I', '--gres=gpu:1', 'true')
@@ -378,6 +379,21 @@ def test_immediate_gives_up_when_the_resources_are_not_there(cluster, gate):
     assert done.code == 1 and '--immediate' in done.err, done
     assert cluster.out('squeue', '-h', '-o', '%i').split() == [str(blocker)]
     gate.open()
+
+
+@pytest.mark.parametrize('program', ['srun', 'salloc'])
+def test_immediate_is_over_when_the_request_arrives(cluster, program):
+    """On a machine that is very busy: here mgpud does not read for longer than that."""
+    begun = time.time()
+    os.kill(cluster.box.process.pid, signal.SIGSTOP)
+    try:
+        asking = subprocess.Popen([program, '--immediate=1', 'true'], cwd=cluster.place, env=cluster.environment(), text=True,
+                                  stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, **cluster.box.client.popen_arguments())
+        harness.until(lambda: time.time() > begun + 3, 'the second is over')
+    finally:
+        os.kill(cluster.box.process.pid, signal.SIGCONT)
+    _, err = asking.communicate(timeout=harness.DEADLINE_S)
+    assert (asking.returncode, err) == (1, f'{program}: error: Unable to allocate resources: Requested nodes are busy\n')
 
 
 def test_salloc_holds_a_job_while_its_command_runs(cluster):

@@ -22,6 +22,7 @@ struct slurm_job {
     int64_t gpus, gpus_per_node, gpus_per_task, gpus_per_socket, sockets, time_s, nice;
     int64_t least_cpus;                              // --mincpus: of each node
     int64_t immediate_s;                             // it ends if it has not started by then
+    int64_t immediate_until_ms;                      // when that will be, wall clock
     uint64_t memory, memory_per_cpu, memory_per_gpu; // bytes; 0: not specified
     unsigned memory_options;                         // which of these three the command line has, as bits
     char *gpu_model;

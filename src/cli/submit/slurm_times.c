@@ -80,8 +80,10 @@ int slurm_settle_times(struct slurm_job *job, int64_t now_ms, struct error *err)
     int r = check(job, earliest_ms, err);
     if (r == 0 && job->deadline_ms != 0)
         r = settle_deadline(job, earliest_ms, err);
-    if (r == 0 && job->immediate_s > 0)
-        r = set_latest_start(job, now_ms + job->immediate_s * MILLI, "--immediate", err);
+    if (r == 0 && job->immediate_s > 0) {
+        job->immediate_until_ms = now_ms + job->immediate_s * MILLI;
+        r = set_latest_start(job, job->immediate_until_ms, "--immediate", err);
+    }
     if (job->least_s > 0)
         note_seconds(job, SLURM_NOTE_TIME_MIN, job->least_s);
     if (job->time_s == SLURM_NO_LIMIT)

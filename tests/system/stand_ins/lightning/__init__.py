@@ -3,7 +3,8 @@
 
 What matters here is as in Lightning 2: ranks of torchrun or srun (recognized by SLURM_NTASKS), hooks and their order, what a checkpoint
 restores, and the signals. Under srun SIGUSR1 saves hpc_ckpt_N.ckpt and calls `scontrol requeue`, a file of that name is continued from,
-and SIGTERM is passed by, in the handler of the signal itself. It shows that the example and mgpu do their parts, not that Lightning works."""
+and SIGTERM is passed by. Here all ranks save after the same step; Lightning saves in the handler of the signal, and ranks that are not
+in the same step by then wait for each other for ever. It shows that the example and mgpu do their parts, not that Lightning works."""
 
 import glob
 import os
@@ -64,17 +65,22 @@ class Trainer:
         assert self.world in (1, devices), f'{self.world} processes for {devices} devices'
         self.is_global_zero, self.strategy = self.rank == 0, Strategy(self.world)
         self.module = self.optimizer = None
+        self.is_requeue_asked = False
 
     def connect(self):
         if self.is_slurm:
             os.environ.setdefault('MASTER_ADDR', '127.0.0.1')
             os.environ.setdefault('MASTER_PORT', str(15000 + int(os.environ['SLURM_JOB_ID'][-4:])))
-            signal.signal(signal.SIGUSR1, self.requeue)
+            signal.signal(signal.SIGUSR1, self.ask_for_requeue)
             signal.signal(signal.SIGTERM, lambda number, frame: print(f'Bypassing SIGTERM: {number}', flush=True))
         if self.world > 1:
             torch.distributed.init_process_group('gloo', rank=self.rank, world_size=self.world)
 
-    def requeue(self, number, frame):
+    def ask_for_requeue(self, number, frame):
+        self.is_requeue_asked = True
+
+    def requeue(self):
+        self.is_requeue_asked = False
         self.save_checkpoint(f'{self.root}/hpc_ckpt_{self.newest() + 1}.ckpt')
         if self.is_global_zero:
             subprocess.call(['scontrol', 'requeue', os.environ['SLURM_JOB_ID']])
@@ -119,5 +125,7 @@ class Trainer:
             parameter.grad /= self.world
         self.optimizer.step()
         self.global_step += 1
+        if self.is_slurm and self.strategy.reduce_boolean_decision(self.is_requeue_asked, all=False):
+            self.requeue()
         for callback in self.callbacks:
             callback.on_train_batch_end(self, self.module, {'loss': loss}, batch, i)
