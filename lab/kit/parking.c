@@ -59,10 +59,17 @@ json_t *parking_await(struct kit *kit, int64_t job, const char *state, int64_t m
     }
 }
 
-/* Why the job was not parked. */
+/* Why the job was not parked. If it has ended since, its events say so. */
 static const char *refusal_of(const json_t *record)
 {
     const char *why = record_word(record, "park_text");
+    size_t index = 0;
+    json_t *event = NULL;
+    json_array_foreach(json_object_get(record, "events"), index, event)
+    {
+        if (strcmp(record_word(event, "type"), "unparked") == 0)
+            why = record_word(event, "message");
+    }
     return why[0] != '\0' ? why : "no reason was given";
 }
 
