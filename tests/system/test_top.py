@@ -407,15 +407,19 @@ def test_the_mouse_selects_and_sorts(box, top, gate):
     def line_of(pattern):
         return next(i for i, line in enumerate(one.text().splitlines()) if re.match(pattern, line))
 
-    def click(y, x):
-        one.type_text('\033[M' + chr(32) + chr(33 + x) + chr(33 + y))
-        one.type_text('\033[M' + chr(35) + chr(33 + x) + chr(33 + y))
+    def click(y, x, is_at_once=False):
+        """Presses the button and releases it: two inputs or, as over a slow connection, one."""
+        events = ['\033[M' + chr(code) + chr(33 + x) + chr(33 + y) for code in (32, 35)]
+        for text in [''.join(events)] if is_at_once else events:
+            one.type_text(text)
 
     one.wait(rf'^│●\s+{jobs[1]} ')
     click(line_of(rf'│●\s+{jobs[1]} '), 10)
     one.wait(rf'^┌3 Log {jobs[1]} ')
     click(line_of(r'│\s+ID USER '), 6)
     one.wait(r'\[sort: user,state\]')
+    click(line_of(r'│\s+ID USER '), 11, is_at_once=True)
+    one.wait(r'\[sort: name,user\]')
 
 
 def test_signals_leave_the_terminal_as_it_was(box, top):

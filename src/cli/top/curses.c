@@ -38,6 +38,11 @@ static const struct {
     { KEY_F(10), TOP_KEY_F10 },
 };
 
+/* Where a press and its release arrive together, as over a slow connection, curses makes one click of both.
+ */
+#define MOUSE_EVENTS                                                                                         \
+    (BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON1_DOUBLE_CLICKED | BUTTON4_PRESSED | BUTTON5_PRESSED)
+
 static void set_modes(void)
 {
     (void)cbreak();
@@ -46,7 +51,7 @@ static void set_modes(void)
     (void)keypad(stdscr, TRUE);
     (void)nodelay(stdscr, TRUE);
     (void)curs_set(0);
-    (void)mousemask(BUTTON1_PRESSED | BUTTON1_DOUBLE_CLICKED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
+    (void)mousemask(MOUSE_EVENTS, NULL);
     (void)mouseinterval(0);
     set_escdelay(ESCAPE_MS);
 }
