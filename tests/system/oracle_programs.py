@@ -309,7 +309,7 @@ ulimit -a | grep -v -e 'max user processes' -e 'pending signals'
 declare -p MY_OWN_VARIABLE
 declare -p | grep -c MY_LINES
 exec {fd}>f; echo $((fd >= 10)); echo x >&$fd; cat f
-time -p true 2>/dev/null; echo $?
+{ time -p true; } 2>&1 | tr -d 0-9.; echo $?
 for i in 1 2 3; do echo $i & done | sort; wait
 f() { return 3; }; f; echo $?
 local x

@@ -83,10 +83,11 @@ class Scene:
     def fill(self):
         self.box.wait(self.submit(self.bo, 'tokenize', '-g', '1', command=('true',)))
         self.box.wait(self.submit(self.ana, 'smoke-test', '-g', '1', command=('sh', '-c', 'echo "KeyError: lr"; exit 1')))
-        running = [self.submit(self.ana, 'llm-7b', '-g', '2', '-t', '12h'), self.submit(self.ana, 'eval', '-g', '1', '-t', '2h'),
-                   self.submit(self.bo, 'diffusion', '-g', '2', '-t', '1d'), self.submit(self.bo, 'notebook', '-g', '1', '--idle-ok')]
-        for job in running:
-            self.box.wait(job, 'running')
+        running = []
+        for user, name, *options in ((self.ana, 'llm-7b', '-g', '2', '-t', '12h'), (self.ana, 'eval', '-g', '1', '-t', '2h'),
+                                     (self.bo, 'diffusion', '-g', '2', '-t', '1d'), (self.bo, 'notebook', '-g', '1', '--idle-ok')):
+            running.append(self.submit(user, name, *options))
+            self.box.wait(running[-1], 'running')  # top lists them in the order of their starts
         self.box.mgpu('gpu', 'pause', '7', '--reason', 'fan', user=self.box.user, check=True)
         self.set_load()
         self.nvml.say(f'process 6 compute {self.stranger.pid} 11357')
