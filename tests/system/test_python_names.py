@@ -52,7 +52,7 @@ def test_exit_status_input_and_output_are_the_commands_own(box, folder):
 
 
 def test_signals_reach_the_command_as_they_would_without_python(box, folder):
-    job = spawn(box, folder, 'srun.py', 'sh', '-c', 'echo ready; grep SigIgn /proc/self/status; sleep 60')
+    job = spawn(box, folder, 'srun.py', 'sh', '-c', 'echo ready; grep SigIgn /proc/self/status; exec sleep 60')
     while 'ready' not in job.stdout.readline():
         pass
     assert int(job.stdout.readline().split()[1], 16) & (1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)) == 0
