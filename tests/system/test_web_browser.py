@@ -18,7 +18,7 @@ import harness
 from test_web import new_login
 
 webdriver = pytest.importorskip('selenium.webdriver', reason='python3-selenium is not installed: tools/install-packages real')
-from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402
+from selenium.common.exceptions import SessionNotCreatedException, StaleElementReferenceException  # noqa: E402
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
@@ -33,6 +33,7 @@ GPUS = 'sim:4x24G:rtx4090'
 PAGE = f'http://127.0.0.1:{PORT}/'
 VIEWS = ('now', 'nodes', 'users', 'timeline', 'history', 'submit')
 NARROW = 360  # pixels
+START_S = 240  # of Chromium; chromedriver itself gives up after 60 s
 
 
 class Chromium:
@@ -49,12 +50,12 @@ class Chromium:
             options.add_argument(argument)
         options.set_capability('goog:loggingPrefs', {'browser': 'ALL'})
         self.options = options
-        self.page = harness.until(self.open_session, 'a session of chromedriver')
+        self.page = harness.until(self.open_session, 'a session of chromedriver', START_S)
         self.page.command_executor._commands['cdp'] = ('POST', '/session/$sessionId/goog/cdp/execute')
 
     def open_session(self):
         assert self.driver.poll() is None, 'chromedriver has left'
-        with contextlib.suppress(ConnectionRefusedError), socket.create_connection(('127.0.0.1', self.port)):
+        with contextlib.suppress(ConnectionRefusedError, SessionNotCreatedException), socket.create_connection(('127.0.0.1', self.port)):
             return webdriver.Remote(f'http://127.0.0.1:{self.port}', options=self.options)
         return None
 
