@@ -87,13 +87,14 @@ def test_a_program_reads_when_it_was_parked_and_when_it_went_on(make_instance, c
 
 def why_not_parked(instance, waiting):
     """The job that comes nearest to being parked for this one, and why it is not."""
-    parking = instance.mgpu('why', waiting, '--json', check=True).json['parking']
-    shown = ' '.join(instance.mgpu('why', waiting, check=True).out.split())
-    assert (parking is None) == ('Parking: ' not in shown), shown
-    if parking is None:
-        return None
-    assert f'Parking: {parking["text"]}.' in shown, (parking, shown)
-    return parking['job'], parking['text'].split(', because ', 1)[1]
+    def ask():
+        parking = instance.mgpu('why', waiting, '--json', check=True).json['parking']
+        shown = ' '.join(instance.mgpu('why', waiting, check=True).out.split())
+        is_shown = 'Parking: ' not in shown if parking is None else f'Parking: {parking["text"]}.' in shown
+        return [parking] if is_shown else None  # a second may have passed in between
+
+    (parking,) = harness.until(ask, 'both forms say the same')
+    return parking and (parking['job'], parking['text'].split(', because ', 1)[1])
 
 
 @pytest.mark.parametrize('mode, options', [('asked', ()), ('never', ()), ('auto', ('--no-park',))])
