@@ -60,7 +60,7 @@ struct job_event {
     uint32_t signal;         // ended: the signal that ended it, or 0
     int64_t started_wall_ms; // ended: time of the exec; 0 if it never happened
     int64_t run_ms;          // ended: run time
-    int64_t parked_ms;       // ended, requeued: how long the attempt was parked, which is no run time
+    int64_t parked_ms;       // ended, requeued: time that is no run time: parked, or early without its GPUs
     uint64_t cpu_ms;         // ended: user + system time of the command and its children
     uint64_t max_rss;        // ended: bytes
     uint64_t log_bytes;      // ended: size of the output

@@ -152,6 +152,9 @@ def test_its_time_limit_and_its_charge_begin_with_its_gpus(stage, gate, nodes): 
     assert ended['ended_by'] == 'time_limit', ended
     assert 1.5 < ended['run_seconds'] < 3 and ended['early_seconds'] > 3, ended
     assert ended['parked_seconds'] is None and ended['gpus_at'] > ended['started_at'], ended
+    (charged,) = instance.api('GET', '/history?by=user').json['sums']
+    ran = ended['run_seconds'] + instance.wait(stage[1])['run_seconds']
+    assert abs(charged['gpu_seconds'] - ran) < 1, (charged, ran)
 
 
 def test_it_says_how_much_gpu_time_was_saved(stage, gate, nodes):  # noqa: F811
