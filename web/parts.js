@@ -3,7 +3,7 @@
 import { h } from './dom.js';
 import { colourOf, duration, elementsOf, fullMoment, gpusOf, moment, numberOf, outcome, percent } from './format.js';
 import { isMine } from './live.js';
-import { limitOf } from './spans.js';
+import { limitOf, ranOf } from './spans.js';
 
 // A shape for each state, so that colour is never the only difference.
 const MARKS = { queued: '○', starting: '◔', running: '●', stopping: '◕', done: '✓', failed: '✕', cancelled: '⊘',
@@ -67,7 +67,7 @@ const COLUMNS = {
   where: ['On', '', (job) => grantText(job)],
   load: ['Load', 'num', (job) => loadOf(job)],
   progress: ['Progress', '', (job) => progressBar(job) ?? '–'],
-  runs: ['For', 'num', (job) => time(job.started_at, job.started_at ? duration((Date.now() - Date.parse(job.started_at)) / 1000) : '')],
+  runs: ['For', 'num', (job) => time(job.started_at, job.started_at ? duration(ranOf(job)) : '')],
   until: ['Until', 'num', (job) => endOf(job)],
   waits: ['Waits', 'num', (job) => time(job.submitted_at, duration((Date.now() - Date.parse(job.submitted_at)) / 1000))],
   starts: ['Starts', 'num', (job) => startOf(job)],

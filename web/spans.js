@@ -2,11 +2,14 @@
 // When a job had its GPUs, was parked, and is expected to have them: stretches of time, without a picture.
 import { isOpen } from './live.js';
 
-/** The end of a job by its time limit, which does not pass while it is parked (null: it never was); Infinity: it has none. In ms. */
-export const limitOf = (job) => {
-  const parked = (job.parked_seconds ? job.parked_seconds : 0) + (job.early_seconds ? job.early_seconds : 0);
-  return job.time_limit ? Date.parse(job.started_at) + (job.time_limit + parked) * 1000 : Infinity;
-};
+/** Seconds since its start in which it did not run: parked, or early without its GPUs (null: it never was). */
+export const restOf = (job) => (job.parked_seconds ? job.parked_seconds : 0) + (job.early_seconds ? job.early_seconds : 0);
+
+/** For how many seconds a job has run: now, while it does; what it is parked is no run time. */
+export const ranOf = (job) => (job.ended_at || job.parked_at || job.park === 'early' ? job.run_seconds : (Date.now() - Date.parse(job.started_at)) / 1000 - restOf(job));
+
+/** The end of a job by its time limit, which does not pass while it is parked; Infinity: it has none. In ms. */
+export const limitOf = (job) => (job.time_limit ? Date.parse(job.started_at) + (job.time_limit + restOf(job)) * 1000 : Infinity);
 
 /** Whether the events of the job say more than its times do: it was parked. */
 export const hasParks = (job) => Boolean(job.park || job.parked_seconds);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // GPU time of jobs by hour, user or GPU, from the jobs themselves: each counts where it ran, not where it ended.
 
+import { ranOf, restOf } from './spans.js';
+
 export const HOUR = 3600000; // ms
 export const DAY = 24 * HOUR;
 
@@ -10,11 +12,12 @@ const weightOf = (gpu) => (gpu.share ? gpu.share / 1000 : 1);
 /** The share of its GPU time that a job did not use, as far as it was measured. */
 const wasteOf = (job) => (job.gpu_seconds_measured ? (job.gpu_seconds_wasted ?? 0) / job.gpu_seconds_measured : 0);
 
-/** Seconds of [from, to) in which the job ran; moments in ms. */
+/** Seconds of [from, to) in which the job ran; moments in ms. When one that was parked did so is not known here: its run time counts evenly. */
 function secondsIn(job, from, to) {
   if (!job.started_at) return 0;
-  const end = job.ended_at ? Date.parse(job.ended_at) : Date.now();
-  return Math.max(0, Math.min(to, end) - Math.max(from, Date.parse(job.started_at))) / 1000;
+  const start = Date.parse(job.started_at), end = job.ended_at ? Date.parse(job.ended_at) : Date.now();
+  const seconds = Math.max(0, Math.min(to, end) - Math.max(from, start)) / 1000;
+  return restOf(job) > 0 && end > start ? seconds * Math.min(1, ranOf(job) * 1000 / (end - start)) : seconds;
 }
 
 /** The name of a GPU for people. */

@@ -173,7 +173,11 @@ TEXT(ended)
     int64_t ended = moment(job, "ended_at"), granted = moment(job, "gpus_at");
     int64_t started = granted != 0 ? granted : is_early ? 0 : moment(job, "started_at");
     int64_t limit = (int64_t)(field_number(job, "time_limit", 0) * MILLI);
-    return slurm_time_shown(ended != 0 ? ended : started != 0 && limit != 0 ? started + limit : 0, "N/A");
+    int64_t parked = (int64_t)(field_number(job, "parked_seconds", 0) * MILLI); // its limit did not pass then
+    return slurm_time_shown(ended != 0                   ? ended
+                            : started != 0 && limit != 0 ? started + limit + parked
+                                                         : 0,
+        "N/A");
 }
 
 FIELD(account_start, slurm_time_shown(moment(job, "started_at"), "Unknown"))

@@ -194,8 +194,8 @@ static json_t *make_wait_seconds(const struct json_job_view *view)
 static json_t *make_run_seconds(const struct json_job_view *view)
 {
     const struct job *job = view->job;
-    int64_t early_ms = job_early_ms(job, view->now_ms); // this is not run time: its limit starts afterwards
-    int64_t ms = is_over(job) ? job_run(job)->run_ms : view->now_ms - job->started_ms - early_ms;
+    int64_t parked_ms = job_parked_ms(job, view->now_ms); // parked, or early without its GPUs: no run time
+    int64_t ms = is_over(job) ? job_run(job)->run_ms : view->now_ms - job->started_ms - parked_ms;
     return job->started_ms == 0 ? json_null() : json_text_seconds(ms);
 }
 
@@ -362,7 +362,8 @@ static const struct {
     { { "ended_at", "string|null", "end of the job" }, JOB(ended_ms, TIME), .when = is_over },
     { { "wait_seconds", "number", "from submit to start, so far" }, .make = make_wait_seconds },
     { { "run_seconds", "number|null",
-          "from start to end, so far; of an early start, from when it had its GPUs" },
+          "from start to end, so far, without the time for which it was parked; of an early start, from "
+          "when it had its GPUs" },
         .make = make_run_seconds },
     { { "exit_code", "integer|null", "exit status, or 128 + signal" }, JOB(exit_code, I32, .has_zero = true),
         .when = has_status },

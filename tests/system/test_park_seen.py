@@ -74,6 +74,8 @@ def line_of(text, name):
 def test_lists_and_notifications_name_the_guest_and_the_latest_return(scene):
     back = datetime.datetime.fromtimestamp(seconds(scene.instance.job(scene.host)['latest_return']), datetime.timezone.utc)
     words = f'for job {scene.guest}, back by {back:%H:%M:%S}'
+    host = scene.instance.job(scene.host)
+    assert abs(host['run_seconds'] - (seconds(host['parked_at']) - seconds(host['started_at']))) < 0.01, host
     assert f'parked      1  ' in line_of(scene.out('--utc', 'ps'), 'host') and words in line_of(scene.out('--utc', 'ps'), 'host')
     assert words in line_of(scene.out('--utc', 'top', '--once', '--size', '120x30'), 'host')
     assert json.loads(scene.out('--json', 'ps'))['jobs'][0]['park_guest'] == int(scene.guest)
@@ -114,6 +116,7 @@ def test_slurm_says_that_it_is_suspended_since_when_and_for_how_long(scene, plac
         text = commands.out('scontrol', 'show', 'job', scene.host)
         return dict(word.split('=', 1) for word in text.split() if '=' in word)
     shown = show()
+    assert shown['RunTime'] == f'00:00:{int(shown["SecsPreSuspend"]):02}' == f'00:{commands.out("squeue", "-h", "-j", scene.host, "-o", "%M").strip():>05}', shown
     assert shown['JobState'] == 'SUSPENDED' and shown['SuspendTime'] == f'{parked_at:%Y-%m-%dT%H:%M:%S}', shown
     assert abs(int(shown['SecsPreSuspend']) - ran) <= 1, (shown, ran)
     harness.until(lambda: instance.job(scene.host)['parked_seconds'] >= 2, 'it is parked for two seconds')

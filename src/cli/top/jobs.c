@@ -163,10 +163,10 @@ bool top_job_has_gpu(const json_t *job, const json_t *gpu)
     return false;
 }
 
-static void set_since(json_t *job, const char *name, const char *since, int64_t now_ms)
+static void set_since(json_t *job, const char *name, const char *since, int64_t less_ms, int64_t now_ms)
 {
-    int64_t from = time_parse(field_text(job, since));
-    if (from > 0)
+    int64_t from = time_parse(field_text(job, since)) + less_ms;
+    if (from > less_ms)
         (void)json_object_set_new(job, name, json_real(now_ms > from ? (double)(now_ms - from) / 1000 : 0));
 }
 
@@ -174,10 +174,12 @@ void top_job_tick(json_t *job, int64_t now_ms)
 {
     if (job_is_done(job))
         return;
-    if (field_is(job, "park", "early"))
-        return; // its time has not started
+    if (field_is(job, "park", "early") || field_is_known(job, "parked_at"))
+        return; // it does not run
+    const char *since = field_is_known(job, "gpus_at") ? "gpus_at" : "started_at";
+    int64_t parked_ms = (int64_t)(field_number(job, "parked_seconds", 0) * 1000);
     if (field_is_known(job, "started_at"))
-        set_since(job, "run_seconds", field_is_known(job, "gpus_at") ? "gpus_at" : "started_at", now_ms);
+        set_since(job, "run_seconds", since, parked_ms, now_ms);
     else
-        set_since(job, "wait_seconds", "submitted_at", now_ms);
+        set_since(job, "wait_seconds", "submitted_at", 0, now_ms);
 }

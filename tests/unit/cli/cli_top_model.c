@@ -123,6 +123,21 @@ static void time_goes_on_between_two_answers(void **state)
     assert_int_equal((int)field_number(done, "run_seconds", 0), 1);
 }
 
+static void parked_time_is_no_run_time(void **state)
+{
+    _cleanup_json_ json_t *parked =
+        json_pack("{s:s, s:s, s:s, s:f, s:f}", "state", "running", "started_at", "2026-01-01T00:00:00Z",
+            "parked_at", "2026-01-01T00:00:10Z", "parked_seconds", 50.0, "run_seconds", 10.0);
+    _cleanup_json_ json_t *back = json_pack("{s:s, s:s, s:f, s:f}", "state", "running", "started_at",
+        "2026-01-01T00:00:00Z", "parked_seconds", 50.0, "run_seconds", 10.0);
+    const int64_t now = INT64_C(1767225600000) + 90000;
+    (void)state;
+    top_job_tick(parked, now);
+    top_job_tick(back, now);
+    assert_int_equal((int)field_number(parked, "run_seconds", 0), 10);
+    assert_int_equal((int)field_number(back, "run_seconds", 0), 40);
+}
+
 static void a_plot_is_the_mean_of_the_jobs_own_gpus(void **state)
 {
     static double points[POINTS_MAX];
@@ -235,6 +250,7 @@ int main(void)
         cmocka_unit_test(of_many_ends_the_latest_are_kept),
         cmocka_unit_test(a_new_list_keeps_marks_and_what_changed_while_it_came),
         cmocka_unit_test(time_goes_on_between_two_answers),
+        cmocka_unit_test(parked_time_is_no_run_time),
         cmocka_unit_test(a_plot_is_the_mean_of_the_jobs_own_gpus),
         cmocka_unit_test(an_ended_job_has_a_plot_of_its_own_time),
         cmocka_unit_test(events_come_in_pieces_of_any_size),
