@@ -181,6 +181,22 @@ static bool leads_to(const struct sched *sched, uint64_t from, uint64_t to, unsi
     return false;
 }
 
+/* Nodes that run jobs are there before they report after a restart: until then they have what they had. If
+ * that is not known of one, anything may be possible there. */
+static bool are_remembered(const struct sched *sched)
+{
+    bool has_any = false;
+    for (size_t i = 0; i < sched->cluster.n_nodes; i++) {
+        const struct cluster_node *node = &sched->cluster.nodes[i];
+        const struct cluster_node *before =
+            node->is_described ? NULL : cluster_find(&sched->known, node->name);
+        if (!node->is_described && (before == NULL || !before->is_described))
+            return false;
+        has_any |= !node->is_described;
+    }
+    return has_any;
+}
+
 int sched_check(const struct sched *sched, const struct sched_job_spec *spec, struct error *err)
 {
     for (size_t i = 0; i < spec->n_after; i++) {
@@ -198,7 +214,7 @@ int sched_check(const struct sched *sched, const struct sched_job_spec *spec, st
     int32_t tier = 0;
     struct sched_request request = spec->key.request; // borrowed
     request.partitions = cluster_partition_bits(&sched->cluster, request.partition, &tier);
-    int r = cluster_check(&sched->cluster, &request, err);
+    int r = cluster_check(are_remembered(sched) ? &sched->known : &sched->cluster, &request, err);
     if (r < 0 && sched->known.n_nodes > 0)
         r = cluster_check(&sched->known, &request, err);
     if (r < 0)

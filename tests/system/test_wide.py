@@ -144,8 +144,12 @@ def test_a_job_without_gpus_may_have_several_nodes(cluster):
     assert len(box.mgpu('logs', job, check=True).out.splitlines()) == 2
 
 
-def test_what_could_run_before_a_restart_is_taken_while_its_nodes_are_away(cluster):
+@pytest.mark.parametrize('is_busy', [False, True])
+def test_what_could_run_before_a_restart_is_taken_while_its_nodes_are_away(cluster, is_busy):
     box = cluster.box
+    running = box.submit('-N', '2', '-g', '2', '--', 'sleep', '1000') if is_busy else None
+    if is_busy:
+        box.wait(running, 'running')
     for node in cluster.nodes.values():
         node.kill()
     os.kill(box.process.pid, signal.SIGKILL)
@@ -157,6 +161,8 @@ def test_what_could_run_before_a_restart_is_taken_while_its_nodes_are_away(clust
     assert box.job(job)['state'] == 'queued'
     for node in cluster.nodes.values():
         node.start()
+    if is_busy:
+        box.mgpu('cancel', running, check=True)
     assert box.wait(job)['exit_code'] == 0
 
 
