@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/attach/exec_waiting.h"
 #include "agent/attach/terminal_visit.h"
 #include "agent/host/child.h"
 #include "base/files.h"
@@ -50,6 +51,7 @@ struct exec_steps {
     const char *link_path;
     struct exec_step *list;
     size_t count;
+    struct exec_waiting *waiting; // for the start of their job here
 };
 
 struct exec_steps *exec_steps_new(struct event_base *base, struct launcher *launcher, const char *link_path)
@@ -76,6 +78,7 @@ void exec_steps_free(struct exec_steps *exec_steps)
         return;
     while (exec_steps->list != NULL)
         exec_step_free(exec_steps->list);
+    exec_waiting_free(&exec_steps->waiting);
     free(exec_steps);
 }
 
@@ -284,6 +287,14 @@ static int read_host(const struct exec_steps *exec_steps, const struct message_o
     return error_set(err, -EALREADY, "another job %" PRIu64 " runs here", request->id.job);
 }
 
+/* The attempt is here, but its gate has not opened yet. */
+static bool is_starting(const struct exec_steps *exec_steps, const struct spool_id *id)
+{
+    _cleanup_close_ int dirfd = launcher_open_entry(exec_steps->launcher, id);
+    return dirfd >= 0 && has_file(dirfd, SPOOL_SPEC) && !has_file(dirfd, SPOOL_STARTED) &&
+           !has_file(dirfd, SPOOL_EXIT);
+}
+
 static void replace_text(char **field, const char *value)
 {
     free(*field);
@@ -456,6 +467,10 @@ void exec_steps_open(struct exec_steps *exec_steps, const struct message_open_st
 {
     struct error err = { 0 };
     struct exec_step *same = find_key(exec_steps, &request->id, request->token, request->key);
+    if (is_starting(exec_steps, &request->id)) {
+        exec_waiting_add(&exec_steps->waiting, request);
+        return;
+    }
     _cleanup_close_ int fd = terminal_visit_dial(exec_steps->link_path);
     if (fd < 0)
         log_warning("cannot connect to the controller for a process: %s", strerror(-fd));
@@ -464,6 +479,17 @@ void exec_steps_open(struct exec_steps *exec_steps, const struct message_open_st
             (struct terminal_size){ (uint16_t)request->rows, (uint16_t)request->columns }, &fd);
     else if (start(exec_steps, request, &fd, &err) < 0)
         (void)terminal_visit_say(fd, request->stream, &err);
+}
+
+void exec_steps_host(struct exec_steps *exec_steps, const struct spool_id *id)
+{
+    struct message_open_step request;
+    if (exec_steps->waiting == NULL || is_starting(exec_steps, id))
+        return;
+    while (exec_waiting_take(&exec_steps->waiting, id, &request)) {
+        exec_steps_open(exec_steps, &request);
+        record_clear(&message_open_step_record, &request);
+    }
 }
 
 /* --- clients that return --- */

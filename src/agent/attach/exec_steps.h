@@ -17,8 +17,12 @@ struct exec_steps;
 struct exec_steps *exec_steps_new(struct event_base *base, struct launcher *launcher, const char *link_path);
 void exec_steps_free(struct exec_steps *exec_steps);
 
-/* Starts an exec step. If one with this key is already running, the connection joins that one. */
+/* Starts an exec step, once its job has started here. If one with this key is already running, the connection
+ * joins that one. */
 void exec_steps_open(struct exec_steps *exec_steps, const struct message_open_step *request);
+
+/* The state of the step 0 of a job may have changed. */
+void exec_steps_host(struct exec_steps *exec_steps, const struct spool_id *id);
 
 /* A client that has lost its connection has returned, or will not return. */
 void exec_steps_rejoin(struct exec_steps *exec_steps, const struct message_rejoin_step *request);

@@ -4,14 +4,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "agent/host/enter_cgroups.h"
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/spool.h"
 #include "job/launch.h"
+
+#define START_MS 5000
+#define LOOK_MS  10
 
 static int read_spec(
     int dirfd, uint64_t job, const uint64_t *token, struct launch_spec *ret, struct error *err)
@@ -25,10 +30,20 @@ static int read_spec(
     return error_set(err, -EALREADY, "another job %" PRIu64 " runs here", job);
 }
 
+/* On a node of several, a job may start a moment later than on the first. This is a child, which may wait. */
+static void await_start(int dirfd)
+{
+    int64_t end_ms = clock_boot_ms() + START_MS;
+    while (faccessat(dirfd, SPOOL_STARTED, F_OK, 0) < 0 && faccessat(dirfd, SPOOL_EXIT, F_OK, 0) < 0 &&
+           clock_boot_ms() < end_ms)
+        (void)poll(NULL, 0, LOOK_MS);
+}
+
 static int open_init(int dirfd, uint64_t job, struct error *err)
 {
     struct launch_started started;
     int pidfd = -ESRCH;
+    await_start(dirfd);
     if (file_read_record(dirfd, SPOOL_STARTED, &launch_started_record, &started, NULL) == 0) {
         pidfd = process_open((pid_t)started.init_pid, started.init_start);
         record_clear(&launch_started_record, &started);

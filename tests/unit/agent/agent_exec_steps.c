@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include "agent/attach/exec_steps.h"
+#include "agent/attach/exec_waiting.h"
 #include "base/files.h"
 #include "base/memory.h"
 
@@ -122,13 +124,13 @@ static int close_scene(void **state)
     return 0;
 }
 
-/* Opens one, and expects the head of its stream to refuse it. */
-static void expect_refusal(struct scene *scene, int error, const char *words)
+static const struct message_open_step asked = { .id = host, .token = TOKEN, .stream = 5 };
+
+/* Expects the head of the stream of the one that was opened to refuse it. */
+static void expect_head(struct scene *scene, int error, const char *words)
 {
-    const struct message_open_step request = { .id = host, .token = TOKEN, .stream = 5 };
     struct message_stream head;
     uint8_t bytes[1024];
-    exec_steps_open(scene->exec_steps, &request);
     _cleanup_close_ int fd = accept4(scene->listener, NULL, NULL, SOCK_CLOEXEC);
     ssize_t length = read(fd, bytes, sizeof(bytes));
     assert_true(length > 0);
@@ -138,6 +140,70 @@ static void expect_refusal(struct scene *scene, int error, const char *words)
     assert_non_null(head.text);
     assert_non_null(strstr(head.text, words));
     record_clear(&message_stream_record, &head);
+}
+
+static void expect_refusal(struct scene *scene, int error, const char *words)
+{
+    exec_steps_open(scene->exec_steps, &asked);
+    expect_head(scene, error, words);
+}
+
+static bool is_dialled(const struct scene *scene)
+{
+    struct pollfd ready = { .fd = scene->listener, .events = POLLIN };
+    return poll(&ready, 1, 0) == 1;
+}
+
+static void change(const char *file, bool is_there)
+{
+    char name[SPOOL_NAME_SIZE];
+    spool_name(&host, name);
+    _cleanup_close_ int dirfd = openat(spool.fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (is_there)
+        assert_int_equal(file_write(dirfd, file, "", 0, false), 0);
+    else
+        assert_int_equal(unlinkat(dirfd, file, 0), 0);
+}
+
+/* On a node of several, the job may start a moment later than on the first. */
+static void exec_step_of_a_job_that_has_not_started_here_waits_for_it(void **state)
+{
+    struct scene *scene = *state;
+    const struct spool_id other = { .job = 8, .attempt = 1 };
+    spool.limit_error = -ENOSPC; // by which it is told that it was tried
+    change(SPOOL_STARTED, false);
+    exec_steps_open(scene->exec_steps, &asked);
+    exec_steps_host(scene->exec_steps, &host); // for some other reason
+    exec_steps_host(scene->exec_steps, &other);
+    assert_false(is_dialled(scene));
+    change(SPOOL_STARTED, true);
+    exec_steps_host(scene->exec_steps, &host);
+    expect_head(scene, ENOSPC, "no cgroup for it");
+    exec_steps_host(scene->exec_steps, &host);
+    assert_false(is_dialled(scene));
+}
+
+static void exec_step_of_a_job_that_ends_without_a_start_is_refused(void **state)
+{
+    struct scene *scene = *state;
+    change(SPOOL_STARTED, false);
+    exec_steps_open(scene->exec_steps, &asked);
+    change(SPOOL_EXIT, true);
+    exec_steps_host(scene->exec_steps, &host);
+    expect_head(scene, EALREADY, "job 7 is no longer running");
+    change(SPOOL_EXIT, false);
+    change(SPOOL_STARTED, true);
+}
+
+/* What is left is freed; the oldest one is given up. */
+static void many_exec_steps_may_wait_and_not_all(void **state)
+{
+    struct scene *scene = *state;
+    change(SPOOL_STARTED, false);
+    for (unsigned i = 0; i < EXEC_WAITING_MAX + 10; i++)
+        exec_steps_open(scene->exec_steps, &asked);
+    assert_false(is_dialled(scene));
+    change(SPOOL_STARTED, true);
 }
 
 static void exec_step_whose_directory_cannot_be_opened_is_refused(void **state)
@@ -176,6 +242,9 @@ static void client_of_an_exec_step_that_is_gone_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CASE(exec_step_of_a_job_that_has_not_started_here_waits_for_it),
+        CASE(exec_step_of_a_job_that_ends_without_a_start_is_refused),
+        CASE(many_exec_steps_may_wait_and_not_all),
         CASE(exec_step_whose_directory_cannot_be_opened_is_refused),
         CASE(exec_step_that_cannot_be_limited_leaves_nothing),
         CASE(client_of_an_exec_step_that_is_gone_is_told),
