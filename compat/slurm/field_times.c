@@ -173,9 +173,10 @@ TEXT(ended)
     int64_t ended = moment(job, "ended_at"), granted = moment(job, "gpus_at");
     int64_t started = granted != 0 ? granted : is_early ? 0 : moment(job, "started_at");
     int64_t limit = (int64_t)(field_number(job, "time_limit", 0) * MILLI);
-    int64_t parked = (int64_t)(field_number(job, "parked_seconds", 0) * MILLI); // its limit did not pass then
+    double parked_s = 0;
+    (void)field_measured(job, "parked_seconds", &parked_s); // its limit did not pass meanwhile
     return slurm_time_shown(ended != 0                   ? ended
-                            : started != 0 && limit != 0 ? started + limit + parked
+                            : started != 0 && limit != 0 ? started + limit + (int64_t)(parked_s * MILLI)
                                                          : 0,
         "N/A");
 }

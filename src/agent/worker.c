@@ -134,12 +134,9 @@ static void on_link_closed(void *arg, const struct error *err)
 static void on_hint(void *arg, const struct spool_id *id, bool is_start)
 {
     struct worker *worker = arg;
-    if (id->step != 0) {
-        exec_steps_reconcile(worker->exec_steps, id);
-        return;
-    }
-    exec_steps_host(worker->exec_steps, id);
-    agent_core_hint(effects_core(worker->effects), clock_boot_ms(), id, is_start);
+    exec_steps_reconcile(worker->exec_steps, id);
+    if (id->step == 0)
+        agent_core_hint(effects_core(worker->effects), clock_boot_ms(), id, is_start);
 }
 
 static void on_process(void *arg, const struct message_process_info *process)

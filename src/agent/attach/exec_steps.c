@@ -203,23 +203,6 @@ static bool has_file(int dirfd, const char *name)
     return faccessat(dirfd, name, F_OK, 0) == 0;
 }
 
-void exec_steps_reconcile(struct exec_steps *exec_steps, const struct spool_id *id)
-{
-    struct exec_step *exec_step = find(exec_steps, id);
-    _cleanup_close_ int dirfd = launcher_open_entry(exec_steps->launcher, id);
-    if (dirfd < 0)
-        return;
-    if (exec_step == NULL) {
-        if (has_file(dirfd, SPOOL_EXIT))
-            discard(exec_steps, id);
-        return;
-    }
-    if (exec_step->stream_fd >= 0 && has_file(dirfd, SPOOL_STARTED))
-        bring(exec_step);
-    if (has_file(dirfd, SPOOL_EXIT))
-        end(exec_step, dirfd);
-}
-
 /* Its shepherd ended without an exit record: its processes have lost their terminal, and end with the job. */
 static void on_shepherd_end(void *arg, int status)
 {
@@ -481,7 +464,10 @@ void exec_steps_open(struct exec_steps *exec_steps, const struct message_open_st
         (void)terminal_visit_say(fd, request->stream, &err);
 }
 
-void exec_steps_host(struct exec_steps *exec_steps, const struct spool_id *id)
+/* --- changes of state --- */
+
+/* Of the exec steps that waited for the start of this job. */
+static void open_waiting(struct exec_steps *exec_steps, const struct spool_id *id)
 {
     struct message_open_step request;
     if (exec_steps->waiting == NULL || is_starting(exec_steps, id))
@@ -490,6 +476,27 @@ void exec_steps_host(struct exec_steps *exec_steps, const struct spool_id *id)
         exec_steps_open(exec_steps, &request);
         record_clear(&message_open_step_record, &request);
     }
+}
+
+void exec_steps_reconcile(struct exec_steps *exec_steps, const struct spool_id *id)
+{
+    if (id->step == 0) {
+        open_waiting(exec_steps, id);
+        return;
+    }
+    struct exec_step *exec_step = find(exec_steps, id);
+    _cleanup_close_ int dirfd = launcher_open_entry(exec_steps->launcher, id);
+    if (dirfd < 0)
+        return;
+    if (exec_step == NULL) {
+        if (has_file(dirfd, SPOOL_EXIT))
+            discard(exec_steps, id);
+        return;
+    }
+    if (exec_step->stream_fd >= 0 && has_file(dirfd, SPOOL_STARTED))
+        bring(exec_step);
+    if (has_file(dirfd, SPOOL_EXIT))
+        end(exec_step, dirfd);
 }
 
 /* --- clients that return --- */

@@ -21,14 +21,11 @@ void exec_steps_free(struct exec_steps *exec_steps);
  * joins that one. */
 void exec_steps_open(struct exec_steps *exec_steps, const struct message_open_step *request);
 
-/* The state of the step 0 of a job may have changed. */
-void exec_steps_host(struct exec_steps *exec_steps, const struct spool_id *id);
-
 /* A client that has lost its connection has returned, or will not return. */
 void exec_steps_rejoin(struct exec_steps *exec_steps, const struct message_rejoin_step *request);
 
 /* A step of an earlier agent, found in the spool: watched while it is alive, else removed. */
 void exec_steps_find(struct exec_steps *exec_steps, const struct spool_id *id);
 
-/* The state of this step may have changed. */
+/* The state of this step, or of a job (step 0), may have changed. */
 void exec_steps_reconcile(struct exec_steps *exec_steps, const struct spool_id *id);

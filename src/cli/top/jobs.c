@@ -177,9 +177,10 @@ void top_job_tick(json_t *job, int64_t now_ms)
     if (field_is(job, "park", "early") || field_is_known(job, "parked_at"))
         return; // it does not run
     const char *since = field_is_known(job, "gpus_at") ? "gpus_at" : "started_at";
-    int64_t parked_ms = (int64_t)(field_number(job, "parked_seconds", 0) * 1000);
+    double parked_s = 0;
+    (void)field_measured(job, "parked_seconds", &parked_s);
     if (field_is_known(job, "started_at"))
-        set_since(job, "run_seconds", since, parked_ms, now_ms);
+        set_since(job, "run_seconds", since, (int64_t)(parked_s * 1000), now_ms);
     else
         set_since(job, "wait_seconds", "submitted_at", 0, now_ms);
 }

@@ -173,13 +173,13 @@ static void exec_step_of_a_job_that_has_not_started_here_waits_for_it(void **sta
     spool.limit_error = -ENOSPC; // by which it is told that it was tried
     change(SPOOL_STARTED, false);
     exec_steps_open(scene->exec_steps, &asked);
-    exec_steps_host(scene->exec_steps, &host); // for some other reason
-    exec_steps_host(scene->exec_steps, &other);
+    exec_steps_reconcile(scene->exec_steps, &host); // for some other reason
+    exec_steps_reconcile(scene->exec_steps, &other);
     assert_false(is_dialled(scene));
     change(SPOOL_STARTED, true);
-    exec_steps_host(scene->exec_steps, &host);
+    exec_steps_reconcile(scene->exec_steps, &host);
     expect_head(scene, ENOSPC, "no cgroup for it");
-    exec_steps_host(scene->exec_steps, &host);
+    exec_steps_reconcile(scene->exec_steps, &host);
     assert_false(is_dialled(scene));
 }
 
@@ -189,7 +189,7 @@ static void exec_step_of_a_job_that_ends_without_a_start_is_refused(void **state
     change(SPOOL_STARTED, false);
     exec_steps_open(scene->exec_steps, &asked);
     change(SPOOL_EXIT, true);
-    exec_steps_host(scene->exec_steps, &host);
+    exec_steps_reconcile(scene->exec_steps, &host);
     expect_head(scene, EALREADY, "job 7 is no longer running");
     change(SPOOL_EXIT, false);
     change(SPOOL_STARTED, true);
