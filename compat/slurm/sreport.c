@@ -23,6 +23,7 @@
 #include "compat/slurm/programs.h"
 #include "compat/slurm/report.h"
 #include "compat/slurm/slurm.h"
+#include "compat/slurm/steps.h"
 
 #define MILLI     1000
 #define DAY_MS    (INT64_C(24) * 3600 * MILLI)
@@ -82,16 +83,31 @@ static int64_t moment(const json_t *job, const char *key, int64_t otherwise)
     return text != NULL ? time_parse(text) : otherwise;
 }
 
-/* CPU or GPU seconds of the job within the period. */
+/* CPU or GPU seconds of the job within the period. If it was parked, its run time counts evenly: when that
+ * was is not in a list. */
 static int64_t seconds_of(const struct sreport *sreport, const json_t *job)
 {
     int64_t start = moment(job, "started_at", INT64_MAX), end = moment(job, "ended_at", clock_wall_ms());
+    int64_t ran = (int64_t)(field_number(job, "run_seconds", 0) * MILLI), whole = end - start;
     start = start < sreport->start_ms ? sreport->start_ms : start;
     end = end > sreport->end_ms ? sreport->end_ms : end;
     if (start >= end)
         return 0;
-    return (end - start) / MILLI *
-           (sreport->is_of_gpus ? field_integer(job, "gpus", 0) : slurm_job_cpus(job));
+    int64_t counted =
+        ran < whole ? (int64_t)((double)(end - start) * (double)ran / (double)whole) : end - start;
+    return counted / MILLI * (sreport->is_of_gpus ? field_integer(job, "gpus", 0) : slurm_job_cpus(job));
+}
+
+/* Adds the attempts of requeued jobs before their last ones. */
+static int add_attempts(struct client *client, json_t *jobs, struct error *err)
+{
+    int r = 0;
+    for (size_t i = 0, count = json_array_size(jobs); r == 0 && i < count; i++) {
+        _cleanup_json_ json_t *attempts = NULL;
+        r = slurm_attempts_get(client, json_array_get(jobs, i), &attempts, err);
+        (void)json_array_extend(jobs, attempts);
+    }
+    return r;
 }
 
 static int by_share(const void *a, const void *b)
@@ -455,6 +471,8 @@ int slurm_run_sreport(const struct slurm_program *program, int argc, char **argv
     client_init(&client, NULL, NULL);
     if (r == 0)
         r = slurm_jobs_get(&client, &query, &jobs, &err);
+    if (r == 0 && jobs != NULL)
+        r = add_attempts(&client, jobs, &err);
     if (r == 0)
         r = reports[which].print(&sreport, &client, jobs, &err);
     client_clear(&client);

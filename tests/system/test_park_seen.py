@@ -128,3 +128,6 @@ def test_slurm_says_that_it_is_suspended_since_when_and_for_how_long(scene, plac
     text = commands.out('sacct', '-X', '-n', '-P', '-j', scene.host, '-o', 'Suspended').strip()
     suspended = sum(int(part) * 60 ** i for i, part in enumerate(reversed(text.split(':'))))
     assert abs(suspended - done['parked_seconds']) <= 1, (text, done['parked_seconds'])
+    row = commands.out('sreport', '-n', '-P', '-T', 'gres/gpu', '-t', 'Seconds', 'cluster', 'account', 'start=now-1hour', 'end=now+1hour').splitlines()[0]
+    ran = done['run_seconds'] + instance.job(scene.guest)['run_seconds']
+    assert done['parked_seconds'] > 2 and ran - 2 <= int(row.split('|')[-1]) <= ran, (row, ran)

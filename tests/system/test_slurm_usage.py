@@ -3,6 +3,7 @@
 
 import re
 
+import harness
 import pytest
 import slurm
 
@@ -61,6 +62,16 @@ def test_sreport_sums_up_what_users_had(cluster, ended):
     assert used_by(cluster, 'user', 'top', 'users=nosuch') == {}
     rows = cluster.out('sreport', '-n', '-P', '-T', 'gres/gpu', '-t', 'sec', 'cluster', 'account', 'start=today', 'end=now+1hour').splitlines()
     assert rows[0].startswith('mgpu|default|||gres/gpu|') and rows[1].startswith(f'mgpu|default|{name}|'), rows
+
+
+def test_sreport_counts_the_attempts_of_a_requeued_job(cluster):
+    name = cluster.box.client.name
+    before = used_by(cluster, 'user', 'top').get(name, 0)
+    job = cluster.wrap('test $SLURM_RESTART_COUNT || sleep 60', '--requeue')
+    harness.until(lambda: (cluster.box.job(job)['run_seconds'] or 0) > 3, 'it has run for a while')
+    assert cluster.run('scontrol', 'requeue', job).code == 0
+    cluster.finish(job)
+    assert used_by(cluster, 'user', 'top')[name] - before >= 3
 
 
 def test_sreport_has_the_tables_of_slurm(cluster):
