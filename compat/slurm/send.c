@@ -27,7 +27,7 @@ int slurm_job_check_single(int argc, char **argv, int first, bool is_command, st
             continue;
         (void)error_set(err, -ENOTSUP, "there are no heterogeneous jobs: ':' cannot separate components");
         return error_hint(
-            err, "submit the components as jobs of their own, or as one job with the largest request");
+            err, "submit the components as separate jobs, or as one job with the largest request");
     }
     return 0;
 }

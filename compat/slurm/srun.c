@@ -397,7 +397,7 @@ static int make_command(const struct slurm_job *job, int argc, char **argv, json
 }
 
 /* The step opens files named by options. Standard input of this process is sent to the job, unless the tasks
- * read another one; with a terminal of its own, the job reads that. */
+ * read another one; with its own terminal, the job reads that. */
 static bool settle_streams(struct slurm_job *job)
 {
     const char *input = job->input;
