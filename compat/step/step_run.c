@@ -314,7 +314,7 @@ static bool is_refused(const struct signalfd_siginfo *info)
            (info->ssi_signo == SIGHUP || info->ssi_code == SI_KERNEL);
 }
 
-/* With a terminal of its own, the task receives the keys directly. */
+/* With its own terminal, the task receives the keys directly. */
 static bool is_for_task(const struct step *step, const struct signalfd_siginfo *info)
 {
     bool is_key = info->ssi_signo == SIGINT || info->ssi_signo == SIGQUIT;

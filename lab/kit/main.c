@@ -173,7 +173,7 @@ static int remove_entry(const char *path, const struct stat *status, int kind, s
     return 0;
 }
 
-/* The checks, in a process of their own: the driver may hang. Returns the exit status. */
+/* The checks, in their own process: the driver may hang. Returns the exit status. */
 static int run(struct kit *kit, const struct options *options)
 {
     struct error err = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Cases are small, so everything is found by searching arrays. Elements of arrays get ids of their own, far
+/* Cases are small, so everything is found by searching arrays. Elements of arrays get their own ids, far
  * above those of jobs. */
 #include "lab/sim/check_world.h"
 

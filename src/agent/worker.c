@@ -64,7 +64,7 @@ struct worker {
     struct confine_state *cells;
     struct error confine_err;     // why no better kind is used
     struct error devices_err;     // why jobs may open every device
-    struct error private_tmp_err; // why no job can have a /tmp of its own
+    struct error private_tmp_err; // why no job can have its own /tmp
     struct gpu_devices *devices;
     struct shares shares; // of GPUs
     struct launcher *launcher;

@@ -122,7 +122,7 @@ static void on_verified(void *arg, const struct store_verification *verification
         log_info("the store is sound again");
 }
 
-/* Called during the start, and by snapshots on a thread of their own, which do not exist before the start has
+/* Called during the start, and by snapshots on their own thread, which do not exist before the start has
  * ended. */
 static void on_progress(void *arg, const char *what, uint64_t done, uint64_t total)
 {

@@ -131,8 +131,8 @@ static int check_kept(const char *what, const char *path, const char *advice, st
     const char *place = path != NULL && path[0] == '/' ? private_place_of(path) : NULL;
     if (place == NULL)
         return 0;
-    (void)error_set(err, -EINVAL, "%s %s is in %s, and the job has a %s of its own, which ends with it", what,
-        path, place, place);
+    (void)error_set(err, -EINVAL, "%s %s is in %s, and the job has a private %s that is removed when it ends",
+        what, path, place, place);
     return error_hint(err, "%s", advice);
 }
 

@@ -22,7 +22,7 @@
  * An attempt that ends by itself can be followed by another one (requeued from starting and running): the job
  * reached its time limit or failed, and requested a requeue.
  *
- * An array is only ever queued or done. `split` takes one index out of it for a job of its own, `member`
+ * An array is only ever queued or done. `split` takes one index out of it for a separate job, `member`
  * reports that such a job is done; the array is done with the last of them. A stop cancels its remaining
  * indexes; it then waits for the elements that are still active.
  *

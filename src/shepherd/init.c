@@ -130,7 +130,7 @@ static void report_ready(const struct init *init, int log_fd, const struct place
         report_failure(init, STEP_REPORT, -r);
 }
 
-/* Enters v1 groups, each in a hierarchy of its own, which only root may do. Writing to "tasks" moves the
+/* Enters v1 groups, each in its own hierarchy, which only root may do. Writing to "tasks" moves the
  * writing thread, which is the whole process; "cgroup.procs" has the same effect, but waits for forks and
  * exits on the whole machine. */
 static int enter_groups(const struct strings *groups)
@@ -264,7 +264,7 @@ static int run_command(const struct plan *plan)
     int r = note_leader(plan);
     if (r < 0)
         return -r;
-    /* With a session of its own, the command survives the death of the init: the kernel does not hang up a
+    /* With its own session, the command survives the death of the init: the kernel does not hang up a
      * command that is suspended. */
     if (setsid() < 0 || (plan->is_tty && ioctl(plan->stdio[0], TIOCSCTTY, 0) < 0))
         return errno;

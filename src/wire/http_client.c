@@ -322,7 +322,7 @@ int http_client_request(
 {
     int r = http_client_send(client, request, err);
     while (r == 0) {
-        /* Only a limited wait needs a poll of its own. */
+        /* Only a limited wait needs its own poll. */
         if (timeout_ms >= 0 || client->interrupt_fd >= 0)
             r = wait_readable(client, timeout_ms, err);
         if (r == 0)

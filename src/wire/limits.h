@@ -96,7 +96,7 @@
     X(LIMIT_RESERVE_USERS_BYTES, "reservation_users_bytes", 32768, "bytes", "users of one reservation")      \
     X(LIMIT_RESERVE_S, "reservation_s", 31622400, "s", "longest `for_s` of a reservation")                   \
     X(LIMIT_METRICS_USERS, "metrics_users", 100, "users",                                                    \
-        "users with metrics of their own; the later ones are one user `(other)`")                            \
+        "users with separate metrics; later ones are combined as the user `(other)`")                        \
     X(LIMIT_JOURNAL_PAGE, "journal_page", 256, "events",                                                     \
         "events of a journal read from the store at a time")                                                 \
     X(LIMIT_USER_NAMES, "user_names", 4096, "users",                                                         \

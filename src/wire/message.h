@@ -478,7 +478,7 @@ struct message_open_step {
     char *cwd;          // NULL: the job's
     bool is_tty;
     uint32_t rows, columns;
-    uint32_t cpus;   // limit of its own, below that of the attempt; 0: none
+    uint32_t cpus;   // separate limit, below that of the attempt; 0: none
     uint64_t memory; // bytes, the same
     uint64_t key;    // by which its client can return (REJOIN_STEP); 0: it cannot
 };

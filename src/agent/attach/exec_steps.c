@@ -363,7 +363,7 @@ static int make_entry(struct exec_steps *exec_steps, struct spool_id *id, struct
     return error_set_errno(err, -errno, "cannot create a spool directory for job %" PRIu64, id->job);
 }
 
-/* Applies limits of its own, which are below those of the job. */
+/* Applies separate limits, which are below those of the job. */
 static int limit(const struct exec_steps *exec_steps, const struct spool_id *id,
     const struct message_open_step *request, struct launch_spec *spec, struct error *err)
 {

@@ -76,7 +76,7 @@ static enum next act_wait(struct pass *pass)
     return DONE;
 }
 
-/* After a failure, the action is retried at a time of its own, which is also armed here: the observation
+/* After a failure, the action is retried at a separate time, which is also armed here: the observation
  * armed with the failure may have been made already for another reason. */
 static bool is_too_early(const struct pass *pass)
 {

@@ -282,7 +282,7 @@ static _Noreturn void open_null(void)
     _exit(fd < 0 ? errno : 0);
 }
 
-/* In a child: becomes another user behind a gate, as a job does, and delays a child of its own. Returns a
+/* In a child: becomes another user behind a gate, as a job does, and delays its own child. Returns a
  * positive errno, or 0. */
 static int try_gate(uint32_t uid)
 {

@@ -365,7 +365,7 @@ bool client_is_away(const struct error *err)
     return client_is_loss(err->code);
 }
 
-/* Values of the API's `code` with an exit status of their own. */
+/* Values of the API's `code` with their own exit status. */
 static int problem_error(const char *code, unsigned status)
 {
     static const struct {

@@ -63,7 +63,7 @@ struct follow {
     struct stream channels[CHANNELS];
     struct follow_ranks ranks;  // its outputs on other nodes
     struct labelled first;      // then also that on the first node
-    struct follow_ranks errors; // standard error of all nodes, if it has logs of its own
+    struct follow_ranks errors; // standard error of all nodes, if it has its own logs
     struct waiting_line line;
     struct outlet out, error;
     bool has_output;     // of this attempt

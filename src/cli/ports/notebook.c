@@ -195,7 +195,7 @@ static int find(struct call *call, struct jupyter *jupyter, struct error *err)
     return 0;
 }
 
-/* One request on a connection of its own. 0 if it was answered. */
+/* One request on its own connection. 0 if it was answered. */
 static int ask_once(struct call *call, const struct jupyter *jupyter, int timeout_ms, struct error *err)
 {
     const struct carry_to to = { .job = jupyter->job, .remote = &jupyter->target.remote };

@@ -4,7 +4,7 @@
  * the job, without root and without a port, which serves this one connection on its standard input and
  * output. Processes started by ssh are its descendants, in the job's cgroup and with the job's limits.
  *
- * sshd gives its sessions an environment of their own, so each begins by loading that of the job.
+ * sshd gives its sessions their own environment, so each begins by loading that of the job.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A stream of its own, so that a slow answer for display does not delay the answer that is awaited. */
+/* A separate stream, so that a slow answer for display does not delay the answer that is awaited. */
 #include "cli/show/job_news.h"
 
 #include "base/json/field.h"

@@ -173,7 +173,7 @@ static void print_event(const struct page *page, json_t *event)
     wrapped_print(page->view.screen, buffer_text(&line), 0, EVENT_INDENT, page->out);
 }
 
-/* An array has two events for each element: that it became a job of its own, and that it ended. */
+/* An array has two events for each element: that it became a separate job, and that it ended. */
 static bool is_of_elements(const struct page *page, const json_t *event)
 {
     return field_is_known(page->job, "array") &&

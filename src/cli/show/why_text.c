@@ -418,8 +418,8 @@ void why_print(const struct view *view, const json_t *job, const json_t *why, FI
     if (job != NULL && job_is_split_up(job)) {
         _cleanup_free_ char *name = field_shown(job, "name"), *id = job_id(job);
         (void)fprintf(out,
-            "Job %s (%s) is not waiting: all its elements are jobs of their own. See mgpu why %s.INDEX.\n",
-            id, name, id);
+            "Job %s (%s) is not waiting: all its elements are separate jobs. See mgpu why %s.INDEX.\n", id,
+            name, id);
         return;
     }
     if (job != NULL && !field_is(job, "state", "queued")) {

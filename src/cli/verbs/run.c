@@ -107,7 +107,7 @@ const struct command command_run = {
     .usage = "[OPTIONS] [--] COMMAND [ARGUMENT...]",
     .help = "Wait for GPUs, run a command in the foreground, and exit with its status",
     .detail =
-        "On a terminal, the command gets a terminal of its own, to which this one is attached: all keys go "
+        "On a terminal, the command gets its own terminal, to which this one is attached: all keys go "
         "to\n"
         "the command, Ctrl-] d detaches, Ctrl-] ? shows more keys. The job survives the loss of this\n"
         "terminal; mgpu attach reattaches.\n"

@@ -250,7 +250,7 @@ static void print_tries(const struct page *page)
     }
 }
 
-/* "250 of 300 ended: 200 done, 50 failed; 12 are jobs of their own" */
+/* "250 of 300 ended: 200 done, 50 failed; 12 are separate jobs" */
 static void print_elements(const struct page *page)
 {
     _cleanup_free_ char *counts = elements_counts(page->job);

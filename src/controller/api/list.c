@@ -83,7 +83,7 @@ static bool is_state_wanted(const struct list *list, const struct job *job)
            (job->state != JOB_DONE || (list->over & jobs_over_bit(job)) != 0);
 }
 
-/* An array whose elements are all jobs of their own is listed for those that have ended. */
+/* An array whose elements are all separate jobs is listed for those that have ended. */
 static bool is_array_wanted(const struct list *list, const struct job *job)
 {
     struct job_elements elements = job_elements(job);
@@ -416,7 +416,7 @@ static void find_elements(struct request *request)
     }
     order_ids(list);
     if ((list->shown & SHOW_WHY) != 0)
-        fair_queue_add(request, look); // copying the scheduler is a part of its own
+        fair_queue_add(request, look); // copying the scheduler is a separate part
     else
         slices_begin(request, fill_slice);
 }

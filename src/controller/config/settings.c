@@ -245,7 +245,7 @@ static const struct option_row setting_rows[] = {
         OPTION_INNER(flag, struct controller_options, adopts_any_user), .preset = "false" },
     { 0, "no-new-privileges", NULL, "keep jobs from gaining rights: sudo, ping and rootless podman fail",
         OPTION_INNER(flag, struct controller_options, has_no_new_privs), .preset = "false" },
-    { 0, "private-tmp", NULL, "give each job a /tmp, /var/tmp, /dev/shm and System V IPC of its own",
+    { 0, "private-tmp", NULL, "give each job a private /tmp, /var/tmp, /dev/shm and System V IPC",
         OPTION_INNER(flag, struct controller_options, is_tmp_private), .preset = "false" },
     { 0, "watch-terminals", NULL, "allow administrators to view the terminals of jobs",
         OPTION_INNER(flag, struct controller_options, may_watch_terminals), .preset = "false" },

@@ -153,7 +153,7 @@ struct core_options {
     struct park_settings park;
     struct early_settings early;
     uint64_t log_max;                    // bytes of each file of output that are kept; 0: all
-    bool is_tmp_private;                 // each job has a /tmp of its own
+    bool is_tmp_private;                 // each job has its own /tmp
     const struct core_account *accounts; // borrowed while the core exists
     size_t n_accounts;
     const struct core_partition *partitions; // likewise: controller/core/partition.h
@@ -255,7 +255,7 @@ void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     const struct job_ask *ask, const char *name, const struct core_facts *facts, void *request);
 
 /* The job of this element: 0 if there is none with this index (in memory). With `is_split`, a waiting element
- * first becomes a job of its own; otherwise *ret_waits tells that it is still part of the array. */
+ * first becomes a separate job; otherwise *ret_waits tells that it is still part of the array. */
 uint64_t core_element(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t array, uint32_t index,
     bool is_split, bool *ret_waits);
 

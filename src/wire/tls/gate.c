@@ -4,7 +4,7 @@
  * Failures are logged, at most once a second: the port is open to anyone. If there are too many connections,
  * the next ones wait in the kernel until a handshake is complete, as when a thousand nodes reconnect at once;
  * the oldest is closed after TLS_GATE_IDLE_TIMEOUT_MS, so silent clients do not block others for long. Each
- * step of a handshake is a callback of its own.
+ * step of a handshake is a separate callback.
  */
 #include "wire/tls/gate.h"
 

@@ -114,8 +114,7 @@ static const struct row *judge(const SSL *ssl, int result, int saved, int *ret_c
                                  : "TLS failed";
     if (is_rejected)
         return find(CERTIFICATE, (int)verified);
-    if (kind != SSL_ERROR_ZERO_RETURN &&
-        kind != SSL_ERROR_SYSCALL) // other libraries have reasons of their own
+    if (kind != SSL_ERROR_ZERO_RETURN && kind != SSL_ERROR_SYSCALL) // other libraries have their own reasons
         return ERR_GET_LIB(queued) == ERR_LIB_SSL ? find(REASON, ERR_GET_REASON(queued)) : NULL;
     *ret_code = kind == SSL_ERROR_SYSCALL && saved != 0 ? -saved : -ECONNRESET;
     *ret_text = strerror(-*ret_code);

@@ -346,7 +346,7 @@ static bool run_never(struct core *core)
         bool is_never = entry != NULL && entry->job->state == JOB_QUEUED &&
                         sched_job_status(core->sched, entry->job->id, core->now_ms, &status) &&
                         (status.blockers & BLOCK_NEVER) != 0;
-        /* All elements of such an array have dependencies of their own (pairs.c). */
+        /* All elements of such an array have their own dependencies (pairs.c). */
         is_never = is_never && !job_is_split_up(entry->job);
         is_never = is_never && entry->job->ask->cancel_if_never && entry->job->stop_reason == END_NONE;
         if (is_never)
