@@ -65,7 +65,7 @@ static const struct option_row rows[] = {
     { 's', "seconds", "N", "how long to hold it", set_seconds, "1" },
     { 'c', "until-continued", NULL, "hold it until the process was stopped and continued, as by parking",
         OPTION_VALUE(flag, struct command_line, options.is_until_continued) },
-    { 'p', "processes", "N", "of hold: so many processes, each with that memory",
+    { 'p', "processes", "N", "of hold: number of processes, each with that memory",
         OPTION_VALUE(integer, struct command_line, options.processes), OPTION_RANGE(1, 64), .preset = "1" },
     { 0, "nccl-library", "FILE", "of reduce: NCCL",
         OPTION_VALUE(library, struct command_line, options.nccl_library), .preset = "auto" },

@@ -262,6 +262,6 @@ const struct check kit_park_way_checks[] = {
         RANK_MIDDLE },
     { "park-cancel", "a parked job that is cancelled", 3000, NEED_JOBS, check_cancel, RANK_MIDDLE },
     { "park-preempt", "preemption by parking", 5000, NEED_JOBS, check_preempt, RANK_MIDDLE },
-    { "park-auto", "a job that mgpud parks by itself", 30000, NEED_JOBS, check_auto, RANK_LOW },
+    { "park-auto", "a job that mgpud parks automatically", 30000, NEED_JOBS, check_auto, RANK_LOW },
     { 0 },
 };

@@ -243,7 +243,7 @@ static int guard(struct options *options, struct error *err)
     return status;
 }
 
-/* Prints a report that somebody sent. */
+/* Prints a received report. */
 static int show(const char *path, struct error *err)
 {
     _cleanup_free_ char *page = page_of_file(path, err);

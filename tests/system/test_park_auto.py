@@ -167,7 +167,7 @@ def test_both_jobs_say_what_happens_and_until_when(make_instance, cuda):
     assert f'Job {long} is parked for it' in instance.mgpu('why', short, check=True).out
     harness.until(lambda: os.path.exists(told), 'its user is told')
     with open(told, encoding='utf-8') as source:
-        assert f'for job {short}, which is probably over much sooner; it continues by itself' in source.read()
+        assert f'for job {short}, which is probably over much sooner; it continues automatically' in source.read()
     with open(go, 'w', encoding='ascii'):
         pass
     await_phase(instance, long, None)

@@ -215,7 +215,7 @@ static void check_etcd(struct doctor *doctor, const json_t *answer)
         if (!is_up || trouble != NULL)
             tell(doctor, VERDICT_BAD, "etcd", text,
                 is_up ? "see docs/high-availability.md, Full etcd"
-                      : "start this member of etcd; two of three are enough to go on");
+                      : "start this member of etcd; two of three are enough to continue");
     }
     _cleanup_free_ char *all = xasprintf("%zu of %zu endpoints answer", up, i);
     if (i > 0 && up == i)

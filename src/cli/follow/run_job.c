@@ -136,7 +136,7 @@ int run_job(struct call *call, const json_t *job, bool is_tty, const struct term
     if (r < 0 || started == NULL)
         return r;
     if (!call->is_quiet && options->detach_keys == NULL && isatty(STDERR_FILENO) == 1)
-        talk_line("Ctrl-] d detaches; the job goes on");
+        talk_line("Ctrl-] d detaches; the job continues");
     _cleanup_free_ char *path = xasprintf("%" PRId64, field_integer(job, "id", 0));
     return run_attached(call, path, options, false, true, err);
 }

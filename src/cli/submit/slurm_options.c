@@ -134,7 +134,7 @@ const struct slurm_option slurm_submit_options[] = {
         "kind of MPI: none, pmi2 (MPICH), pmix (Open MPI), list"),
     ACCEPTED("no-bell", 0, NULL, A, "NO_BELL", "no bell"),
     ACCEPTED("bell", 0, NULL, A, "BELL", "a bell"),
-    ACCEPTED("no-kill", 'k', "[off]", ANY, "NO_KILL", "go on when a node fails"),
+    ACCEPTED("no-kill", 'k', "[off]", ANY, "NO_KILL", "continue when a node fails"),
     ACCEPTED("ntasks-per-core", 0, "n", ANY, NULL, "tasks of a core"),
     ACCEPTED("ntasks-per-socket", 0, "n", ANY, NULL, "tasks of a socket"),
     ACCEPTED("overcommit", 'O', NULL, ANY, "OVERCOMMIT", "several tasks for each CPU"),

@@ -61,7 +61,7 @@ static const struct route routes[] = {
             { "limit", "maximum number of jobs: the newest, or with `after` the oldest" },
             { "after", "only jobs with higher numbers; `next` of the answer is that of the next page" },
             { "top",
-                "at most so many of each state: of waiting jobs the next in line, of others the newest" },
+                "at most this many of each state: the waiting jobs that are next in line, the newest in other states" },
             { "quick", "1: omit reasons and expected starts, which are expensive" },
             { "sparse", "1: omit members that are null or false" },
             { "fold", "1: arrays represent their ended elements" },
