@@ -84,7 +84,7 @@
     X(LIMIT_USER_TOKENS, "user_tokens", 256, "tokens",                                                       \
         "valid tokens of one user, logins of the web page included; more is 429")                            \
     X(LIMIT_TOKEN_REQUESTS, "token_requests", 250, "requests",                                               \
-        "requests that creating, using up or revoking a token or login counts as")          \
+        "requests that creating, using up or revoking a token or login counts as")                           \
     X(LIMIT_TOKEN_NAME_BYTES, "token_name_bytes", 64, "bytes", "name of a token")                            \
     X(LIMIT_TOKEN_CACHE_S, "token_cache_s", 5, "s",                                                          \
         "how long a token is trusted on a connection without checking the store")                            \

@@ -19,7 +19,8 @@ static int set_for(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row park_rows[] = {
-    { 0, "for", "TIME", "return automatically after this time (default: when mgpu unpark requests it)", set_for },
+    { 0, "for", "TIME", "return automatically after this time (default: when mgpu unpark requests it)",
+        set_for },
     { 0 },
 };
 

@@ -60,8 +60,8 @@ static const struct route routes[] = {
             { "all", "1: include jobs that ended earlier" },
             { "limit", "maximum number of jobs: the newest, or with `after` the oldest" },
             { "after", "only jobs with higher numbers; `next` of the answer is that of the next page" },
-            { "top",
-                "at most this many of each state: the waiting jobs that are next in line, the newest in other states" },
+            { "top", "at most this many of each state: the waiting jobs that are next in line, the newest in "
+                     "other states" },
             { "quick", "1: omit reasons and expected starts, which are expensive" },
             { "sparse", "1: omit members that are null or false" },
             { "fold", "1: arrays represent their ended elements" },
