@@ -224,7 +224,7 @@ static void look_for_models(struct feed *feed)
 {
     const char *path = feed->settings->llm_path;
     if (strcmp(path, LLM_CONFIG) != 0 && access(path, F_OK) != 0)
-        feed_log_say(&feed->log, "--llm-config %.200s: %s; each job gets 1 GPU until it is there", path,
+        feed_log_say(&feed->log, "--llm-config %.200s: %s; each job gets 1 GPU until the file exists", path,
             strerror(errno));
 }
 

@@ -19,7 +19,8 @@ static void tell_owner(struct call *call, uid_t owner)
     const struct passwd *user = getpwuid(owner);
     _cleanup_free_ char *name = user != NULL ? xstrdup(user->pw_name) : xasprintf("uid %u", (unsigned)owner);
     call->was_owner_told = true;
-    talk_line("the server is that of %s: it grants GPUs, and cannot keep other programs from them", name);
+    talk_line(
+        "the server belongs to %s: it grants GPUs, and cannot prevent other programs from using them", name);
 }
 
 /* Only for this machine, where the process is. */

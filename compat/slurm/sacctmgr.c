@@ -292,7 +292,7 @@ static int run(const struct sacctmgr *sacctmgr, int argc, char **argv, struct er
     for (size_t i = 0; argc > 0 && i < sizeof(changes) / sizeof(changes[0]); i++)
         if (strcasecmp(argv[0], changes[i].word) == 0 || strcasecmp(argv[0], changes[i].also) == 0)
             return refuse_change(&changes[i], argc > 1 ? argv[1] : NULL, err);
-    return error_set(err, -ENOTSUP, "mgpu has one account, " ACCOUNT "; it can be listed and not changed");
+    return error_set(err, -ENOTSUP, "mgpu has one account, " ACCOUNT "; it can be listed but not changed");
 }
 
 int slurm_run_sacctmgr(const struct slurm_program *program, int argc, char **argv)

@@ -446,7 +446,7 @@ static void readable(void *state, uint32_t task)
             obey(&request);
             continue;
         }
-        pmi->acts.abort(pmi->acts.arg, 1, "PMI: a task has sent what is no message");
+        pmi->acts.abort(pmi->acts.arg, 1, "PMI: a task has sent an invalid message");
         leave(member);
     }
     if (n <= 0 && member->fd >= 0) {

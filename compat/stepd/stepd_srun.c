@@ -33,7 +33,7 @@ static int add_task(struct stepd *stepd, const struct frame *frame, struct error
         words.count < 4)
         return error_set(err, -EBADMSG, "srun's message about a task is malformed");
     if (!has_place(stepd, frame->task))
-        return error_set(err, -EBADMSG, "srun has sent task %u, which is not of this node", frame->task);
+        return error_set(err, -EBADMSG, "srun has sent task %u, which is not on this node", frame->task);
     size_t n_words = strtoul(words.items[1], NULL, 10);
     if (n_words < 1 || n_words > words.count - 3)
         return error_set(err, -EBADMSG, "srun's message about a task is malformed");

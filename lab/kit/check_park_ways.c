@@ -149,7 +149,7 @@ static void check_crash(struct kit *kit, struct result *result)
         return;
     }
     if (is_back && !is_parked(kit, job)) {
-        result_fail(result, "it is not parked any more after all daemons were killed");
+        result_fail(result, "it is no longer parked after all daemons were killed");
         is_back = false;
     }
     is_back = is_back && parking_return(kit, job, PARKING_MS, result);

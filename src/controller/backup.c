@@ -238,8 +238,7 @@ static int take_file(void *arg, const struct store_backup_file *file, struct err
         return write_file(restoring->tls, file->name + strlen(TLS "/"), file, err);
     const char *path = file->name + strlen(SETTINGS);
     if (strncmp(file->name, SETTINGS "/", strlen(SETTINGS "/")) != 0 || strlen(path) > 200)
-        return error_set(
-            err, -EBADMSG, "the backup has a file that does not belong there: %.60s", file->name);
+        return error_set(err, -EBADMSG, "the backup contains an unexpected file: %.60s", file->name);
     if (is_same_here(path, file))
         return 0;
     _cleanup_free_ char *flat = xstrdup(path + 1);
@@ -290,7 +289,7 @@ static int put_in_place(const struct restoring *restoring, struct error *err)
     if (r == 0 && (r = sync_parent(database)) < 0)
         (void)error_set_errno(err, r, "cannot sync %s", dir);
     if (r == 0 && rmdir(aside) < 0) // it is empty if there was no store
-        (void)printf("The store that was there before is in %s.\n", aside);
+        (void)printf("The previous store is in %s.\n", aside);
     return r;
 }
 

@@ -155,8 +155,8 @@ static int check_sent_input(const struct job_spec *spec, struct error *err)
     if (!job_spec_has_sent_input(spec))
         return 0;
     if (spec->tty)
-        return error_set(err, -EINVAL, "input: a job on a terminal reads that; '%s' is for jobs without one",
-            SPEC_INPUT_SENT);
+        return error_set(err, -EINVAL,
+            "input: a job on a terminal reads from it; '%s' is for jobs without a terminal", SPEC_INPUT_SENT);
     if (spec->ask.array != NULL)
         return error_set(
             err, -EINVAL, "input: '%s' cannot be sent to many jobs; name a file", SPEC_INPUT_SENT);
@@ -170,7 +170,7 @@ static int check_split_log(const struct job_spec *spec, struct error *err)
         return 0;
     if (spec->tty)
         return error_set(
-            err, -EINVAL, "split_log: on a terminal, standard error is not apart from standard output");
+            err, -EINVAL, "split_log: on a terminal, standard error is not separate from standard output");
     if (spec->output == NULL && spec->error == NULL)
         return 0;
     (void)error_set(err, -EINVAL, "split_log: the job has a file for its %s",

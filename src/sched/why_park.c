@@ -37,7 +37,7 @@ static void say_ends_soon(const struct sentence *to)
     (void)snprintf(to->text, to->size,
         "it probably ends in %s, and this one probably needs %s: more than 1/%" PRIu32 " of that%s",
         length_of(to->host->expected_end_ms - sched->now_ms).text, length_of(to->guest->needs_ms).text,
-        sched->settings.park_ratio, is_wide ? ", or too much while other GPUs of it would stay idle" : "");
+        sched->settings.park_ratio, is_wide ? ", or too much while its other GPUs would stay idle" : "");
 }
 
 static void say_narrow(const struct sentence *to)
@@ -58,7 +58,7 @@ static void say_bound(const struct sentence *to)
 {
     const struct sched *sched = to->guest->sched;
     (void)snprintf(to->text, to->size,
-        "it may be parked for at most %s more, by the time that it has run, and this one probably needs %s, "
+        "it may be parked for at most %s more, given its run time, and this one probably needs %s, "
         "and its return up to %s",
         length_of(sched_run_budget(sched, to->host)).text, length_of(to->guest->needs_ms).text,
         length_of(sched_host_spare(sched, to->host)).text);
@@ -67,8 +67,8 @@ static void say_bound(const struct sentence *to)
 static void say_layers(const struct sentence *to)
 {
     uint32_t most = to->guest->sched->settings.park_layers;
-    (void)snprintf(to->text, to->size, "%" PRIu32 " job%s already parked from a GPU of it, the maximum", most,
-        most == 1 ? " is" : "s are");
+    (void)snprintf(to->text, to->size, "%" PRIu32 " job%s already parked from one of its GPUs, the maximum",
+        most, most == 1 ? " is" : "s are");
 }
 
 static const struct {
@@ -84,7 +84,7 @@ static const struct {
     [HOST_BOUND] = { NULL, say_bound },
     [HOST_LAYERS] = { NULL, say_layers },
     [HOST_CANNOT_PARK] = { "it cannot be parked", NULL },
-    [HOST_NO_START] = { "this one could not start on its GPUs even so: its CPUs and host memory stay in use, "
+    [HOST_NO_START] = { "this one still could not start on its GPUs: its CPUs and host memory stay in use, "
                         "and the GPUs may be needed back too soon",
         NULL },
 };

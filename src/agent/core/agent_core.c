@@ -384,9 +384,9 @@ static int on_notify(struct agent_core *core, int64_t boot_ms, const void *messa
         core->effects.notify(core->effects.arg, message);
         return 0;
     }
-    _cleanup_free_ char *text = tell->defect != NULL
-                                    ? xstrdup(tell->defect)
-                                    : xasprintf("%" PRId64 " ms are no time to tell it in", tell->time_ms);
+    _cleanup_free_ char *text =
+        tell->defect != NULL ? xstrdup(tell->defect)
+                             : xasprintf("%" PRId64 " ms is not enough time to send it", tell->time_ms);
     agent_core_notified(core,
         &(struct message_notified){
             .notification = tell->notification, .target = tell->target, .error = EBADMSG, .text = text });

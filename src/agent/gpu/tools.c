@@ -135,7 +135,7 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
     struct run *run = arg;
     _cleanup_free_ char *why =
         run->child == NULL ? xstrdup("mgpu-gpu-test could not be started, or still hangs in the driver")
-                           : xasprintf("it was not done within %lld s", (long long)run->timeout_ms / 1000);
+                           : xasprintf("it did not finish within %lld s", (long long)run->timeout_ms / 1000);
     if (run->child != NULL)
         (void)process_signal(child_pidfd(run->child), SIGKILL);
     tell(run, NULL, why);

@@ -79,7 +79,7 @@ int launcher_grant(const struct launcher *launcher, const struct spool_id *id, s
     r = set_devices(launcher, id, fd, &spec.gpus, &spec, err);
     if (r == 0 && (r = tell_init(fd)) < 0)
         (void)error_set_errno(
-            err, r, "cannot tell job %llu that it has its GPUs", (unsigned long long)id->job);
+            err, r, "cannot notify job %llu that it has its GPUs", (unsigned long long)id->job);
     /* An agent that has died may have opened its devices too. */
     if (r < 0 && set_devices(launcher, id, fd, &none, &spec, &ignored) < 0) {
         (void)error_wrap(err, "the filter of its GPUs cannot be closed again");

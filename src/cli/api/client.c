@@ -264,7 +264,7 @@ static void tell_wait(struct client *client, int64_t first_ms, const char *why, 
 
 void client_report_absence(struct client *client, int64_t first_ms)
 {
-    tell_wait(client, first_ms, "mgpud does not answer", "waiting for it to come back");
+    tell_wait(client, first_ms, "mgpud does not answer", "waiting for it to return");
 }
 
 static int64_t restart_wait_ms(const struct client *client)
@@ -295,7 +295,7 @@ static int find_patiently(struct client *client, struct http_client **ret, struc
             return r;
         client_report_absence(client, first_ms);
         if (client_back_off_until(&interrupt, &delay_ms))
-            return error_set(err, -EINTR, "interrupted while mgpud was away");
+            return error_set(err, -EINTR, "interrupted while mgpud was not reachable");
     }
     return r;
 }

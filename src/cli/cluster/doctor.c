@@ -306,10 +306,9 @@ static void check_parking(struct doctor *doctor, const json_t *node)
     else if (text_equal(state, "failed"))
         text = xasprintf("failed with driver %s: %s", tested, why != NULL ? why : "no reason");
     else if (text_equal(state, "outdated"))
-        text =
-            xasprintf("not made with driver %s and the GPUs that are here now: last with %s", driver, tested);
+        text = xasprintf("not tested with driver %s and the present GPUs: last with %s", driver, tested);
     else
-        text = xasprintf("never made here, so park: auto parks nothing (driver %s)", driver);
+        text = xasprintf("never tested here, so park: auto parks nothing (driver %s)", driver);
     bool is_wrong = text_equal(state, "failed") && json_is_true(json_object_get(parking, "wrong"));
     tell(doctor, is_passed ? VERDICT_ON : is_wrong ? VERDICT_BAD : VERDICT_OFF, "park test", text, fix);
 }
@@ -423,7 +422,7 @@ static void check_shared_memory(struct doctor *doctor)
     _cleanup_free_ char *text = shared_memory_text();
     if (text != NULL)
         tell(doctor, VERDICT_OFF, "shared memory", text,
-            "ls -l /dev/shm; rm what its owner does not need, ipcrm -m ID for segments; jobs with "
+            "ls -l /dev/shm; remove unneeded files with rm, segments with ipcrm -m ID; jobs with "
             "--private-tmp leave none");
 }
 

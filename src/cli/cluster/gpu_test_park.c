@@ -286,10 +286,10 @@ static void judge(struct trial *trial, const json_t *job)
         fail(trial, "refused", not_parked(job)); // it ended before its refusal was noticed
     else if (!field_is(job, "state", "done"))
         fail(trial, "failed",
-            xasprintf("job %" PRId64 " ended as %s, and the same memory was right without parking",
+            xasprintf("job %" PRId64 " ended as %s, and the same memory was correct without parking",
                 trial->job, field_text(job, "state")));
     else if (trial->is_elsewhere && !is_away)
-        fail(trial, "refused", xstrdup("it returned to its own GPU alone"));
+        fail(trial, "refused", xstrdup("it returned only to its own GPU"));
     else
         (void)json_object_set_new(trial->row, "result", json_string("passed"));
     (void)json_object_set_new(trial->row, "return", json_string(is_away ? "other" : "own"));
@@ -512,7 +512,7 @@ static int check_role(struct call *call, struct error *err)
     if (r < 0 || field_is(caller, "role", "admin") || field_is(caller, "role", "administrator") ||
         field_is(caller, "role", "operator"))
         return r;
-    (void)error_set(err, -EPERM, "only operators may say whether a node can park jobs");
+    (void)error_set(err, -EPERM, "only operators may record whether a node can park jobs");
     return error_hint(err, "mgpu users shows roles; mgpu gpu test without --park is for every user");
 }
 
@@ -546,11 +546,11 @@ static int check_node(const json_t *node, struct error *err)
         return error_set(err, -EHOSTDOWN, "node %s is not connected", name);
     if (field_is(json_object_get(node, "parking"), "state", "none")) {
         (void)error_set(err, -EINVAL, "node %s cannot park jobs", name);
-        return error_hint(err, "mgpu doctor %s says why", name);
+        return error_hint(err, "mgpu doctor %s shows why", name);
     }
     return field_is_known(node, "driver")
                ? 0
-               : error_set(err, -EINVAL, "node %s does not say which driver it has", name);
+               : error_set(err, -EINVAL, "node %s does not report its driver", name);
 }
 
 int gpu_test_park(

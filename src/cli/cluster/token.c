@@ -65,7 +65,7 @@ static int set_hours(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "name", "NAME", "name to recognise the token by (cli)",
+    { 0, "name", "NAME", "name by which to recognise the token (cli)",
         OPTION_INNER(text, struct token_options, name) },
     { 0, "expires", "TIME", "validity (30d)", OPTION_INNER(expiry, struct token_options, expires_ms) },
     { 0, "scope", "LIST", "what it permits: read,submit,control,manage (all of them)", .set = set_scopes },

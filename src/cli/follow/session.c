@@ -156,7 +156,7 @@ static int pause_joining(struct session *session, int *delay_ms, struct error *e
 {
     struct pollfd signals = { .fd = session->signal_fd, .events = POLLIN };
     if (client_back_off_until(&signals, delay_ms) && session->has_joined)
-        return error_set(err, -EINTR, "interrupted while mgpud was away");
+        return error_set(err, -EINTR, "interrupted while mgpud was not reachable");
     return 0;
 }
 

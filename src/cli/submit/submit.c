@@ -264,7 +264,7 @@ static void tell_own_priority(struct call *call, const json_t *job)
         return;
     call->was_own_told = true;
     talk_line("priority %" PRId64
-              " orders your own jobs: those of a lower one wait for it, other users' do not",
+              " orders your own jobs: your jobs with a lower priority wait for it, other users' jobs do not",
         field_integer(job, "priority", 0));
 }
 

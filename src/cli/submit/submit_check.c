@@ -298,7 +298,7 @@ static void check_name(const struct submit_options *options, const char *word)
     bool is_file = stat(file, &st) == 0 && S_ISREG(st.st_mode);
     _cleanup_free_ char *by = is_file ? interpreter_command(file) : NULL;
     if (!is_file && strcmp(word, "python") == 0 && script_find_in_path("python3", directory, false))
-        talk_line("warning: python: command not found in PATH; python3 is there");
+        talk_line("warning: python: command not found in PATH; python3 is available");
     else if (!is_file)
         talk_line("warning: %s: command not found in PATH", name);
     else if (by != NULL)
@@ -338,10 +338,10 @@ static void check_gpu_memory(const json_t *ask)
         return;
     format_size((uint64_t)bytes, size, sizeof(size));
     if (bytes % MIB == 0)
-        talk_line("warning: %s of GPU memory is less than a CUDA program needs to begin; did you mean %lldG?",
+        talk_line("warning: %s of GPU memory is less than a CUDA program needs to start; did you mean %lldG?",
             size, (long long)(bytes / MIB));
     else
-        talk_line("warning: %s of GPU memory is less than a CUDA program needs to begin", size);
+        talk_line("warning: %s of GPU memory is less than a CUDA program needs to start", size);
 }
 
 void submit_check_ask(const struct call *call, const json_t *ask)

@@ -29,8 +29,8 @@ static void check_venv(const struct submit_options *options)
     _cleanup_free_ char *activate = xasprintf("%s/bin/activate", path);
     struct stat st;
     if (stat(activate, &st) < 0 && errno == ENOENT)
-        talk_line(
-            "warning: %s is no virtual environment: it has no bin/activate; python3 -m venv %s makes one",
+        talk_line("warning: %s is not a virtual environment: it has no bin/activate; python3 -m venv %s "
+                  "creates one",
             name, name);
 }
 

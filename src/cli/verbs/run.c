@@ -39,7 +39,7 @@ static const struct option_row rows[] = {
     { 'i', "interactive", NULL, "run on a terminal, and pass standard input to it", set_interactive },
     { 0, "no-input", NULL, "do not pass standard input to the job",
         OPTION_INNER(flag, struct run_options, has_no_input) },
-    { 0, "ctrl-c", "forward|detach|cancel", "what Ctrl-C does to a job without a terminal (forward)",
+    { 0, "ctrl-c", "forward|detach|cancel", "effect of Ctrl-C on a job without a terminal (forward)",
         TERMINAL_CTRL_C(struct run_options) },
     { 0, "detach-keys", "KEYS", "keys to detach: ctrl-p,ctrl-q, or none (Ctrl-] d)",
         TERMINAL_KEYS(struct run_options) },

@@ -53,7 +53,7 @@ static int read_signal(struct request *request, int *ret, uint32_t *ret_scope, s
         return r;
     _cleanup_free_ char *name = asked.signal, *to = asked.to;
     if (to != NULL && !signal_scope_find(to, ret_scope)) {
-        (void)error_set(err, -EINVAL, "to: nobody is called %.60s", to);
+        (void)error_set(err, -EINVAL, "to: unknown recipient %.60s", to);
         return error_hint(err, "handlers, steps, script or all");
     }
     *ret = name != NULL ? signal_find(name) : 0;

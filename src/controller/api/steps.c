@@ -405,7 +405,7 @@ static void tell_client(struct request *request, const struct step_signal_reques
         return;
     }
     if (request_room(client->request) == 0) {
-        (void)error_set(&err, -EUSERS, "step %" PRIu64 ".%u does not take its signals: too many are waiting",
+        (void)error_set(&err, -EUSERS, "step %" PRIu64 ".%u does not read its signals: too many are waiting",
             request->job, asked->step);
         request_reply_problem(request, &err);
         return;

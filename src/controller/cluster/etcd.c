@@ -31,7 +31,7 @@ static int add_endpoint(
     bool has_port = colon != NULL && (bracket == NULL ? strchr(host, ':') == colon : colon > bracket);
     bool is_bare = bracket == NULL && colon != NULL && !has_port; // an IPv6 address without brackets
     if (length == 0 || is_bare || strpbrk(host, "@/?# \t") != NULL)
-        return error_set(err, -EINVAL, "--cluster: '%.100s' is no HOST:PORT", host);
+        return error_set(err, -EINVAL, "--cluster: '%.100s' is not HOST:PORT", host);
     if (settings->endpoints.count == ENDPOINTS_MAX)
         return error_set(err, -EINVAL, "--cluster: at most %u endpoints", ENDPOINTS_MAX);
     strings_take(&settings->endpoints, xasprintf("%s://%s%s", scheme, host, has_port ? "" : ":" PORT));

@@ -48,7 +48,7 @@ static int check_job(
     if (r < 0)
         return r;
     if (!control->is_possible(job)) {
-        (void)error_set(err, -EALREADY, "job %" PRIu64 " is %s: only a job that runs can be %s", job->id,
+        (void)error_set(err, -EALREADY, "job %" PRIu64 " is %s: only a running job can be %s", job->id,
             job_state_name(job->state), control->done);
         return job->state == JOB_STOPPING ? err->code : error_hint(err, "mgpu show %" PRIu64, job->id);
     }

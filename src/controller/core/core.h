@@ -121,7 +121,7 @@ struct park_settings {
 enum early_mode {
     EARLY_NEVER,
     EARLY_ASKED, // those that request it
-    EARLY_AUTO,  // also those whose command used its GPUs late before (concerns/early_commands.c)
+    EARLY_AUTO,  // also those whose command used its GPUs late in earlier runs (concerns/early_commands.c)
     EARLY_MODES,
 };
 

@@ -133,7 +133,7 @@ static const char *kind_without(const struct job *job)
         return "jobs that name their GPUs (-G)";
     if (ask->gpu_share > 0 || ask->gpu_mem > 0)
         return "jobs that may share a GPU";
-    return ask->exclusive ? "jobs that have their nodes alone" : NULL;
+    return ask->exclusive ? "jobs with exclusive nodes" : NULL;
 }
 
 char *core_describe_early(const struct core *core, const struct core_entry *entry)
@@ -150,7 +150,7 @@ char *core_describe_early(const struct core *core, const struct core_entry *entr
     if (core_extra(entry)->returns > 0 && job->ask->early)
         return xstrdup("no, an attempt was given back, and the next one starts as usual");
     if (job->ask->early)
-        return xstrdup("yes, as it was submitted with --early");
+        return xstrdup("yes, it was submitted with --early");
     return core->options.early.mode == EARLY_AUTO && command != NULL ? explain(command) : NULL;
 }
 
