@@ -164,7 +164,7 @@ static const struct wording passed_on[] = {
     { 0 },
 };
 
-static void tell_user(const char *door, enum compat_serves serves)
+static void print_served_users(const char *door, enum compat_serves serves)
 {
     const struct passwd *user = getpwuid(geteuid());
     const char *name = user != NULL ? user->pw_name : "you";
@@ -191,5 +191,5 @@ void compat_complete_server(const struct call *call, const char *door, enum comp
     wording_hand_over((const struct wording[]){ { "mgpud --help lists the options", help }, { 0 } });
     compat_print_root_note();
     if (geteuid() != 0 && !call->is_quiet)
-        tell_user(door, serves);
+        print_served_users(door, serves);
 }

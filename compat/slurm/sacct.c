@@ -181,7 +181,7 @@ const struct slurm_option slurm_sacct_options[] = {
 
 /* In Slurm's accounting a job is running from the time at which it got its resources until its end: programs
  * that poll sacct take CONFIGURING for an unknown end. */
-static void settle_state(json_t *job)
+static void normalize_state(json_t *job)
 {
     if (field_is(job, "state", "starting") || field_is(job, "state", "stopping"))
         (void)json_object_set_new(job, "state", json_string("running"));
@@ -190,7 +190,7 @@ static void settle_state(json_t *job)
 /* Defaults of -S and -E: for named jobs all time, else today; with states the present time, or that of -S.
  * The end belongs to the window if it is now or equals the start. -EINVAL for a window that ends before it
  * begins, which would be an empty list without any message. */
-static int settle_window(
+static int resolve_window(
     const struct sacct *sacct, int64_t now_ms, struct sacct_choice *choice, struct error *err)
 {
     bool has_states = choice->wanted_count > 0;
@@ -237,7 +237,7 @@ static int load(struct sacct *sacct, json_t **ret, struct error *err)
         r = slurm_parse_moment(
             "--endtime", sacct->end, SLURM_PAST, now_ms, &when_local, &sacct->choice.end_ms, err);
     if (r == 0)
-        r = settle_window(sacct, now_ms, &sacct->choice, err);
+        r = resolve_window(sacct, now_ms, &sacct->choice, err);
     if (r < 0)
         return r;
     client_init(&client, NULL, NULL);
@@ -247,7 +247,7 @@ static int load(struct sacct *sacct, json_t **ret, struct error *err)
         return r;
     json_array_foreach(found, index, job)
     {
-        settle_state(job);
+        normalize_state(job);
         if (sacct_choice_has(&sacct->choice, job))
             (void)json_array_append(jobs, job);
     }

@@ -322,7 +322,7 @@ static void note_option(
 }
 
 /* --verbose, including consequences of several options. */
-static void tell_options(struct sinfo *sinfo)
+static void print_options(struct sinfo *sinfo)
 {
     bool is_filter = sinfo->nodes != NULL || sinfo->partitions != NULL || sinfo->states != NULL ||
                      sinfo->is_dead || sinfo->is_responding || sinfo->is_reasons;
@@ -353,7 +353,7 @@ int slurm_run_sinfo(const struct slurm_program *program, int argc, char **argv)
     if (r == 0)
         r = check_states(&sinfo, &err);
     if (r == 0)
-        tell_options(&sinfo);
+        print_options(&sinfo);
     if (r < 0 || sinfo.is_reservations) {
         strings_clear(&sinfo.given);
         return r < 0 ? slurm_fail(program, &err) : puts("No reservations in the system") < 0;

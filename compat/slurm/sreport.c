@@ -379,7 +379,7 @@ static int read_condition(struct sreport *sreport, const char *word, struct erro
 }
 
 /* Yesterday, unless specified. */
-static int settle(struct sreport *sreport, struct error *err)
+static int resolve_period(struct sreport *sreport, struct error *err)
 {
     int64_t now_ms = clock_wall_ms(), midnight_ms = slurm_midnight_ms();
     size_t i = 0;
@@ -446,7 +446,7 @@ int slurm_run_sreport(const struct slurm_program *program, int argc, char **argv
     for (int i = first + 2; r >= 0 && i < argc; i++)
         r = read_condition(&sreport, argv[i], &err);
     if (r >= 0)
-        r = settle(&sreport, &err);
+        r = resolve_period(&sreport, &err);
     if (r < 0)
         return slurm_fail(program, &err);
     sreport.report.fields = reports[which].fields;

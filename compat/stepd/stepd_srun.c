@@ -138,7 +138,7 @@ static void on_modex(struct stepd *stepd, const struct frame *frame)
             frame->bytes + position, frame->length - position);
 }
 
-static int go(struct stepd *stepd, struct error *err)
+static int start_tasks(struct stepd *stepd, struct error *err)
 {
     int r = stepd->is_started ? 0 : stepd_start(stepd, err);
     for (uint32_t i = 0; r == 0 && i < stepd->count; i++)
@@ -158,7 +158,7 @@ int stepd_take(struct stepd *stepd, const struct frame *frame, struct error *err
         break;
     case FRAME_MPI: return stepd_open_mpi(stepd, frame, err);
     case FRAME_TASK: return add_task(stepd, frame, err);
-    case FRAME_GO: return go(stepd, err);
+    case FRAME_GO: return start_tasks(stepd, err);
     case FRAME_INPUT:
     case FRAME_INPUT_END: return add_input(stepd, frame, err);
     case FRAME_SIGNAL:

@@ -108,7 +108,8 @@ static bool has_mgpud(struct kit *kit, struct result *result)
 
 /* The nodes of AMD GPUs that a job with these options can open, and its variables; NULL after result_fail().
  * Borrowed from the facts. */
-static const json_t *look(struct kit *kit, const char *option, const char *value, struct result *result)
+static const json_t *inspect_job(
+    struct kit *kit, const char *option, const char *value, struct result *result)
 {
     static const char *const nodes[] = { "nodes", NULL };
     const char *const options[] = { option, value, NULL };
@@ -148,7 +149,7 @@ static bool has_its_gpu(struct kit *kit, size_t own, bool is_closed, struct resu
     char number[NUMBER], path[PATH_SIZE];
     (void)snprintf(number, sizeof(number), "%zu", own);
     const char *uuid = record_word(json_array_get(kit->amd_gpus, own), "uuid");
-    const json_t *seen = look(kit, "-G", number, result), *gpu;
+    const json_t *seen = inspect_job(kit, "-G", number, result), *gpu;
     size_t i;
     if (seen == NULL)
         return false;
@@ -182,7 +183,7 @@ static void check_jobs(struct kit *kit, struct result *result)
     bool is_closed = is_filtered(kit);
     while (good < count && has_its_gpu(kit, good, is_closed, result))
         good++;
-    const json_t *none = good == count ? look(kit, "-g", "0", result) : NULL;
+    const json_t *none = good == count ? inspect_job(kit, "-g", "0", result) : NULL;
     if (none == NULL)
         return;
     if (record_word(none, "rocr_visible")[0] != '\0' || (is_closed && can_open(none, "/dev/kfd") > 0))

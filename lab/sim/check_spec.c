@@ -65,8 +65,8 @@ void spec_submit_again(struct world *world, size_t number)
     struct case_spec spec;
     spec_make(world, number, &spec);
     spec.told.n_after = 0; // it has run
-    if (world->spoiler != NULL && world->spoiler->tell != NULL)
-        world->spoiler->tell(world->spoiler->arg, &spec.told);
+    if (world->spoiler != NULL && world->spoiler->change != NULL)
+        world->spoiler->change(world->spoiler->arg, &spec.told);
     sched_edit(world->sched, world->now_ms, &spec.told);
     spec_clear(&spec);
 }

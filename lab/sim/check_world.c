@@ -80,11 +80,12 @@ static int dependency(const struct world *world, const int64_t *job)
     return 0;
 }
 
-static void settle(struct world *world, size_t number)
+static void finish_job(struct world *world, size_t number)
 {
     struct case_state *job = &world->jobs[number];
     job->state = CASE_OVER;
-    sched_settle(world->sched, world->now_ms, (uint64_t)job_values(world, number)[JOB_ID], job->is_ok);
+    sched_resolve_dependents(
+        world->sched, world->now_ms, (uint64_t)job_values(world, number)[JOB_ID], job->is_ok);
 }
 
 static void submit(struct world *world, size_t number)
@@ -93,8 +94,8 @@ static void submit(struct world *world, size_t number)
     struct case_state *job = &world->jobs[number];
     struct case_spec spec;
     spec_make(world, number, &spec);
-    if (world->spoiler != NULL && world->spoiler->tell != NULL)
-        world->spoiler->tell(world->spoiler->arg, &spec.told);
+    if (world->spoiler != NULL && world->spoiler->change != NULL)
+        world->spoiler->change(world->spoiler->arg, &spec.told);
     int waits = dependency(world, values);
     if (waits == 1)
         spec.told.n_after = 0;
@@ -312,7 +313,7 @@ static void end(struct world *world, struct case_attempt *attempt)
     if (job[JOB_ELEMENTS] > 0)
         state->open--;
     if (job[JOB_ELEMENTS] == 0 || (state->open == 0 && state->left == 0))
-        settle(world, number);
+        finish_job(world, number);
 }
 
 static void cancel(struct world *world, size_t number)
@@ -327,7 +328,7 @@ static void cancel(struct world *world, size_t number)
     job->is_ok = false;
     job->state = job->open > 0 ? CASE_RUNS : CASE_OVER;
     if (job->open == 0)
-        settle(world, number);
+        finish_job(world, number);
 }
 
 static void reserve(struct world *world, const int64_t *event)

@@ -303,7 +303,7 @@ static void print(const struct run_call *call, struct engine *engine, const char
         report_table(&report, stdout);
 }
 
-static void tell_bad(const struct workload *workload)
+static void print_bad_lines(const struct workload *workload)
 {
     for (size_t i = 0; i < workload->bad.count; i++)
         (void)fprintf(stderr, "mgpu-sim: %s\n", workload->bad.items[i]);
@@ -327,7 +327,7 @@ static int replay(struct run_call *call, const char *path, struct workload *work
                                 : workload_read(workload, path, &call->trace, err);
     if (result < 0)
         return result;
-    tell_bad(workload);
+    print_bad_lines(workload);
     result = check_estimate(call, workload, err);
     if (result < 0)
         return result;

@@ -146,7 +146,7 @@ static void on_process(void *arg, const struct message_process_info *process)
     agent_core_process(effects_core(worker->effects), process);
 }
 
-static void say_hello(struct worker *worker, const struct gpu_report *report)
+static void send_hello(struct worker *worker, const struct gpu_report *report)
 {
     _cleanup_free_ char *version = xstrdup(MGPU_VERSION);
     struct feature_facts facts = {
@@ -265,7 +265,7 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
     gpu_report_forget_answers(&gpus.gpus);
     if (worker->link != NULL && !worker->has_said_hello) {
         worker->has_said_hello = true;
-        say_hello(worker, report);
+        send_hello(worker, report);
         return;
     }
     if (worker->has_said_hello && (report->is_sample || is_news))
@@ -337,7 +337,7 @@ static void on_told(void *arg, const struct message_notified *told)
     agent_core_notified(effects_core(worker->effects), told);
 }
 
-static void look_again(void *arg, const struct spool_id *id)
+static void reconcile_again(void *arg, const struct spool_id *id)
 {
     struct worker *worker = arg;
     agent_core_reconcile(effects_core(worker->effects), clock_boot_ms(), id);
@@ -383,15 +383,16 @@ static int open_effects(struct worker *worker, struct error *err)
     int r = persist_load_epoch(worker->state_fd, epoch_file, &epoch, err);
     if (r < 0)
         return r;
-    worker->resolver = user_resolver_new(worker->base, &worker->users, USER_ANSWER_MS, look_again, worker);
+    worker->resolver =
+        user_resolver_new(worker->base, &worker->users, USER_ANSWER_MS, reconcile_again, worker);
     launcher_set_resolver(worker->launcher, worker->resolver);
-    shares_open_mps(&worker->shares, worker->base, worker->options, look_again, worker);
+    shares_open_mps(&worker->shares, worker->base, worker->options, reconcile_again, worker);
     launcher_set_mps(worker->launcher, worker->shares.mps);
     worker->watch = usage_watch_new(launcher_spool_fd(worker->launcher), "/proc");
     worker->check = gpu_check_new(ask_gpus, worker);
     worker->access = gpu_access_new(worker->options->state_dir, worker->options->device_dir, worker->devices);
-    worker->chores =
-        gpu_chores_new(worker->base, worker->options, worker->check, worker->state_fd, look_again, worker);
+    worker->chores = gpu_chores_new(
+        worker->base, worker->options, worker->check, worker->state_fd, reconcile_again, worker);
     worker->looks = inspector_new(worker->base, &worker->users, worker->watch, on_process, worker);
     worker->streams = log_streams_new(worker->base, LINK_SOCKET, &worker->users);
     worker->exec_steps = exec_steps_new(worker->base, worker->launcher, LINK_SOCKET);

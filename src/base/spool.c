@@ -165,7 +165,7 @@ static int remove_directory(int spoolfd, const char *name)
     return unlinkat(spoolfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-static void tell(int fd, int dirfd)
+static void notify_removed(int fd, int dirfd)
 {
     static const struct spool_command removed = { .magic = SPOOL_REMOVED_MAGIC, .grace_ms = -1 };
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -190,7 +190,7 @@ int spool_remove_and_notify(int spoolfd, const char *name, int fd)
         return errno == ENOENT ? 0 : -errno;
     unlink_all(dirfd, usual_files, "");
     if (fd >= 0)
-        tell(fd, dirfd);
+        notify_removed(fd, dirfd);
     unlink_all(dirfd, control_files, "");
     int r = remove_directory(spoolfd, name);
     if (r == -ENOTEMPTY) {

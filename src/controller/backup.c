@@ -106,7 +106,7 @@ static void become_again(uid_t uid, gid_t gid)
         abort(); // root may
 }
 
-static void tell(void *work, const char *what, uint64_t done, uint64_t total)
+static void report_progress(void *work, const char *what, uint64_t done, uint64_t total)
 {
     slow_work_step(work, what, done, total);
 }
@@ -139,7 +139,7 @@ static int make_passing(const char *path, struct error *err)
 static int write_as_owner(const char *dir, struct collected *collected, int out, struct error *err)
 {
     struct slow_work work;
-    const struct store_progress progress = { tell, &work };
+    const struct store_progress progress = { report_progress, &work };
     _cleanup_free_ char *passing = xasprintf("%s/" PASSING, dir);
     _cleanup_close_ int fd = -1;
     int r = collect_keys(dir, collected, err);
@@ -298,7 +298,7 @@ static int restore_as_owner(struct restoring *restoring, int in, uint64_t *ret_j
     _cleanup_free_ char *passing = xasprintf("%s/" PASSING, restoring->dir);
     _cleanup_close_ int fd = make_passing(passing, err);
     struct slow_work work;
-    const struct store_progress progress = { tell, &work };
+    const struct store_progress progress = { report_progress, &work };
     if (fd < 0)
         return fd;
     slow_work_begin(&work, SLOW_WORK_PERSON, NULL);

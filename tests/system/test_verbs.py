@@ -970,7 +970,7 @@ def test_a_suspended_job_keeps_its_gpus(box, gate):
     job = box.submit('-g', '1', '--', *gate.command())
     box.wait(job, 'running')
     said = box.mgpu('suspend', job, check=True).err
-    assert 'mgpu: a suspended job keeps its GPUs and what is in their memory, and its time limit is not extended' in said, said
+    assert 'mgpu: a suspended job keeps its GPUs and the contents of their memory, and its time limit is not extended' in said, said
     box.mgpu('continue', job, check=True)
     gate.open()
     box.wait(job)

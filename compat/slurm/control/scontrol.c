@@ -322,7 +322,7 @@ static int run(struct scontrol *scontrol, int argc, char **argv, struct error *e
     return row->run(scontrol, argc - 1, argv + 1, err);
 }
 
-static int tell(
+static int report_failure(
     const struct slurm_program *program, const struct scontrol *scontrol, int r, struct error *err)
 {
     bool is_load = err->code == -ENOENT || slurm_away_words(err) != NULL;
@@ -362,7 +362,7 @@ static int converse(const struct slurm_program *program, struct scontrol *scontr
             return worst;
         if (r == 0)
             r = run(scontrol, (int)words.count, words.items, &err);
-        int status = tell(program, scontrol, r, &err);
+        int status = report_failure(program, scontrol, r, &err);
         worst = status > worst ? status : worst;
         if (!is_again) {
             free(last);
@@ -389,7 +389,7 @@ int slurm_run_scontrol(const struct slurm_program *program, int argc, char **arg
         r = converse(program, &scontrol);
     } else {
         r = run(&scontrol, argc - first, argv + first, &err);
-        r = tell(program, &scontrol, r, &err);
+        r = report_failure(program, &scontrol, r, &err);
     }
     client_clear(&scontrol.client);
     return r;

@@ -127,7 +127,7 @@ static struct gpu_child *start_child(
 /* --- reports of the current helper --- */
 
 /* Once GPUs were found, a temporarily unavailable driver does not change the kind of machine. */
-static void settle_backend(struct gpu_helper *helper)
+static void keep_backend(struct gpu_helper *helper)
 {
     const struct gpu_vendor *vendor = gpu_vendor_by_backend(gpu_roster_backend(helper->roster));
     if (helper->spec.kind != GPU_SPEC_AUTO || vendor == NULL)
@@ -147,7 +147,7 @@ static void take_report(struct gpu_helper *helper, struct gpu_report *fresh)
     helper->has_said_why = !helper->last.report.is_on && !helper->last.report.is_final;
     if (helper->has_said_why)
         return; // its end follows
-    settle_backend(helper);
+    keep_backend(helper);
     helper->failures = 0;
     helper->pause_ms = helper->timing.retry_first_ms;
     helper->suspect[0] = '\0';
@@ -436,7 +436,7 @@ struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec
     helper->pause_ms = timing->retry_first_ms;
     helper->timer = evtimer_new(base, on_timer, helper);
     gpu_last_report_init(&helper->last, base, roster, &helper->spec, helper->timing.told_ms, on_report, arg);
-    settle_backend(helper);
+    keep_backend(helper);
     for (size_t i = 0; i < gpus->count; i++)
         if (gpu_roster_is_hung(roster, i) && ((const struct gpu_state *)gpus->items)[i].pci != NULL &&
             ((const struct gpu_state *)gpus->items)[i].parent == NULL)

@@ -55,7 +55,7 @@ struct gpu_pollers {
     size_t count;
 };
 
-static void tell(struct gpu_pollers *turns, struct turn *turn)
+static void signal_done(struct gpu_pollers *turns, struct turn *turn)
 {
     if (!turn->is_awaited) {
         turns->has_told = true;
@@ -85,7 +85,7 @@ static void *take_turns(void *arg)
         turn->is_busy = false;
         turn->is_fresh = true;
         gpu_progress_step(turns->page);
-        tell(turns, turn);
+        signal_done(turns, turn);
     }
     (void)pthread_mutex_unlock(&turns->lock);
     return NULL;

@@ -33,7 +33,7 @@
 #define DELAY_FIRST_MS 20
 #define DELAY_MAX_MS   1000
 #define CONNECT_MS     30000
-#define TELL_MS        300 // a shorter absence is not reported
+#define PRINT_WAIT_MS  300 // a shorter absence is not reported
 
 static const char *extra_place; // searched after the usual ones; NULL: none
 static int answer_usual_ms = ANSWER_WAIT_MS;
@@ -254,9 +254,9 @@ void client_hurry(struct client *client)
     client->timeout_ms = 0;
 }
 
-static void tell_wait(struct client *client, int64_t first_ms, const char *why, const char *next)
+static void print_wait(struct client *client, int64_t first_ms, const char *why, const char *next)
 {
-    if (client->has_told || clock_boot_ms() - first_ms < TELL_MS)
+    if (client->has_told || clock_boot_ms() - first_ms < PRINT_WAIT_MS)
         return;
     client->has_told = true;
     (void)fprintf(stderr, "%s: %s; %s\n", program_invocation_short_name, why, next);
@@ -264,7 +264,7 @@ static void tell_wait(struct client *client, int64_t first_ms, const char *why, 
 
 void client_report_absence(struct client *client, int64_t first_ms)
 {
-    tell_wait(client, first_ms, "mgpud does not answer", "waiting for it to return");
+    print_wait(client, first_ms, "mgpud does not answer", "waiting for it to return");
 }
 
 static int64_t restart_wait_ms(const struct client *client)
@@ -551,7 +551,7 @@ int client_call(struct client *client, const char *method, const char *path, con
             return r == -EHOSTDOWN ? r
                                    : error_recode(err, -EAGAIN); // it is unknown whether it was carried out
         if (r == -EAGAIN && err != NULL) // the server answered that it cannot carry this out now
-            tell_wait(client, first_ms, err->message, "trying again");
+            print_wait(client, first_ms, err->message, "trying again");
         else
             client_report_absence(client, first_ms);
         client_back_off(&delay_ms);

@@ -293,7 +293,7 @@ static int await(struct call *call, json_t *row, struct error *err)
 }
 
 /* Ctrl-C ends the wait, but not the jobs. */
-static void tell_jobs(const struct call *call, const json_t *tests)
+static void print_jobs(const struct call *call, const json_t *tests)
 {
     const json_t *row;
     size_t i;
@@ -361,7 +361,7 @@ static int run_tests(struct call *call, const json_t *gpus, json_t *tests, struc
     int r = 0, status = EXIT_OK;
     json_array_foreach(tests, i, row) r = r < 0 ? r : submit(call, row, err);
     if (r == 0)
-        tell_jobs(call, tests);
+        print_jobs(call, tests);
     call->client.timeout_ms = CLIENT_PATIENT_MS;
     json_array_foreach(tests, i, row) r = r < 0 ? r : await(call, row, err);
     if (r < 0)

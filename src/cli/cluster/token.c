@@ -85,7 +85,7 @@ static json_t *split_scopes(const char *list)
     return array;
 }
 
-static void say_what_next(const struct call *call, const char *api)
+static void print_next_step(const struct call *call, const char *api)
 {
     const struct token_options *options = call->options;
     if (call->is_quiet)
@@ -124,7 +124,7 @@ static int run_create(struct call *call, int argc, char **argv, struct error *er
     if (token == NULL)
         return error_set(err, -EBADMSG, "the answer of mgpud contains no token");
     (void)printf("%s\n", token);
-    say_what_next(call, field_text(answer, "api"));
+    print_next_step(call, field_text(answer, "api"));
     return EXIT_OK;
 }
 

@@ -187,7 +187,7 @@ static void request(struct follow *follow, int signal, enum going_step step)
 }
 
 /* Does what this program's row specifies for the signal. */
-static void go(struct follow *follow, int signal)
+static void apply_signal(struct follow *follow, int signal)
 {
     enum going_step step = going_next(&follow->going, is_waiting(follow), signal, clock_boot_ms());
     waiting_line_clear(&follow->line);
@@ -237,7 +237,7 @@ static void on_signal(struct follow *follow, int signal_fd)
     if (passed != NULL)
         post(follow, going_request(GOING_SIGNAL)->action, passed);
     else if (is_one)
-        go(follow, (int)info.ssi_signo);
+        apply_signal(follow, (int)info.ssi_signo);
 }
 
 static void write_output(struct follow *follow)
@@ -252,7 +252,7 @@ static void write_output(struct follow *follow)
     follow->is_output_lost = !is_reader_gone;
     /* As in a shell pipeline, the program ends if its output has no reader. */
     if (is_reader_gone && follow->phase != FOLLOW_DONE)
-        go(follow, SIGPIPE);
+        apply_signal(follow, SIGPIPE);
 }
 
 static void set_job(struct follow *follow, json_t *job)

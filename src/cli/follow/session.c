@@ -349,7 +349,7 @@ static void write_pending(struct session *session, int index)
         session->written[index] = pending->length = 0;
 }
 
-static void tell_idleness(struct session *session, bool is_readable)
+static void show_idleness(struct session *session, bool is_readable)
 {
     _cleanup_free_ char *sentence = idle_news_advance(&session->news, is_readable);
     if (sentence == NULL || session->call->is_quiet)
@@ -404,7 +404,7 @@ static int turn(struct session *session, struct error *err)
         if (fds[SOURCE_STDOUT + i].revents != 0)
             write_pending(session, i);
     session_expire_keys(session);
-    tell_idleness(session, fds[SOURCE_NEWS].revents != 0);
+    show_idleness(session, fds[SOURCE_NEWS].revents != 0);
     send_output(session);
     if ((fds[SOURCE_SOCKET].revents & ~POLLOUT) != 0 && session->http != NULL && is_reading)
         r = on_socket(session, err);

@@ -30,7 +30,7 @@ int job_news_turn(struct job_news *news, struct call *call, const char *path, bo
         news->wanted = NULL;
         return -1;
     }
-    news->wanted->tell(news->wanted->arg, told);
+    news->wanted->on_job(news->wanted->arg, told);
     return news->wanted->wait_ms(news->wanted->arg);
 }
 

@@ -54,7 +54,7 @@ static const enum leaver leavers[CTRL_C_CHOICES][2] = {
 };
 
 /* For a job without a terminal; a terminal is its own input. */
-static int settle_input(struct run_options *options, struct error *err)
+static int resolve_input(struct run_options *options, struct error *err)
 {
     struct submit_options *submit = &options->submit;
     bool is_asked = submit->input != NULL && strcmp(submit->input, SPEC_INPUT_SENT) == 0;
@@ -90,7 +90,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     options->terminal.leaver = leavers[options->terminal.ctrl_c][options->submit.is_tty];
     options->terminal.output_begin = submit_output_size(&options->submit);
     call->is_followed = call->is_shown = !options->is_detached;
-    int r = options->submit.is_dry ? 0 : settle_input(options, err);
+    int r = options->submit.is_dry ? 0 : resolve_input(options, err);
     if (r == 0)
         r = submit_job(call, argc, argv, &job, err);
     if (r < 0 || options->submit.is_dry)

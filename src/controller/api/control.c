@@ -97,7 +97,7 @@ static void suspend(struct request *request, const struct job *job)
     set_suspended(request, job, false);
 }
 
-static void go_on(struct request *request, const struct job *job)
+static void resume_job(struct request *request, const struct job *job)
 {
     set_suspended(request, job, true);
 }
@@ -185,7 +185,7 @@ void handle_suspend(struct request *request)
 
 void handle_continue(struct request *request)
 {
-    jobs_find(request, request->job, go_on);
+    jobs_find(request, request->job, resume_job);
 }
 
 void handle_park(struct request *request)

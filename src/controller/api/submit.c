@@ -169,7 +169,7 @@ static void explain(struct request *request)
     why_clear(&why);
 }
 
-static void look_ahead(struct request *request, void *subject, const struct core_facts *facts)
+static void begin_dry_run(struct request *request, void *subject, const struct core_facts *facts)
 {
     struct dry_run *dry = xcalloc(1, sizeof(*dry));
     *dry = (struct dry_run){ .spec = subject, .facts = *facts };
@@ -215,5 +215,5 @@ void handle_submit(struct request *request)
     }
     if (spec->ask.priority > 0)
         request->who.may_raise = rights_may_raise(request);
-    after_resolve(request, &spec->ask, spec, is_dry ? look_ahead : submit, drop_spec);
+    after_resolve(request, &spec->ask, spec, is_dry ? begin_dry_run : submit, drop_spec);
 }

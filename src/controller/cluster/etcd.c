@@ -213,7 +213,7 @@ static bool is_closed_after_handshake(struct etcd *etcd, CURLcode code)
     return is_cut(code) && handshake_us > 0;
 }
 
-static int tell(struct etcd *etcd, CURLcode code, struct error *err)
+static int explain_failure(struct etcd *etcd, CURLcode code, struct error *err)
 {
     const char *endpoint = etcd->settings->endpoints.items[etcd->endpoint];
     bool is_tls = strncmp(endpoint, "https:", 6) == 0, is_refused = false;
@@ -247,7 +247,7 @@ static int perform(struct etcd *etcd, const char *path, const char *text, int ti
 {
     CURLcode code = send_request(etcd, path, text, timeout_ms);
     etcd->may_elect = code == CURLE_OPERATION_TIMEDOUT;
-    return code == CURLE_OK ? 0 : tell(etcd, code, err);
+    return code == CURLE_OK ? 0 : explain_failure(etcd, code, err);
 }
 
 static int read_answer(struct etcd *etcd, json_t **ret, struct error *err)

@@ -438,7 +438,7 @@ void core_each_notification(const struct core *core, uint64_t job,
 /* The scheduler, for reading. */
 struct sched *core_sched(const struct core *core);
 /* A hash of the job's command: jobs of a user with the same hash take similar times. */
-uint64_t core_stem(const struct job *job);
+uint64_t core_command_hash(const struct job *job);
 /* Whether a job that waits starts early when it is next for its GPUs, and why, as "yes, ..." or "no, ...";
  * NULL: nothing is known or asked. The caller frees it. */
 char *core_describe_early(const struct core *core, const struct core_entry *entry);

@@ -116,7 +116,7 @@ static struct pending *find_oldest(const struct tls_gate *gate)
 }
 
 /* All slots are taken, possibly for some time. */
-static void look_at_oldest(struct tls_gate *gate)
+static void expire_oldest(struct tls_gate *gate)
 {
     struct pending *oldest = find_oldest(gate);
     int64_t left_ms = oldest->since_ms + TLS_GATE_IDLE_TIMEOUT_MS - clock_boot_ms();
@@ -132,7 +132,7 @@ static void on_idle_timeout(evutil_socket_t fd, short what, void *arg)
 {
     struct tls_gate *gate = arg;
     if (gate->count >= TLS_GATE_PENDING_MAX)
-        look_at_oldest(gate);
+        expire_oldest(gate);
 }
 
 static void on_accept(void *arg, int fd)
@@ -167,7 +167,7 @@ static void on_accept(void *arg, int fd)
     if (gate->count < TLS_GATE_PENDING_MAX)
         return;
     listening_pause(gate->listening);
-    look_at_oldest(gate);
+    expire_oldest(gate);
 }
 
 struct tls_gate *tls_gate_new(

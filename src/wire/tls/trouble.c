@@ -85,7 +85,7 @@ static const struct row *find(enum kind kind, int number)
     return NULL;
 }
 
-static int tell(const struct row *row, int code, const char *text, const char *where, struct error *err)
+static int explain(const struct row *row, int code, const char *text, const char *where, struct error *err)
 {
     if (row == NULL)
         return error_set(err, code, "cannot reach %s: %s", where, text);
@@ -96,7 +96,7 @@ static int tell(const struct row *row, int code, const char *text, const char *w
 
 int trouble_of_connect(int code, const char *where, struct error *err)
 {
-    return tell(find(CONNECT, -code), code, strerror(-code), where, err);
+    return explain(find(CONNECT, -code), code, strerror(-code), where, err);
 }
 
 /* The result of a call of OpenSSL: its row if there is one, else its text. */
@@ -126,7 +126,7 @@ int trouble_of_tls(const SSL *ssl, int result, const char *where, struct error *
     const char *text = NULL;
     int code = 0, saved = errno;
     const struct row *row = judge(ssl, result, saved, &code, &text);
-    return tell(row, code, text, where, err);
+    return explain(row, code, text, where, err);
 }
 
 int trouble_of_accept(const SSL *ssl, int result, struct error *err)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A row of the store for each user and command (core_stem()), with the latest times from the start of a job
- * to its first use of a GPU. Of a job that started as usual its node's samples say it (struct job_usage,
- * first_use_ms); of one that started early the process that waited for a GPU does (struct job_park,
- * saved_ms). A time that nobody measured is no row.
+ * A row of the store for each user and command (core_command_hash()), with the latest times from the start of
+ * a job to its first use of a GPU. Of a job that started as usual its node's samples say it (struct
+ * job_usage, first_use_ms); of one that started early the process that waited for a GPU does (struct
+ * job_park, saved_ms). A time that nobody measured is no row.
  *
  * A program may be one that cannot start without its GPUs, whatever it does before it opens one: if a job
  * that had not asked fails before it has them, its command starts as usual from then on, until a job of it
@@ -68,7 +68,7 @@ static struct command *find(const struct core *core, uint32_t uid, uint64_t stem
 
 static struct command *find_of(const struct core *core, const struct job *job)
 {
-    return core->early_commands->count > 0 ? find(core, job->uid, core_stem(job)) : NULL;
+    return core->early_commands->count > 0 ? find(core, job->uid, core_command_hash(job)) : NULL;
 }
 
 /* The shortest of the latest runs; 0: none is known. */
@@ -201,7 +201,7 @@ static struct command *find_or_add(struct core *core, const struct job *job)
         return command;
     if (core->early_commands->count == COMMANDS_MAX)
         forget_oldest(core);
-    return add(core->early_commands, &(struct command){ .uid = job->uid, .stem = core_stem(job) });
+    return add(core->early_commands, &(struct command){ .uid = job->uid, .stem = core_command_hash(job) });
 }
 
 static void learn(struct core *core, const struct job *job, uint64_t first_use_ms)

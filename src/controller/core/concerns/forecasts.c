@@ -131,7 +131,7 @@ static size_t find(const struct core_forecasts *forecasts, uint64_t job)
     return slot;
 }
 
-static void tell(struct core *core, uint64_t job, int64_t start_ms, uint32_t alike)
+static void record_forecast(struct core *core, uint64_t job, int64_t start_ms, uint32_t alike)
 {
     struct core_forecasts *forecasts = core->forecasts;
     size_t slot = forecasts->n_told % FORECASTS_KEPT;
@@ -160,7 +160,7 @@ static bool is_news(const struct core *core, const struct forecast *forecast, si
            forecast_row(forecast, job) == &forecast->rows[i];
 }
 
-static void tell_all(struct core *core, const struct forecast *forecast)
+static void record_all(struct core *core, const struct forecast *forecast)
 {
     uint32_t alike[CALIBRATION_RANGES] = { 0 };
     for (size_t i = 0; i < forecast->n_rows; i++)
@@ -168,7 +168,8 @@ static void tell_all(struct core *core, const struct forecast *forecast)
     for (size_t i = 0; i < forecast->n_rows; i++) {
         const struct forecast_row *row = &forecast->rows[i];
         if (is_news(core, forecast, i))
-            tell(core, row->job, row->start_ms, alike[calibration_range(row->start_ms - core->now_ms)]);
+            record_forecast(
+                core, row->job, row->start_ms, alike[calibration_range(row->start_ms - core->now_ms)]);
     }
 }
 
@@ -205,7 +206,7 @@ static bool advance_run(struct core *core)
     if (!forecast_advance(forecasts->run, forecasts->is_run_large ? PART_STEPS : SIZE_MAX))
         return false;
     forecast_end(take_ptr(forecasts->run), &forecast);
-    tell_all(core, &forecast);
+    record_all(core, &forecast);
     forecast_clear(&forecast);
     forecasts->last_job = forecasts->run_job;
     return true;

@@ -227,7 +227,7 @@ static void send_notify(struct core *core, const struct notification *notificati
     _cleanup_free_ char *to = xstrdup(target.to);
     _cleanup_free_ char *user =
         notification->user != NULL ? xstrdup(notification->user) : core_user_name(core, notification->uid);
-    struct message_notify tell = {
+    struct message_notify notify = {
         .notification = notification->seq,
         .target = notification->target,
         .job = notification->job,
@@ -242,7 +242,7 @@ static void send_notify(struct core *core, const struct notification *notificati
         .env = notification->env,
         .time_ms = core->options.notifications.time_ms,
     };
-    core->effects.send(core->effects.arg, link, &message_notify_record, &tell);
+    core->effects.send(core->effects.arg, link, &message_notify_record, &notify);
 }
 
 static void begin_sending(struct core *core, struct open_notification *open, int64_t now_ms)

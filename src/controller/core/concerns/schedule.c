@@ -321,7 +321,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
     if (notifiers[news->event->type] != NULL)
         notifiers[news->event->type](core, job, news->event);
     if (news->before != JOB_DONE && job->state == JOB_DONE)
-        sched_settle(core->sched, core->now_ms, job->id, core_is_ok(job));
+        sched_resolve_dependents(core->sched, core->now_ms, job->id, core_is_ok(job));
 }
 
 static void on_resume(struct core *core, struct core_entry *entry)
