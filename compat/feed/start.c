@@ -274,7 +274,7 @@ static int start(struct call *call, int argc, char **argv, struct error *err)
     feed_log_close(&feed.log);
     json_decref(feed.hashes);
     json_decref(feed.news);
-    json_decref(feed.told);
+    json_decref(feed.reported);
     json_decref(feed.in_file);
     return r;
 }

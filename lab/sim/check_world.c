@@ -95,14 +95,14 @@ static void submit(struct world *world, size_t number)
     struct case_spec spec;
     spec_make(world, number, &spec);
     if (world->spoiler != NULL && world->spoiler->change != NULL)
-        world->spoiler->change(world->spoiler->arg, &spec.told);
+        world->spoiler->change(world->spoiler->arg, &spec.given);
     int waits = dependency(world, values);
     if (waits == 1)
-        spec.told.n_after = 0;
+        spec.given.n_after = 0;
     struct error err = { 0 };
     bool is_too_wide = world->settings.user_limits.gpu_milli > 0 &&
                        counted_milli(values) > world->settings.user_limits.gpu_milli;
-    bool is_refused = waits < 0 || sched_check(world->sched, &spec.told, &err) < 0;
+    bool is_refused = waits < 0 || sched_check(world->sched, &spec.given, &err) < 0;
     if (is_too_wide && !is_refused)
         (void)error_set(&world->error, -EPROTO, "job %lld is accepted although it exceeds its user's limit",
             (long long)values[JOB_ID]);
@@ -110,11 +110,11 @@ static void submit(struct world *world, size_t number)
         job->state = CASE_NEVER;
     } else {
         job->state = CASE_WAITS;
-        job->is_held = spec.told.hold != 0;
+        job->is_held = spec.given.hold != 0;
         job->is_ok = true;
         job->left = values[JOB_ELEMENTS];
         job->work_ms = values[JOB_RUN];
-        sched_submit(world->sched, world->now_ms, &spec.told);
+        sched_submit(world->sched, world->now_ms, &spec.given);
     }
     spec_clear(&spec);
 }

@@ -256,16 +256,16 @@ static uint64_t hash_keyless(struct buffer *bytes)
 
 uint64_t job_spec_hash(const struct job_spec *spec)
 {
-    struct job_spec told = *spec;
+    struct job_spec shown = *spec;
     if (spec->ask.adopted_pid != 0) {
-        told.command = (struct strings){ 0 };
-        told.ask.gpus = 0;
-        told.ask.gpu_ids = NULL;
-        told.ask.adopted_start = 0;
-        told.ask.adopted_boot = NULL;
+        shown.command = (struct strings){ 0 };
+        shown.ask.gpus = 0;
+        shown.ask.gpu_ids = NULL;
+        shown.ask.adopted_start = 0;
+        shown.ask.adopted_boot = NULL;
     }
     _cleanup_buffer_ struct buffer bytes = { 0 };
-    record_encode(&job_spec_record, &told, &bytes);
+    record_encode(&job_spec_record, &shown, &bytes);
     return hash_keyless(&bytes);
 }
 

@@ -179,7 +179,7 @@ static void on_host_gone(struct watch *watch)
         on_executed(watch);
     if (left_ms > 0) {
         end = (struct spool_command){ .signal = spec->is_tty ? SIGHUP : SIGTERM, .grace_ms = left_ms };
-        watch->is_told = !spec->is_tty;
+        watch->is_signalled = !spec->is_tty;
         watch->stop_signal = (int)end.signal;
     }
     watch_obey(watch, &end);
@@ -205,11 +205,11 @@ enum source {
 /* For poll(2). */
 static int wait_ms(const struct watch *watch, int64_t now_ms)
 {
-    int said_ms = status_pipe_wait_ms(&watch->shepherd->status_pipe, now_ms);
+    int report_ms = status_pipe_wait_ms(&watch->shepherd->status_pipe, now_ms);
     int release_ms = watch_release_wait_ms(watch);
     if (watch->phase == WATCH_REST)
         return -1;
-    return said_ms < 0 || (release_ms >= 0 && release_ms < said_ms) ? release_ms : said_ms;
+    return report_ms < 0 || (release_ms >= 0 && release_ms < report_ms) ? release_ms : report_ms;
 }
 
 static void turn(struct watch *watch)

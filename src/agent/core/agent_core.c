@@ -110,7 +110,7 @@ static void note_event(struct agent_core *core, uint64_t event)
 static int on_welcome(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_welcome *welcome = message;
-    if (welcome->said_ms != 0 && welcome->said_ms != core->greeted_ms)
+    if (welcome->sent_ms != 0 && welcome->sent_ms != core->greeted_ms)
         return 0; // a late answer to an earlier HELLO
     if (welcome->epoch < core->epoch)
         return error_set(err, -ESTALE,
@@ -536,10 +536,10 @@ void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct m
         if (!attempt_is_speculative(attempt->want) || attempt->is_launched || observed.verdict == VERDICT_GO)
             known[count++] = describe(core, attempt, &observed);
         attempt_observation_clear(&observed);
-        attempt->told = TOLD_NOTHING;
+        attempt->reported = REPORTED_NOTHING;
     }
     hello.attempts = (struct record_list){ known, count };
-    hello.said_ms = boot_ms;
+    hello.sent_ms = boot_ms;
     hello.epoch = core->epoch;
     hello.began_ms = core->seen.began_ms;
     hello.event = core->seen.event;

@@ -244,8 +244,8 @@ static int find(struct client *client, struct http_client **ret, struct error *e
     if (err != NULL)
         *err = first;
     client->is_short = first.code == -EMFILE || first.code == -ENFILE;
-    bool is_told = first.code == -EPERM || first.code == -EINVAL;
-    return is_told ? first.code : explain_unreachable(client, err);
+    bool is_explained = first.code == -EPERM || first.code == -EINVAL;
+    return is_explained ? first.code : explain_unreachable(client, err);
 }
 
 void client_hurry(struct client *client)
@@ -256,9 +256,9 @@ void client_hurry(struct client *client)
 
 static void print_wait(struct client *client, int64_t first_ms, const char *why, const char *next)
 {
-    if (client->has_told || clock_boot_ms() - first_ms < PRINT_WAIT_MS)
+    if (client->has_printed_wait || clock_boot_ms() - first_ms < PRINT_WAIT_MS)
         return;
-    client->has_told = true;
+    client->has_printed_wait = true;
     (void)fprintf(stderr, "%s: %s; %s\n", program_invocation_short_name, why, next);
 }
 

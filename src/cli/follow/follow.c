@@ -373,7 +373,7 @@ static int on_news(struct follow *follow, struct error *err)
 static const struct {
     int (*on_complete)(struct follow *follow, struct error *err);
     bool is_vital; // its failure ends following; failures of others are only reported
-    bool is_told;
+    bool is_printed;
 } channel_rows[CHANNELS] = {
     [CHANNEL_LOG] = { on_log, true, true },
     [CHANNEL_WATCH] = { on_watch, true, true },
@@ -397,7 +397,7 @@ static int advance(struct follow *follow, enum channel channel, bool is_readable
         *err = here;
         return r;
     }
-    if (channel_rows[channel].is_told)
+    if (channel_rows[channel].is_printed)
         talk_error("run", &here);
     return 0;
 }

@@ -65,7 +65,7 @@ static int attach_once(struct call *call, const char *path, const struct termina
         .is_tty = true,
         .is_read_only = is_read_only,
         .is_input_shut = isatty(STDIN_FILENO) != 1 && !options->is_interactive,
-        .is_told_idleness = !is_read_only,
+        .shows_idleness = !is_read_only,
         .is_from_start = is_from_start };
     int status = -1;
     uint64_t position = 0;

@@ -466,7 +466,7 @@ int session_run(struct call *call, const struct session_options *options, int *r
         raw_terminal_set(&session.raw);
     if (options->exec != NULL && options->is_input_shut)
         session_put_frame(&session, TERMINAL_INPUT_END, "", 0);
-    if (options->is_told_idleness)
+    if (options->shows_idleness)
         idle_news_start(&session.news, &call->client, options->job, call->times);
     r = take_frames(&session, err);
     /* Output received before the end is written, but not after detaching. */

@@ -41,7 +41,7 @@ static char *from_directory(const struct submit_options *options, const char *pa
 }
 
 /* Warns about a directory that is missing or closed to this user. True if the job can use it. */
-static bool check_folder(const char *path, int access_needed, const char *consequence, bool is_told)
+static bool check_folder(const char *path, int access_needed, const char *consequence, bool is_warned)
 {
     struct stat st;
     _cleanup_free_ char *name = shown(path);
@@ -49,9 +49,9 @@ static bool check_folder(const char *path, int access_needed, const char *conseq
     bool is_closed = is_there ? access(path, access_needed) < 0 : errno == EACCES;
     if (is_there && !is_closed)
         return true;
-    if (is_told && is_closed)
+    if (is_warned && is_closed)
         talk_line("warning: you have no access to %s; the job cannot %s it", name, consequence);
-    else if (is_told)
+    else if (is_warned)
         talk_line(
             "warning: no such directory: %s; the job cannot %s it: mkdir -p %s", name, consequence, name);
     return false;

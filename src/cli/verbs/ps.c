@@ -353,13 +353,13 @@ int ps_show(struct call *call, const char *path, const struct ps_choice *choice,
     drop_unheld(choice->states, answer);
     json_t *jobs = json_object_get(answer, "jobs");
     bool is_plain = screen.is_tty && !list_is_machine(call) && !choice->keeps_ended;
-    bool is_told = !list_is_machine(call) && print_whose(call, jobs, choice->has_user);
+    bool is_printed = !list_is_machine(call) && print_whose(call, jobs, choice->has_user);
     if (choice->is_folded)
         ps_describe_arrays(jobs, choice->states);
     int missing = report_missing(call, choice->named, jobs, err);
     if (missing < 0)
         return missing;
-    if (is_told && screen.is_tty && call->list.output == NULL)
+    if (is_printed && screen.is_tty && call->list.output == NULL)
         return missing;
     size_t dropped = is_plain ? arrange(answer, choice) : 0;
     if (screen.width > 0 && screen.width < NARROW && !list_is_machine(call))

@@ -357,9 +357,9 @@ static void print_use(const struct page *page)
 
 static void print_reported(const struct page *page)
 {
-    _cleanup_free_ char *said = progress_sentence(page->view.screen, page->job);
-    if (said != NULL)
-        show_print_line(page, "reports", said);
+    _cleanup_free_ char *report = progress_sentence(page->view.screen, page->job);
+    if (report != NULL)
+        show_print_line(page, "reports", report);
     print_time(page, "saved", "checkpointed_at");
 }
 

@@ -461,7 +461,7 @@ struct core_node {
     char *boot_before;          // boot id before the machine's last restart; NULL: unknown
     int64_t restarted_ms;       // boot clock: when that restart was noticed
     struct cluster_change
-        *told;             // its last description for the scheduler, which borrows; NULL while it is down
+        *described;        // its last description for the scheduler, which borrows; NULL while it is down
     struct strings models; // of its GPUs, each once
     struct core_gpu *gpus; // in the order in which they were first seen
     size_t n_gpus;

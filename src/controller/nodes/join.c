@@ -104,7 +104,7 @@ static void leave(struct joining *joining)
 }
 
 /* Called for every empty output, including the initial one. */
-static void on_told(struct bufferevent *stream, void *arg)
+static void on_sent(struct bufferevent *stream, void *arg)
 {
     struct joining *joining = arg;
     if (joining->is_sending)
@@ -329,7 +329,7 @@ void joinings_add(struct joinings *joinings, const struct tls_authority *authori
     if (joining->stream == NULL || joining->deadline == NULL)
         abort(); // memory
     (void)evtimer_add(joining->deadline, &limit);
-    bufferevent_setcb(joining->stream, on_readable, on_told, on_condition, joining);
+    bufferevent_setcb(joining->stream, on_readable, on_sent, on_condition, joining);
     (void)bufferevent_enable(joining->stream, EV_READ | EV_WRITE);
 }
 

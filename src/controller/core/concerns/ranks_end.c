@@ -31,8 +31,8 @@ bool core_rank_has_run(const struct core_rank *rank)
 bool core_rank_is_loss(const struct core_rank *rank)
 {
     enum job_end end = rank->state == RANK_LOST ? rank->end : (enum job_end)rank->exit.end;
-    bool is_told = rank->state == RANK_LOST || rank->state == RANK_ENDED;
-    return is_told && (end == END_NODE_LOST || end == END_REBOOT);
+    bool is_reported = rank->state == RANK_LOST || rank->state == RANK_ENDED;
+    return is_reported && (end == END_NODE_LOST || end == END_REBOOT);
 }
 
 /* The last message of the first node that was lost. Later failures may have been caused by that loss. This
