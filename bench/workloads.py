@@ -5,7 +5,7 @@ Both sets are made from traces and from a generator of users, always the same. N
 the other: what is made from the four cuts on which parameters were tuned in the past, and from odd seeds of the generator, is for
 choosing; what is made from later weeks and other virtual clusters, and from even seeds, is for judging.
 
-The variants of a trace: all virtual clusters together, the larger ones each on a cluster of its own, other loads (times between
+The variants of a trace: all virtual clusters together, the larger ones each on its own cluster, other loads (times between
 submissions stretched), wider jobs, durations that grow during the trace, and users whose time limits are what people type.
 """
 

@@ -15,8 +15,9 @@ static int run_refused(const struct slurm_program *program, int argc, char **arg
     static const struct {
         const char *name, *sentence;
     } refusals[] = {
-        { "strigger", "there are no triggers: sbatch --mail-type and mgpu submit --notify tell of a job, and "
-                      "mgpu wait ends with it" },
+        { "strigger",
+            "there are no triggers: sbatch --mail-type and mgpu submit --notify report on a job, and "
+            "mgpu wait ends with it" },
         { "sview", "there is no window: mgpu top shows jobs and GPUs on the terminal, and mgpu web in a "
                    "browser" },
         { "scrontab", "mgpud submits no jobs at fixed times: call sbatch from crontab(1) or a timer of "
@@ -37,22 +38,22 @@ const struct slurm_program slurm_programs[] = {
         slurm_submit_options, slurm_run_srun },
     { "salloc", SLURM_SALLOC, "[OPTIONS] [command [args...]]", "Allocate, and run a shell or a command",
         slurm_submit_options, slurm_run_salloc },
-    { "squeue", SLURM_SQUEUE, "[OPTIONS]", "List jobs that wait and run", slurm_squeue_options,
+    { "squeue", SLURM_SQUEUE, "[OPTIONS]", "List waiting and running jobs", slurm_squeue_options,
         slurm_run_squeue },
     { "scancel", SLURM_SCANCEL, "[OPTIONS] [job_id...]", "End jobs, or send them a signal",
         slurm_scancel_options, slurm_run_scancel },
     { "sacct", SLURM_SACCT, "[<OPTION>]", "List jobs, ended ones too", slurm_sacct_options, slurm_run_sacct },
     { "sinfo", SLURM_SINFO, "[OPTIONS]", "List the partitions and their nodes", slurm_sinfo_options,
         slurm_run_sinfo },
-    { "scontrol", SLURM_SCONTROL, "[<OPTION>] [<COMMAND>]", "Show things, and change jobs",
+    { "scontrol", SLURM_SCONTROL, "[<OPTION>] [<COMMAND>]", "Show objects, and change jobs",
         slurm_scontrol_options, slurm_run_scontrol },
     { "sacctmgr", SLURM_SACCTMGR, "show|list ENTITY [NAME] [format=FIELDS]", "Show the one account",
         slurm_sacctmgr_options, slurm_run_sacctmgr },
     { "sshare", SLURM_SSHARE, "[OPTION]", "Show the shares of users", slurm_sshare_options, slurm_run_other },
-    { "sprio", SLURM_SPRIO, "[OPTIONS]", "Show the places of jobs that wait", slurm_sprio_options,
+    { "sprio", SLURM_SPRIO, "[OPTIONS]", "Show the order of waiting jobs", slurm_sprio_options,
         slurm_run_other },
     { "sreport", SLURM_SREPORT, "[OPTIONS] cluster|user REPORT [start=TIME] [end=TIME]",
-        "Show what users and the cluster had in a period", slurm_sreport_options, slurm_run_sreport },
+        "Show the usage of users and the cluster in a period", slurm_sreport_options, slurm_run_sreport },
     { "seff", SLURM_SEFF, "[OPTIONS] job_id", "Show how much of its resources a job has used",
         slurm_seff_options, slurm_run_seff },
     { "sdiag", SLURM_SDIAG, "", "Show how many jobs there are", slurm_sdiag_options, slurm_run_other },
@@ -64,9 +65,9 @@ const struct slurm_program slurm_programs[] = {
         slurm_sbcast_options, slurm_run_other },
     { "slurmrestd", SLURM_RESTD, "[OPTIONS] [unix:/path/to/socket]", "Answer the REST API of Slurm",
         slurm_restd_options, slurm_run_restd },
-    { "strigger", 0, "", "Name what tells of the end of a job", NULL, run_refused },
-    { "sview", 0, "", "Name what shows jobs on a screen", NULL, run_refused },
-    { "scrontab", 0, "", "Name what submits at fixed times", NULL, run_refused },
+    { "strigger", 0, "", "Name the replacement for triggers", NULL, run_refused },
+    { "sview", 0, "", "Name the replacement for a window of jobs", NULL, run_refused },
+    { "scrontab", 0, "", "Name the replacement for jobs at fixed times", NULL, run_refused },
     { 0 },
 };
 

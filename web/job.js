@@ -130,7 +130,7 @@ function postMortem(job) {
 const eventText = (event) => [event.message, event.ended_by, event.exit_code ? `exit ${event.exit_code}` : null, event.reason, event.user ? `by ${event.user}` : null, event.cause,
   event.granted?.length ? `GPUs ${event.granted.map((gpu) => `${gpu.node ?? event.node}:${gpu.index}`).join(', ')}` : null].filter(Boolean).join(', ');
 
-/** The elements of an array that are jobs of their own, in their order, each a link to its page. */
+/** The elements of an array that are separate jobs, in their order, each a link to its page. */
 function elementPanel(job) {
   const ends = new Map();
   for (const event of job.events ?? []) if (event.element) ends.set(event.array_index, event); // the last one is its end

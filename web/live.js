@@ -49,7 +49,7 @@ export function changed() {
 
 export const isOpen = (job) => OPEN_STATES.includes(job.state);
 
-/** True of an array all of whose elements are jobs of their own. */
+/** True of an array all of whose elements are separate jobs. */
 export const isSplitUp = (job) => job.state === 'queued' && job.array_left === '';
 
 export const waits = (job) => job.state === 'queued' && !isSplitUp(job);

@@ -66,7 +66,7 @@ function drawBanner(isKept) {
   let text = null;
   if (isKept) text = 'mgpud does not know who you are. On the machine of mgpud, run `mgpu web` and open the address that it prints.';
   else if (isOutdated) text = 'mgpud has a newer version of this page. ';
-  else if (!isOnline && problem) text = isComplete ? `No connection to mgpud since ${exactTime(state.lostAt)}: everything below is as it was then. Running jobs go on without mgpud. The page tries again by itself. ${problem.status ? problem.message : ''}` : `No connection to mgpud. ${problem.message}`;
+  else if (!isOnline && problem) text = isComplete ? `No connection to mgpud since ${exactTime(state.lostAt)}: everything below is as it was then. Running jobs go on without mgpud. The page tries again automatically. ${problem.status ? problem.message : ''}` : `No connection to mgpud. ${problem.message}`;
   const banner = $('banner');
   banner.hidden = !text;
   const others = isOnline || isKept ? [] : state.controllers.filter((address) => address !== location.host);

@@ -28,7 +28,7 @@ function piece({ kind, from, to }, colour, state, y, at) {
   return [s('rect', { class: `${kind} fill-${colour} ${state}`, ...place }), kind === 'parked' ? s('rect', { class: 'hatch', fill: 'url(#hatch)', ...place }) : null];
 }
 
-/** The text on a bar, cut off where the bar ends: an image of its own is its frame. */
+/** The text on a bar, cut off where the bar ends: a nested image is its frame. */
 const caption = (text, x, y, width) => (width > CAPTION_MIN ? s('svg', { x, y, width, height: ROW }, s('text', { x: 6, y: 17 }, text)) : null);
 
 /** The bars of one job in the row of one GPU. */
@@ -49,7 +49,7 @@ function drawInterval(job, y, at) {
   return s('path', { class: `interval stroke-${colourOf(job.user)}`, d: `M${from} ${line - 5}V${line}H${to}V${line - 5}` });
 }
 
-/** A waiting job, in a row of its own. */
+/** A waiting job, in its own row. */
 function drawWaiting(job, y, at, width) {
   const name = `${numberOf(job)} ${job.user} ${job.name}`, text = `${name}, ${gpusText(job)}, expected ${moment(job.eta)}${job.expected_end ? ` to ${moment(job.expected_end)}` : ''}${intervalText(job) ? `, start ${intervalText(job)}` : ''}`;
   const [body, tail] = forecastOf(job), x = at(body.from), end = Math.max(x + 3, at(body.to));

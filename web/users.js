@@ -45,7 +45,7 @@ export function mount(root) {
     if (Date.now() - fetchedAt > FETCH_MS && state.isOnline) fetchAll().catch(() => {});
     if (!accounts) return;
     redraw(place, [accounts, state.who?.uid], () => [tableOf('Users', accounts.filter((account) => account.user !== null), 'No user has used a GPU lately.'),
-      tableOf('Groups', accounts.filter((account) => account.group !== null), 'No group has a share or a limit of its own.'), h('p', { class: 'quiet legend' }, TURN)]);
+      tableOf('Groups', accounts.filter((account) => account.group !== null), 'No group has its own share or limit.'), h('p', { class: 'quiet legend' }, TURN)]);
   }
 
   return { draw };

@@ -310,7 +310,7 @@ void node_set_link(struct node *node, struct bufferevent *stream)
         .gpu_backend = backend,
         .gpus = { node->gpus, node->options->gpus },
         .attempts = { known, count },
-        .said_ms = clock_boot_ms(),
+        .sent_ms = clock_boot_ms(),
         .epoch = node->known.epoch,
         .began_ms = node->known.began_ms,
         .event = node->known.event,

@@ -43,12 +43,12 @@ struct feed {
 
     struct feed_line *lines; // to be submitted, from `at` on
     size_t n_lines, at;
-    int64_t attempts; // to submit the line at `at`
-    uint64_t content; // hash of the jobs file when last read; 0: never
-    bool wants_again; // some lines wait for something outside the file
-    json_t *told;     // problems of its lines at that time
-    json_t *in_file;  // hashes of its lines at that time; NULL: never read
-    char said[512];   // the last problem reported
+    int64_t attempts;       // to submit the line at `at`
+    uint64_t content;       // hash of the jobs file when last read; 0: never
+    bool wants_again;       // some lines wait for something outside the file
+    json_t *reported;       // problems of its lines at that time
+    json_t *in_file;        // hashes of its lines at that time; NULL: never read
+    char last_problem[512]; // the last problem reported
 
     bool is_enforced; // nodes restrict jobs to their own GPUs
     bool is_spread;   // some nodes are other machines

@@ -115,7 +115,7 @@ static json_t *list_allocations(const json_t *gpus, const json_t *jobs)
     return list;
 }
 
-static void say_pauses(const struct feed *feed, const json_t *list, const json_t *other, const char *what)
+static void log_pauses(const struct feed *feed, const json_t *list, const json_t *other, const char *what)
 {
     size_t index = 0;
     json_t *gpu = NULL;
@@ -144,8 +144,8 @@ static int take_up(struct feed *feed, const json_t *gpus, struct error *err)
     _cleanup_json_ json_t *paused = list_paused(gpus, false);
     _cleanup_json_ json_t *status = list_allocations(gpus, json_object_get(jobs, "jobs"));
     _cleanup_json_ json_t *known = json_incref(json_object_get(feed->state.root, "known_paused_gpus"));
-    say_pauses(feed, paused, known, "paused");
-    say_pauses(feed, known, paused, "in use again");
+    log_pauses(feed, paused, known, "paused");
+    log_pauses(feed, known, paused, "in use again");
     set_member(feed, "gpu_status", status);
     set_member(feed, "paused_gpus", paused);
     _cleanup_json_ json_t *copy = json_copy(paused);

@@ -83,7 +83,7 @@ static char *gpus_text(const json_t *gpus)
     return text.length > 0 ? buffer_take(&text) : xstrdup("none");
 }
 
-static void say_start(const struct feed *feed, const char *id, const json_t *entry, const json_t *job)
+static void log_start(const struct feed *feed, const char *id, const json_t *entry, const json_t *job)
 {
     const char *conda = field_text(entry, "conda_env"), *path = field_text(job, "log");
     _cleanup_free_ char *gpus = gpus_text(json_object_get(entry, "gpus"));
@@ -103,7 +103,7 @@ static void show_output(struct feed *feed, const json_t *job)
             (long long)id, FEED_OUTPUTS_MAX, (long long)id);
 }
 
-static void say_end(const struct feed *feed, const char *id, const json_t *entry, const json_t *job)
+static void log_end(const struct feed *feed, const char *id, const json_t *entry, const json_t *job)
 {
     const char *message = field_text(job, "message");
     char took[32] = "no time";
@@ -126,11 +126,11 @@ static void take_up(struct feed *feed, const char *id, json_t *entry, const json
         return;
     (void)json_object_set_new(entry, "gpus", list_gpus(job));
     if (is_running && !was_running) {
-        say_start(feed, id, entry, job);
+        log_start(feed, id, entry, job);
         show_output(feed, job);
     }
     if (is_over(state))
-        say_end(feed, id, entry, job);
+        log_end(feed, id, entry, job);
     bool is_back = field_is(job, "ended_by", "start_failed");
     (void)json_object_set_new(entry, "status", json_string(is_back ? "back" : state));
     feed->wants_again = feed->wants_again || is_back;

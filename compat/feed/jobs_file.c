@@ -111,7 +111,7 @@ int feed_line_parse(const char *text, struct feed_line *ret, struct error *err)
     for (int i = 0; r == 0 && rest != NULL && i < FIELDS; i++)
         r = take_field(&rest, (enum field)i, &fields[i], err);
     if (r == 0 && rest != NULL)
-        r = error_set(err, -EINVAL, "allowed_gpus: something follows the closing quote");
+        r = error_set(err, -EINVAL, "allowed_gpus: unexpected text follows the closing quote");
     if (r == 0)
         r = fill(fields, &line, err);
     for (int i = 0; i < FIELDS; i++)

@@ -29,9 +29,9 @@ void feed_lines_clear(struct feed *feed)
 
 void feed_say_once(struct feed *feed, const struct error *err)
 {
-    if (strcmp(feed->said, err->message) == 0)
+    if (strcmp(feed->last_problem, err->message) == 0)
         return;
-    memcpy(feed->said, err->message, sizeof(feed->said));
+    memcpy(feed->last_problem, err->message, sizeof(feed->last_problem));
     feed_log_problem(&feed->log, err);
 }
 
@@ -83,21 +83,21 @@ static void add_line(struct feed *feed, struct feed_line *line)
 }
 
 /* Reports an invalid line, unless it had the same error when the file was last read. */
-static void refuse(struct feed *feed, const struct text_file *file, json_t *told, struct error *err)
+static void refuse(struct feed *feed, const struct text_file *file, json_t *reported, struct error *err)
 {
     (void)error_wrap(err, "%.200s:%u", file->path, file->line);
     _cleanup_free_ char *shown = text_escape(err->message, sizeof(err->message));
-    if (json_object_get(feed->told, shown) == NULL)
+    if (json_object_get(feed->reported, shown) == NULL)
         feed_log_problem(&feed->log, err);
-    (void)json_object_set_new(told, shown, json_true());
+    (void)json_object_set_new(reported, shown, json_true());
 }
 
 /* One pass over the whole file. */
 struct reading {
     const struct text_file *file;
     bool is_changed;
-    json_t *told;   // problems of its lines
-    json_t *hashes; // of its lines
+    json_t *reported; // problems of its lines
+    json_t *hashes;   // of its lines
 };
 
 /* Takes a line that is new and can run. */
@@ -125,7 +125,7 @@ static void consider(struct feed *feed, const struct reading *reading, const cha
     if (r > 0)
         add_line(feed, &line);
     if (r < 0)
-        refuse(feed, reading->file, reading->told, &err);
+        refuse(feed, reading->file, reading->reported, &err);
 }
 
 /* If the line of a cancelled job is removed from the file, it may be added again. */
@@ -156,7 +156,7 @@ void feed_lines_read(struct feed *feed)
         feed_say_once(feed, &err);
         return;
     }
-    feed->said[0] = '\0';
+    feed->last_problem[0] = '\0';
     uint64_t content = feed_hash(file.text, strlen(file.text), FEED_HASH_START);
     bool is_changed = content != feed->content;
     if (!is_changed && !feed->wants_again)
@@ -171,9 +171,9 @@ void feed_lines_read(struct feed *feed)
         note_removed(feed);
     for (const char *text = NULL; (text = text_file_next(&file)) != NULL;)
         consider(feed, &reading, text);
-    json_decref(feed->told);
+    json_decref(feed->reported);
     json_decref(feed->in_file);
-    feed->told = reading.told;
+    feed->reported = reading.reported;
     feed->in_file = reading.hashes;
     note_removed(feed);
 }

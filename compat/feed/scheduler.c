@@ -174,7 +174,7 @@ static int set_use(struct call *call, bool is_pause, int argc, char **argv, stru
         return r;
     if (!call->is_quiet)
         (void)printf(
-            is_pause ? "GPU %s is paused: no new job starts there\n" : "GPU %s is used again\n", argv[0]);
+            is_pause ? "GPU %s is paused: no new job starts there\n" : "GPU %s is in use again\n", argv[0]);
     return EXIT_OK;
 }
 

@@ -207,7 +207,7 @@ static void compare_count(struct feed *feed)
         feed_log_say(&feed->log, "--gpus %" PRId64 ": there are %zu, which are used", wanted, count);
 }
 
-static void look_for_screen(struct feed *feed)
+static void check_screen(struct feed *feed)
 {
     feed->has_screen = feed_is_on_path("screen");
     if (!feed->settings->is_screen || feed->has_screen)
@@ -220,11 +220,11 @@ static void look_for_screen(struct feed *feed)
 }
 
 /* The default file is optional; if a named file does not exist, that is more likely a mistake. */
-static void look_for_models(struct feed *feed)
+static void check_models(struct feed *feed)
 {
     const char *path = feed->settings->llm_path;
     if (strcmp(path, LLM_CONFIG) != 0 && access(path, F_OK) != 0)
-        feed_log_say(&feed->log, "--llm-config %.200s: %s; each job gets 1 GPU until it is there", path,
+        feed_log_say(&feed->log, "--llm-config %.200s: %s; each job gets 1 GPU until the file exists", path,
             strerror(errno));
 }
 
@@ -246,8 +246,8 @@ static int run_all(struct feed *feed, int argc, char **argv, struct error *err)
     if (r < 0)
         return r;
     compare_count(feed);
-    look_for_screen(feed);
-    look_for_models(feed);
+    check_screen(feed);
+    check_models(feed);
     make_folder(feed);
     feed_jobs_index(feed);
     return feed_run(feed, err);
@@ -274,7 +274,7 @@ static int start(struct call *call, int argc, char **argv, struct error *err)
     feed_log_close(&feed.log);
     json_decref(feed.hashes);
     json_decref(feed.news);
-    json_decref(feed.told);
+    json_decref(feed.reported);
     json_decref(feed.in_file);
     return r;
 }

@@ -51,7 +51,7 @@ static int reset(struct feed *feed, struct error *err)
 }
 
 /* Checks the file before it is written; *ret_may_write is false while it is being edited. */
-static int look(struct feed *feed, int64_t now, bool *ret_may_write, struct error *err)
+static int compare_file(struct feed *feed, int64_t now, bool *ret_may_write, struct error *err)
 {
     enum feed_state_compare what = FEED_STATE_SAME;
     _cleanup_free_ char *text = NULL;
@@ -88,7 +88,7 @@ static int save(struct feed *feed, struct error *err)
 int feed_sync(struct feed *feed, int64_t now, struct error *err)
 {
     bool may_write = true;
-    int r = look(feed, now, &may_write, err);
+    int r = compare_file(feed, now, &may_write, err);
     if (r == 0)
         r = feed_gpus_sync(feed, false, err);
     if (r < 0)

@@ -158,20 +158,20 @@ void compat_print_root_note(void)
 
 /* Options of mgpud that personalities pass on, as its hints name them. */
 static const struct wording passed_on[] = {
-    { "--state-dir and --run-dir", "--state-dir and --run-dir behind --" },
+    { "--state-dir and --run-dir", "--state-dir and --run-dir after --" },
     { "--user NAME", "-- --user NAME" },
     { "--gpus sim:8x24G", "-- --gpus sim:8x24G" },
     { 0 },
 };
 
-static void tell_user(const char *door, enum compat_serves serves)
+static void print_served_users(const char *door, enum compat_serves serves)
 {
     const struct passwd *user = getpwuid(geteuid());
     const char *name = user != NULL ? user->pw_name : "you";
     if (serves == COMPAT_SERVES_GUESTS)
         talk_line(
             "without root it runs jobs of %s only, and gives GPUs to srun of all users, whose commands it "
-            "can neither end nor keep from other GPUs (--private: of %s only; sudo %s: all users' jobs)",
+            "can neither end nor confine to their GPUs (--private: of %s only; sudo %s: all users' jobs)",
             name, name, door);
     else
         talk_line("without root it serves %s only; for all users of this machine: sudo %s", name, door);
@@ -180,7 +180,7 @@ static void tell_user(const char *door, enum compat_serves serves)
 void compat_complete_server(const struct call *call, const char *door, enum compat_serves serves,
     const struct wording *wording, struct strings *words, int argc, char *const *argv)
 {
-    _cleanup_free_ char *help = xasprintf("%s --help lists its options, mgpud --help those behind --", door);
+    _cleanup_free_ char *help = xasprintf("%s --help lists its options, mgpud --help those after --", door);
     compat_allow_root(words);
     if (geteuid() == 0)
         strings_add(words, "--create-user");
@@ -191,5 +191,5 @@ void compat_complete_server(const struct call *call, const char *door, enum comp
     wording_hand_over((const struct wording[]){ { "mgpud --help lists the options", help }, { 0 } });
     compat_print_root_note();
     if (geteuid() != 0 && !call->is_quiet)
-        tell_user(door, serves);
+        print_served_users(door, serves);
 }

@@ -182,7 +182,7 @@ static int set_priorities(void *call, const char *value, struct error *err)
     if (strcmp(value, "own") == 0 || strcmp(value, "all") == 0)
         return 0;
     (void)error_set(err, -EINVAL, "--priorities: invalid value '%.40s'", value);
-    return error_hint(err, "own: they order the jobs of who requests them; all: the jobs of all users");
+    return error_hint(err, "own: they order the jobs of the requesting user; all: the jobs of all users");
 }
 
 static const struct option_row server_rows[] = {

@@ -19,7 +19,7 @@
 #include "cli/options/talk.h"
 #include "compat/personalities/compat_common.h"
 
-static _Noreturn void be_child(const struct strings *words, int input, int said, pid_t parent)
+static _Noreturn void be_child(const struct strings *words, int input, int output, pid_t parent)
 {
     struct error err = { 0 };
     sigset_t set;
@@ -31,8 +31,8 @@ static _Noreturn void be_child(const struct strings *words, int input, int said,
     if (input < 0)
         input = open("/dev/null", O_RDONLY | O_CLOEXEC);
     (void)dup2(input, STDIN_FILENO);
-    if (said >= 0)
-        (void)dup2(said, STDERR_FILENO);
+    if (output >= 0)
+        (void)dup2(output, STDERR_FILENO);
     (void)compat_execute(words, &err);
     talk_error(NULL, &err);
     _exit(EXIT_SELF);
@@ -41,13 +41,13 @@ static _Noreturn void be_child(const struct strings *words, int input, int said,
 int simple_child_start(
     struct simple_child *child, const struct strings *words, int input, bool is_captured, struct error *err)
 {
-    int said[2] = { -1, -1 };
+    int output[2] = { -1, -1 };
     sigset_t set;
     leaving_signals(&set);
     *child = (struct simple_child)SIMPLE_CHILD_NONE;
-    if (is_captured && pipe2(said, O_CLOEXEC) < 0)
+    if (is_captured && pipe2(output, O_CLOEXEC) < 0)
         return error_set_errno(err, -errno, "cannot create a pipe");
-    _cleanup_close_ int ours = said[0], theirs = said[1];
+    _cleanup_close_ int ours = output[0], theirs = output[1];
     child->signal_fd = leaving_signals_open(&set, err);
     if (child->signal_fd < 0)
         return child->signal_fd;

@@ -24,7 +24,7 @@ static int make_ticket(const char *text, const char *from, char **ret, struct er
 {
     const char *token = strchr(text, '#');
     if (token == NULL || token[1] == '\0') {
-        (void)error_set(err, -EBADMSG, "there is no HOST:PORT#TOKEN in %.200s", from);
+        (void)error_set(err, -EBADMSG, "there is not HOST:PORT#TOKEN in %.200s", from);
         return error_hint(err, "run `mgpu node token` on the master");
     }
     _cleanup_free_ char *place = simple_place_text(1);

@@ -148,7 +148,7 @@ static int watch(struct call *call, struct simple_child *child)
     return simple_child_status(child);
 }
 
-static void say_how_to_go_on(const struct master_options *options)
+static void print_next_step(const struct master_options *options)
 {
     if (options->node == NULL)
         talk_line("each machine with GPUs, this one too: mgpu_simple_node --node-id NAME --master-host HOST "
@@ -167,7 +167,7 @@ static int master(struct call *call, int argc, char **argv, struct error *err)
     make_words(options, &words);
     complete_words(call, argc, argv, &words);
     if (!call->is_quiet)
-        say_how_to_go_on(options);
+        print_next_step(options);
     int r = simple_child_start(&child, &words, -1, false, err);
     if (r < 0)
         return r;

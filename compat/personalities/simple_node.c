@@ -173,7 +173,7 @@ static void on_line(struct hearing *hearing)
         on_registered(hearing);
 }
 
-static void hear(struct hearing *hearing, int fd)
+static void read_lines(struct hearing *hearing, int fd)
 {
     char bytes[4096];
     ssize_t n = read(fd, bytes, sizeof(bytes));
@@ -196,7 +196,7 @@ static int run_agent(struct call *call, const struct strings *words, int input, 
         return r;
     while ((r = simple_child_wait(&child, -1, -1)) != -ECHILD)
         if (r > 0)
-            hear(&hearing, child.said_fd);
+            read_lines(&hearing, child.said_fd);
     int status = simple_child_status(&child);
     if (!hearing.is_registered && status != EXIT_OK)
         talk_line(

@@ -44,7 +44,7 @@ static void print_gpus(const struct simple_nodes *nodes, const json_t *gpus, con
             print_gpu(nodes, json_array_get(gpus, i), ++printed == count);
 }
 
-static void tell_connected(const struct simple_nodes *nodes, const json_t *node, struct client *client)
+static void print_connected(const struct simple_nodes *nodes, const json_t *node, struct client *client)
 {
     _cleanup_json_ json_t *gpus = NULL;
     _cleanup_free_ char *name = field_shown(node, "name"), *address = field_shown(node, "address");
@@ -76,7 +76,7 @@ int simple_nodes_check(struct simple_nodes *nodes, struct client *client)
             continue;
         (void)json_object_set_new(now, name, json_true());
         if (json_object_get(nodes->known, name) == NULL)
-            tell_connected(nodes, node, client);
+            print_connected(nodes, node, client);
     }
     const char *name = NULL;
     json_t *ignored = NULL;

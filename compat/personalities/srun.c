@@ -136,7 +136,7 @@ static const struct command srun_command = {
     .name = "srun",
     .usage = "[-n N] COMMAND [ARGUMENT...]",
     .help = "Wait for GPUs, then execute the command with them",
-    .detail = "The server is that of " SRUN_URL_VARIABLE
+    .detail = "The server is the one in " SRUN_URL_VARIABLE
               ", or the one on this machine. The GPUs are released when the\nprocess ends.",
     .tables = { srun_rows },
     .options_size = sizeof(struct srun_options),

@@ -12,14 +12,15 @@
 #define CONNECT_MS 10000
 
 /* A server without root is only queried for numbers of GPUs: its owner gains no rights. */
-static void tell_owner(struct call *call, uid_t owner)
+static void print_owner(struct call *call, uid_t owner)
 {
     if (client_trusts(owner) || call->is_quiet || call->was_owner_told)
         return;
     const struct passwd *user = getpwuid(owner);
     _cleanup_free_ char *name = user != NULL ? xstrdup(user->pw_name) : xasprintf("uid %u", (unsigned)owner);
     call->was_owner_told = true;
-    talk_line("the server is that of %s: it grants GPUs, and cannot keep other programs from them", name);
+    talk_line(
+        "the server belongs to %s: it grants GPUs, and cannot prevent other programs from using them", name);
 }
 
 /* Only for this machine, where the process is. */
@@ -28,7 +29,7 @@ static int connect_url(struct call *call, const char *url, struct http_client **
     uid_t owner;
     int r = loopback_connect(url, CONNECT_MS, ret, &owner, err);
     if (r == 0)
-        tell_owner(call, owner);
+        print_owner(call, owner);
     if (r < 0) {
         (void)error_wrap(err, SRUN_URL_VARIABLE " %.200s", url);
         (void)error_recode(err, r);

@@ -72,7 +72,7 @@ static int print_numbers(void *arg, FILE *out, struct error *err)
         field_integer(status, "jobs_running", 0), field_integer(status, "jobs_queued", 0));
     r = list_print(call, &kind, &screen, jobs, out, err);
     if (screen.is_tty)
-        (void)fputs("\nThe server is another user's and shows numbers only. q quits\n", out);
+        (void)fputs("\nThe server belongs to another user and shows only numbers. q quits\n", out);
     return r;
 }
 
@@ -92,7 +92,7 @@ static const struct command tui_command = {
     .name = "tui",
     .usage = "[OPTIONS] [PLACE|JOB]",
     .help = "Watch GPUs, jobs and the server on the whole screen",
-    .detail = "q quits. The server is that of " SRUN_URL_VARIABLE ", or the one on this machine.",
+    .detail = "q quits. The server is the one in " SRUN_URL_VARIABLE ", or the one on this machine.",
     .tables = { top_rows },
     .options_size = sizeof(struct top_options),
     .run = tui,

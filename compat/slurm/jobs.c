@@ -242,7 +242,7 @@ static int get_ids(struct client *client, const struct slurm_ids *ids, json_t *r
     return r;
 }
 
-/* The elements of arrays among them that are jobs of their own. */
+/* The elements of arrays among them that are separate jobs. */
 static int get_elements(struct client *client, json_t *jobs, struct error *err)
 {
     size_t index = 0;

@@ -49,7 +49,7 @@ struct slurm_query {
     bool has_open_alone;         // excluding ended ones
 };
 
-/* The jobs ordered by id: arrays with their waiting elements, and elements that are jobs of their own. The
+/* The jobs ordered by id: arrays with their waiting elements, and elements that are separate jobs. The
  * caller releases the array. */
 int slurm_jobs_get(struct client *client, const struct slurm_query *query, json_t **ret, struct error *err);
 
@@ -72,7 +72,7 @@ int slurm_users_check(const char *list, const char *what, struct error *err);
 /* The name of the calling user; "" if unknown. */
 const char *slurm_own_name(void);
 
-/* A waiting element of the array as a job of its own. The caller releases it. */
+/* A waiting element of the array as a separate job. The caller releases it. */
 json_t *slurm_job_element(const json_t *job, uint32_t index);
 
 /* Replaces arrays for which the ids name only waiting elements ("12_3") by these elements. */

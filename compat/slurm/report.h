@@ -37,7 +37,7 @@ void report_print_row(const struct report *report, const char *const *texts);
 /* The names of all fields, four on a line. */
 void report_print_names(const struct report_field *fields);
 
-/* A value in a line whose fields have names of their own; terminated by a NULL name. */
+/* A value in a line whose fields have their own names; terminated by a NULL name. */
 struct report_value {
     const char *name, *text;
 };

@@ -128,10 +128,10 @@ const struct slurm_option slurm_sacct_options[] = {
     SLURM_ROW(SLURM_SACCT, "clusters", 'M', "list", set_text, NULL, "clusters: mgpu or all"),
     SLURM_REFUSE(SLURM_SACCT, "completion", 'c', NULL, "there is no log of completions beside the jobs"),
     SLURM_ROW(SLURM_SACCT, "constraints", 'C', "list", set_text, NULL, "jobs with these constraints"),
-    SLURM_ROW(SLURM_SACCT, "delimiter", 0, "text", set_text, NULL, "what stands between fields of -p and -P"),
+    SLURM_ROW(SLURM_SACCT, "delimiter", 0, "text", set_text, NULL, "separator of fields with -p and -P"),
     SLURM_ROW(SLURM_SACCT, "duplicates", 'D', NULL, set_flag, NULL,
         "a line for each time that a job ran before it was requeued"),
-    SLURM_ROW(SLURM_SACCT, "endtime", 'E', "time", set_text, NULL, "jobs that were there before this time"),
+    SLURM_ROW(SLURM_SACCT, "endtime", 'E', "time", set_text, NULL, "jobs that existed before this time"),
     SLURM_ROW(SLURM_SACCT, "env-vars", 0, NULL, set_flag, NULL, "print the variables of each job"),
     SLURM_NO_EFFECT(SLURM_SACCT, "federation", 0, NULL, "FEDERATION", "jobs of the federation"),
     SLURM_REFUSE(SLURM_SACCT, "file", 'f', "file", "there is no log of completions beside the jobs"),
@@ -148,25 +148,25 @@ const struct slurm_option slurm_sacct_options[] = {
     SLURM_NO_EFFECT(SLURM_SACCT, "local", 0, NULL, "LOCAL", "jobs of this cluster"),
     SLURM_ROW(SLURM_SACCT, "long", 'l', NULL, set_flag, NULL, "more fields"),
     SLURM_ROW(SLURM_SACCT, "name", 0, "list", set_text, NULL, "jobs with these names"),
-    SLURM_ROW(SLURM_SACCT, "ncpus", 'I', "n[-m]", set_text, NULL, "jobs with so many CPUs"),
-    SLURM_ROW(SLURM_SACCT, "nnodes", 'i', "n[-m]", set_text, NULL, "jobs on so many nodes"),
-    SLURM_NO_EFFECT(SLURM_SACCT, "noconvert", 0, NULL, NULL, "sizes as they are kept"),
+    SLURM_ROW(SLURM_SACCT, "ncpus", 'I', "n[-m]", set_text, NULL, "jobs with this number of CPUs"),
+    SLURM_ROW(SLURM_SACCT, "nnodes", 'i', "n[-m]", set_text, NULL, "jobs on this number of nodes"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "noconvert", 0, NULL, NULL, "sizes as they are stored"),
     SLURM_ROW(SLURM_SACCT, "nodelist", 'N', "list", set_text, NULL, "jobs on these nodes"),
     SLURM_ROW(SLURM_SACCT, "noheader", 'n', NULL, set_flag, NULL, "no header"),
-    SLURM_ROW(SLURM_SACCT, "parsable", 'p', NULL, set_flag, NULL, "fields with a | behind each"),
-    SLURM_ROW(SLURM_SACCT, "parsable2", 'P', NULL, set_flag, NULL, "fields with a | between them"),
+    SLURM_ROW(SLURM_SACCT, "parsable", 'p', NULL, set_flag, NULL, "fields, each followed by a |"),
+    SLURM_ROW(SLURM_SACCT, "parsable2", 'P', NULL, set_flag, NULL, "fields separated by a |"),
     SLURM_ROW(SLURM_SACCT, "partition", 'r', "list", set_text, NULL, "jobs of these partitions"),
     SLURM_ROW(SLURM_SACCT, "qos", 'q', "list", set_text, NULL, "jobs of these QOS"),
     SLURM_ROW(SLURM_SACCT, "reason", 'R', "list", set_text, NULL, "jobs with these reasons"),
     SLURM_ROW(SLURM_SACCT, "starttime", 'S', "time", set_text, NULL,
-        "jobs that were there after this time (midnight)"),
+        "jobs that existed after this time (midnight)"),
     SLURM_ROW(SLURM_SACCT, "state", 's', "list", set_text, NULL, "jobs in these states"),
     SLURM_ROW(SLURM_SACCT, "timelimit-max", 'K', "time", set_text, NULL, "jobs with at most this time limit"),
     SLURM_ROW(SLURM_SACCT, "timelimit-min", 'k', "time", set_text, NULL,
         "jobs with this time limit, or with -K at least"),
     SLURM_REFUSE(SLURM_SACCT, "truncate", 'T', NULL, "times are printed as they were"),
     SLURM_ROW(SLURM_SACCT, "units", 0, "K|M|G|T|P", set_unit, NULL, "unit of sizes"),
-    SLURM_NO_EFFECT(SLURM_SACCT, "use-local-uid", 0, NULL, NULL, "names of users as this machine has them"),
+    SLURM_NO_EFFECT(SLURM_SACCT, "use-local-uid", 0, NULL, NULL, "names of users from this machine"),
     SLURM_ROW(SLURM_SACCT, "uid", 'u', "list", set_text, NULL, "jobs of these users (you)"),
     SLURM_ROW(SLURM_SACCT, "user", 0, "list", set_text, NULL, "jobs of these users (you)"),
     SLURM_NO_EFFECT(SLURM_SACCT, "verbose", 'v', NULL, NULL, "increase verbosity"),
@@ -181,7 +181,7 @@ const struct slurm_option slurm_sacct_options[] = {
 
 /* In Slurm's accounting a job is running from the time at which it got its resources until its end: programs
  * that poll sacct take CONFIGURING for an unknown end. */
-static void settle_state(json_t *job)
+static void normalize_state(json_t *job)
 {
     if (field_is(job, "state", "starting") || field_is(job, "state", "stopping"))
         (void)json_object_set_new(job, "state", json_string("running"));
@@ -190,7 +190,7 @@ static void settle_state(json_t *job)
 /* Defaults of -S and -E: for named jobs all time, else today; with states the present time, or that of -S.
  * The end belongs to the window if it is now or equals the start. -EINVAL for a window that ends before it
  * begins, which would be an empty list without any message. */
-static int settle_window(
+static int resolve_window(
     const struct sacct *sacct, int64_t now_ms, struct sacct_choice *choice, struct error *err)
 {
     bool has_states = choice->wanted_count > 0;
@@ -237,7 +237,7 @@ static int load(struct sacct *sacct, json_t **ret, struct error *err)
         r = slurm_parse_moment(
             "--endtime", sacct->end, SLURM_PAST, now_ms, &when_local, &sacct->choice.end_ms, err);
     if (r == 0)
-        r = settle_window(sacct, now_ms, &sacct->choice, err);
+        r = resolve_window(sacct, now_ms, &sacct->choice, err);
     if (r < 0)
         return r;
     client_init(&client, NULL, NULL);
@@ -247,7 +247,7 @@ static int load(struct sacct *sacct, json_t **ret, struct error *err)
         return r;
     json_array_foreach(found, index, job)
     {
-        settle_state(job);
+        normalize_state(job);
         if (sacct_choice_has(&sacct->choice, job))
             (void)json_array_append(jobs, job);
     }

@@ -41,8 +41,8 @@ const struct slurm_option slurm_sacctmgr_options[] = {
     SLURM_ROW(SLURM_SACCTMGR, "associations", 's', NULL, set_flag, NULL, "with associations"),
     SLURM_NO_EFFECT(SLURM_SACCTMGR, "immediate", 'i', NULL, NULL, "do not ask"),
     SLURM_ROW(SLURM_SACCTMGR, "noheader", 'n', NULL, set_flag, NULL, "no header"),
-    SLURM_ROW(SLURM_SACCTMGR, "parsable", 'p', NULL, set_flag, NULL, "fields with a | behind each"),
-    SLURM_ROW(SLURM_SACCTMGR, "parsable2", 'P', NULL, set_flag, NULL, "fields with a | between them"),
+    SLURM_ROW(SLURM_SACCTMGR, "parsable", 'p', NULL, set_flag, NULL, "fields, each followed by a |"),
+    SLURM_ROW(SLURM_SACCTMGR, "parsable2", 'P', NULL, set_flag, NULL, "fields separated by a |"),
     SLURM_NO_EFFECT(SLURM_SACCTMGR, "quiet", 'Q', NULL, NULL, "print errors only"),
     SLURM_NO_EFFECT(SLURM_SACCTMGR, "readonly", 'r', NULL, NULL, "change nothing, as always here"),
     SLURM_NO_EFFECT(SLURM_SACCTMGR, "verbose", 'v', NULL, NULL, "increase verbosity"),
@@ -292,7 +292,7 @@ static int run(const struct sacctmgr *sacctmgr, int argc, char **argv, struct er
     for (size_t i = 0; argc > 0 && i < sizeof(changes) / sizeof(changes[0]); i++)
         if (strcasecmp(argv[0], changes[i].word) == 0 || strcasecmp(argv[0], changes[i].also) == 0)
             return refuse_change(&changes[i], argc > 1 ? argv[1] : NULL, err);
-    return error_set(err, -ENOTSUP, "mgpu has one account, " ACCOUNT "; it can be listed and not changed");
+    return error_set(err, -ENOTSUP, "mgpu has one account, " ACCOUNT "; it can be listed but not changed");
 }
 
 int slurm_run_sacctmgr(const struct slurm_program *program, int argc, char **argv)

@@ -231,7 +231,7 @@ static bool starts_at_once(struct slurm_job *job, int64_t id)
     return client_get(&job->call.client, path, &now, NULL) == 0;
 }
 
-static void tell_granted(const json_t *started, int64_t id, bool was_waiting)
+static void print_granted(const json_t *started, int64_t id, bool was_waiting)
 {
     _cleanup_free_ char *nodes = slurm_text_nodes(started, 0);
     if (was_waiting)
@@ -279,7 +279,7 @@ static int allocate(
     if (r < 0 || started == NULL)
         return r < 0 ? r : 1;
     if (!job->is_quiet)
-        tell_granted(started, id, is_waiting);
+        print_granted(started, id, is_waiting);
     if (job->is_without_shell)
         return 0;
     bool is_revoked = false;

@@ -71,7 +71,7 @@ const struct slurm_option slurm_scancel_options[] = {
     SLURM_ROW(SLURM_SCANCEL, "nodelist", 'w', "nodes", set_text, NULL, "jobs on these nodes"),
     SLURM_ROW(SLURM_SCANCEL, "partition", 'p', "name", set_text, "PARTITION", "jobs of this partition"),
     SLURM_ROW(SLURM_SCANCEL, "qos", 'q', "name", set_text, "QOS", "jobs of this QOS"),
-    SLURM_ROW(SLURM_SCANCEL, "quiet", 'Q', NULL, set_flag, NULL, "nothing about jobs that have ended"),
+    SLURM_ROW(SLURM_SCANCEL, "quiet", 'Q', NULL, set_flag, NULL, "no messages about jobs that have ended"),
     SLURM_ROW(SLURM_SCANCEL, "reservation", 'R', "name", set_text, NULL,
         "jobs of this reservation, of which there are none"),
     SLURM_NO_EFFECT(SLURM_SCANCEL, "sibling", 0, "name", NULL, "siblings of a federation"),

@@ -14,7 +14,7 @@
 #include "compat/slurm/state.h"
 
 const struct slurm_option slurm_seff_options[] = {
-    SLURM_NO_EFFECT(SLURM_SEFF, "debug", 'd', NULL, NULL, "show what the numbers are made of"),
+    SLURM_NO_EFFECT(SLURM_SEFF, "debug", 'd', NULL, NULL, "show how the numbers are computed"),
     { 0 },
 };
 

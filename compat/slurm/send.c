@@ -30,7 +30,7 @@ int slurm_job_check_single(int argc, char **argv, int first, bool is_command, st
             continue;
         (void)error_set(err, -ENOTSUP, "there are no heterogeneous jobs: ':' cannot separate components");
         return error_hint(
-            err, "submit the components as jobs of their own, or as one job with the largest request");
+            err, "submit the components as separate jobs, or as one job with the largest request");
     }
     return 0;
 }
@@ -178,9 +178,9 @@ static void measure(struct capacity *capacity, const json_t *partitions, const j
 static void explain_refusal(struct slurm_job *job, const json_t *request, struct error *err)
 {
     _cleanup_json_ json_t *nodes = NULL, *partitions = NULL;
-    struct error said = *err;
+    struct error refusal = *err;
     struct client *client = &job->call.client;
-    if (slurm_partition_explain(client, job->program, request, err) || said.code != -EBADSLT ||
+    if (slurm_partition_explain(client, job->program, request, err) || refusal.code != -EBADSLT ||
         slurm_nodes_get(client, &nodes, NULL) < 0 || slurm_partitions_get(client, &partitions, NULL) < 0)
         return;
     struct capacity capacity = { .nodes = nodes };
@@ -190,8 +190,9 @@ static void explain_refusal(struct slurm_job *job, const json_t *request, struct
         i++;
     if (sentences[i].first != NULL)
         (void)fprintf(stderr, "%s: error: %s\n", job->program, sentences[i].first);
-    (void)error_set(err, said.code, "%s", sentences[i].sentence);
-    (void)error_hint(err, "%.160s%s%.90s", said.message, said.hint[0] != '\0' ? "; " : "", said.hint);
+    (void)error_set(err, refusal.code, "%s", sentences[i].sentence);
+    (void)error_hint(
+        err, "%.160s%s%.90s", refusal.message, refusal.hint[0] != '\0' ? "; " : "", refusal.hint);
 }
 
 /* mgpud refuses a request that arrives when the time of --immediate is over. */

@@ -82,7 +82,7 @@ const struct slurm_option slurm_sinfo_options[] = {
     SLURM_ROW(SLURM_SINFO, "clusters", 'M', "list", slurm_set_clusters, NULL, "clusters: mgpu or all"),
     SLURM_ROW(SLURM_SINFO, "cluster", 0, "list", slurm_set_clusters, NULL, "the same"),
     SLURM_ROW(SLURM_SINFO, "dead", 'd', NULL, set_flag, NULL, "nodes that do not answer"),
-    SLURM_NO_EFFECT(SLURM_SINFO, "exact", 'e', NULL, NULL, "nodes that are alike alone share a line"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "exact", 'e', NULL, NULL, "only identical nodes share a line"),
     SLURM_NO_EFFECT(SLURM_SINFO, "federation", 0, NULL, "FEDERATION", "of the federation"),
     SLURM_ROW(
         SLURM_SINFO, "format", 'o', "format", set_text, "FORMAT", "what is printed, as letters: '%P %t'"),
@@ -97,7 +97,7 @@ const struct slurm_option slurm_sinfo_options[] = {
     SLURM_ROW(SLURM_SINFO, "long", 'l', NULL, set_flag, NULL, "more columns"),
     SLURM_ROW(SLURM_SINFO, "Node", 'N', NULL, set_flag, NULL, "one line for each node"),
     SLURM_ROW(SLURM_SINFO, "nodes", 'n', "list", set_text, NULL, "these nodes"),
-    SLURM_NO_EFFECT(SLURM_SINFO, "noconvert", 0, NULL, NULL, "sizes as they are kept"),
+    SLURM_NO_EFFECT(SLURM_SINFO, "noconvert", 0, NULL, NULL, "sizes as they are stored"),
     SLURM_ROW(SLURM_SINFO, "noheader", 'h', NULL, set_flag, NULL, "no header"),
     SLURM_ROW(SLURM_SINFO, "partition", 'p', "partition", set_text, "PARTITION", "these partitions"),
     SLURM_ROW(SLURM_SINFO, "responding", 'r', NULL, set_flag, NULL, "nodes that answer"),
@@ -322,7 +322,7 @@ static void note_option(
 }
 
 /* --verbose, including consequences of several options. */
-static void tell_options(struct sinfo *sinfo)
+static void print_options(struct sinfo *sinfo)
 {
     bool is_filter = sinfo->nodes != NULL || sinfo->partitions != NULL || sinfo->states != NULL ||
                      sinfo->is_dead || sinfo->is_responding || sinfo->is_reasons;
@@ -353,7 +353,7 @@ int slurm_run_sinfo(const struct slurm_program *program, int argc, char **argv)
     if (r == 0)
         r = check_states(&sinfo, &err);
     if (r == 0)
-        tell_options(&sinfo);
+        print_options(&sinfo);
     if (r < 0 || sinfo.is_reservations) {
         strings_clear(&sinfo.given);
         return r < 0 ? slurm_fail(program, &err) : puts("No reservations in the system") < 0;

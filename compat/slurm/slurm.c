@@ -123,7 +123,7 @@ int slurm_fail(const struct slurm_program *program, const struct error *err)
         print_lines(program, severities[err->kind < SLURM_WORDS ? err->kind : SLURM_ERROR], err->message);
     if (is_late)
         (void)fprintf(
-            stderr, "%s: error: the job may have been accepted all the same: see squeue\n", program->name);
+            stderr, "%s: error: the job may have been accepted anyway: see squeue\n", program->name);
     else if (hint[0] != '\0' && err->kind != SLURM_LED && slurm_away_words(err) == NULL)
         (void)fprintf(stderr, "%s: %s%s\n", program->name, hint_words(err->kind), hint);
     return exit_status(program, is_unknown || slurm_is_bad_value(err));

@@ -293,7 +293,7 @@ const struct slurm_option slurm_squeue_options[] = {
     SLURM_ROW(SLURM_SQUEUE, "nodelist", 'w', "list", set_text, NULL, "jobs on these nodes"),
     SLURM_ROW(SLURM_SQUEUE, "nodes", 0, "list", set_text, NULL, "jobs on these nodes"),
     SLURM_ROW(SLURM_SQUEUE, "noheader", 'h', NULL, set_flag, NULL, "no header"),
-    SLURM_NO_EFFECT(SLURM_SQUEUE, "noconvert", 0, NULL, NULL, "sizes as they are kept"),
+    SLURM_NO_EFFECT(SLURM_SQUEUE, "noconvert", 0, NULL, NULL, "sizes as they are stored"),
     SLURM_ROW(SLURM_SQUEUE, "partition", 'p', "list", set_text, "PARTITION", "jobs of these partitions"),
     SLURM_ROW(SLURM_SQUEUE, "partitions", 0, "list", set_text, NULL, "jobs of these partitions"),
     SLURM_NO_EFFECT(SLURM_SQUEUE, "priority", 'P', NULL, "PRIORITY", "a line for each partition"),
@@ -303,7 +303,7 @@ const struct slurm_option slurm_squeue_options[] = {
     SLURM_NO_EFFECT(SLURM_SQUEUE, "sibling", 0, NULL, "SIBLING", "siblings of a federation"),
     SLURM_ROW(SLURM_SQUEUE, "sort", 'S', "letters", set_text, "SORT",
         "order: by letters of -o, '-' for descending"),
-    SLURM_ROW(SLURM_SQUEUE, "start", 0, NULL, set_flag, NULL, "when jobs that wait are expected to start"),
+    SLURM_ROW(SLURM_SQUEUE, "start", 0, NULL, set_flag, NULL, "when waiting jobs are expected to start"),
     SLURM_ROW(SLURM_SQUEUE, "states", 't', "list", set_states, "STATES", "jobs in these states, or all"),
     SLURM_ROW(SLURM_SQUEUE, "steps", 's', "[list]", set_steps, NULL,
         "running steps instead of jobs; of these jobs, or these steps"),
@@ -434,7 +434,7 @@ static void add_element(const struct squeue *squeue, json_t *all, const json_t *
         (void)json_array_append(all, element);
 }
 
-/* Lists waiting elements of arrays as jobs of their own. */
+/* Lists waiting elements of arrays as separate jobs. */
 static void expand_arrays(const struct squeue *squeue, json_t **jobs)
 {
     json_t *all = json_array(), *job = NULL;

@@ -66,11 +66,11 @@ const struct slurm_option slurm_sreport_options[] = {
     SLURM_ROW(SLURM_SREPORT, "cluster", 0, "list", slurm_set_clusters, NULL, "the same"),
     SLURM_NO_EFFECT(SLURM_SREPORT, "local", 0, NULL, NULL, "of this cluster"),
     SLURM_ROW(SLURM_SREPORT, "noheader", 'n', NULL, set_flag, NULL, "no header"),
-    SLURM_ROW(SLURM_SREPORT, "parsable", 'p', NULL, set_flag, NULL, "fields with a | behind each"),
-    SLURM_ROW(SLURM_SREPORT, "parsable2", 'P', NULL, set_flag, NULL, "fields with a | between them"),
+    SLURM_ROW(SLURM_SREPORT, "parsable", 'p', NULL, set_flag, NULL, "fields, each followed by a |"),
+    SLURM_ROW(SLURM_SREPORT, "parsable2", 'P', NULL, set_flag, NULL, "fields separated by a |"),
     SLURM_NO_EFFECT(SLURM_SREPORT, "quiet", 'Q', NULL, NULL, "print errors only"),
     SLURM_ROW(SLURM_SREPORT, "time", 't', "unit", set_text, NULL, "Seconds, Minutes, Hours or Percent"),
-    SLURM_ROW(SLURM_SREPORT, "tres", 'T', "name", set_text, NULL, "what is reported: cpu or gres/gpu"),
+    SLURM_ROW(SLURM_SREPORT, "tres", 'T', "name", set_text, NULL, "resource to report: cpu or gres/gpu"),
     SLURM_NO_EFFECT(SLURM_SREPORT, "verbose", 'v', NULL, NULL, "increase verbosity"),
     { 0 },
 };
@@ -395,7 +395,7 @@ static int read_condition(struct sreport *sreport, const char *word, struct erro
 }
 
 /* Yesterday, unless specified. */
-static int settle(struct sreport *sreport, struct error *err)
+static int resolve_period(struct sreport *sreport, struct error *err)
 {
     int64_t now_ms = clock_wall_ms(), midnight_ms = slurm_midnight_ms();
     size_t i = 0;
@@ -462,7 +462,7 @@ int slurm_run_sreport(const struct slurm_program *program, int argc, char **argv
     for (int i = first + 2; r >= 0 && i < argc; i++)
         r = read_condition(&sreport, argv[i], &err);
     if (r >= 0)
-        r = settle(&sreport, &err);
+        r = resolve_period(&sreport, &err);
     if (r < 0)
         return slurm_fail(program, &err);
     sreport.report.fields = reports[which].fields;

@@ -397,8 +397,8 @@ static int make_command(const struct slurm_job *job, int argc, char **argv, json
 }
 
 /* The step opens files named by options. Standard input of this process is sent to the job, unless the tasks
- * read another one; with a terminal of its own, the job reads that. */
-static bool settle_streams(struct slurm_job *job)
+ * read another one; with its own terminal, the job reads that. */
+static bool choose_streams(struct slurm_job *job)
 {
     const char *input = job->input;
     bool is_own = input == NULL || strcmp(input, "all") == 0 || input[strspn(input, "0123456789")] == '\0';
@@ -465,7 +465,7 @@ static int run_alone(
         return slurm_job_test(job, command, NULL, err);
     if (job->is_verbose)
         strings_set_env(&job->submit.env, STEP_VERBOSE, "1");
-    terminal.is_input_sent = settle_streams(job);
+    terminal.is_input_sent = choose_streams(job);
     job->submit.is_tty = job->is_on_terminal;
     job->call.is_followed = job->call.is_shown = true;
     r = slurm_job_send(job, command, NULL, &made, err);

@@ -212,7 +212,7 @@ static void end_at_limit(struct step *step)
 }
 
 /* The job or the step has been cancelled, or the job has reached its limit. */
-static void tell_of_end(struct step *step, struct step_record *record)
+static void print_aborted(struct step *step, struct step_record *record)
 {
     if (step->is_ending || step->is_told || step->job->is_quiet || !is_running(step))
         return;
@@ -314,7 +314,7 @@ static bool is_refused(const struct signalfd_siginfo *info)
            (info->ssi_signo == SIGHUP || info->ssi_code == SI_KERNEL);
 }
 
-/* With a terminal of its own, the task receives the keys directly. */
+/* With its own terminal, the task receives the keys directly. */
 static bool is_for_task(const struct step *step, const struct signalfd_siginfo *info)
 {
     bool is_key = info->ssi_signo == SIGINT || info->ssi_signo == SIGQUIT;
@@ -335,7 +335,7 @@ static void take_signals(struct step *step, struct step_record *record, int fd)
         else if (is_ours || info.ssi_code == SI_KERNEL)
             step_signal(step, number);
         else if (number == SIGTERM)
-            tell_of_end(step, record); // mgpu also sends the signal to the tasks
+            print_aborted(step, record); // mgpu also sends the signal to the tasks
     }
 }
 
@@ -376,7 +376,7 @@ static bool turn(struct loop *loop)
     step_record_keep(loop->record, loop->sources[SOURCE_RECORD].revents != 0);
     for (int signal = 0; (signal = step_record_signal(loop->record)) != 0;) {
         if (loop->record->is_cancelled)
-            tell_of_end(step, loop->record);
+            print_aborted(step, loop->record);
         step_signal(step, signal);
     }
     take_signals(step, loop->record, loop->signal_fd);

@@ -408,7 +408,7 @@ static const struct {
     { PMI_TWO, "abort", any_abort },
 };
 
-static void obey(const struct request *request)
+static void execute(const struct request *request)
 {
     const char *cmd = strings_get_env(request->words, "cmd");
     if (cmd == NULL)
@@ -443,10 +443,10 @@ static void readable(void *state, uint32_t task)
         if (r == 0)
             break;
         if (r > 0) {
-            obey(&request);
+            execute(&request);
             continue;
         }
-        pmi->acts.abort(pmi->acts.arg, 1, "PMI: a task has sent what is no message");
+        pmi->acts.abort(pmi->acts.arg, 1, "PMI: a task has sent an invalid message");
         leave(member);
     }
     if (n <= 0 && member->fd >= 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * PMIx by libpmix: its server library communicates with the tasks in a thread of its own, and calls the
+ * PMIx by libpmix: its server library communicates with the tasks in its own thread, and calls the
  * functions of `module` there. They only record the request and send it to srun; the loop of slurmstepd
  * answers. The lock guards the lists of requests.
  */

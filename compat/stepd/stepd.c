@@ -67,7 +67,7 @@ static void on_srun(struct stepd *stepd)
     if (r >= 0)
         return;
     if (err.code == 0)
-        (void)error_set(&err, r, "srun has sent what is no frame");
+        (void)error_set(&err, r, "srun has sent an invalid frame");
     fail(stepd, &err);
     stepd_signal_tasks(stepd, FRAME_ALL, SIGKILL);
     stepd->is_started = true; // nothing else will be started

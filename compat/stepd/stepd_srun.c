@@ -33,7 +33,7 @@ static int add_task(struct stepd *stepd, const struct frame *frame, struct error
         words.count < 4)
         return error_set(err, -EBADMSG, "srun's message about a task is malformed");
     if (!has_place(stepd, frame->task))
-        return error_set(err, -EBADMSG, "srun has sent task %u, which is not of this node", frame->task);
+        return error_set(err, -EBADMSG, "srun has sent task %u, which is not on this node", frame->task);
     size_t n_words = strtoul(words.items[1], NULL, 10);
     if (n_words < 1 || n_words > words.count - 3)
         return error_set(err, -EBADMSG, "srun's message about a task is malformed");
@@ -138,7 +138,7 @@ static void on_modex(struct stepd *stepd, const struct frame *frame)
             frame->bytes + position, frame->length - position);
 }
 
-static int go(struct stepd *stepd, struct error *err)
+static int start_tasks(struct stepd *stepd, struct error *err)
 {
     int r = stepd->is_started ? 0 : stepd_start(stepd, err);
     for (uint32_t i = 0; r == 0 && i < stepd->count; i++)
@@ -158,7 +158,7 @@ int stepd_take(struct stepd *stepd, const struct frame *frame, struct error *err
         break;
     case FRAME_MPI: return stepd_open_mpi(stepd, frame, err);
     case FRAME_TASK: return add_task(stepd, frame, err);
-    case FRAME_GO: return go(stepd, err);
+    case FRAME_GO: return start_tasks(stepd, err);
     case FRAME_INPUT:
     case FRAME_INPUT_END: return add_input(stepd, frame, err);
     case FRAME_SIGNAL:

@@ -26,7 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def submit(*words):
-    """The number of the new job. It is a job of its own: it has other GPUs, and may outlive this one."""
+    """The number of the new job. It is a separate job: it has other GPUs, and may outlive this one."""
     return subprocess.run(['mgpu', 'submit', *words], check=True, capture_output=True, text=True).stdout.strip()
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Workers that search hyperparameters together: each is an element of an array with a GPU of its own.
+"""Workers that search hyperparameters together: each is an element of an array with its own GPU.
 
     mgpu submit -g 1 -a 0-3 -J sweep -- python3 sweep.py
 

@@ -125,7 +125,7 @@ static int load_symbols(struct cuda_api *api, struct error *err)
     return 0;
 }
 
-/* It is a part of HIP's library up to ROCm 6, and one of its own since. */
+/* It is a part of HIP's library up to ROCm 6, and separate since. */
 static int load_translator(struct cuda_api *api, struct error *err)
 {
     struct hip_translator *translator = &api->translator;

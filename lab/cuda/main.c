@@ -24,7 +24,7 @@ static const struct {
     enum { OF_A_GPU, OF_NVIDIA, OF_HIP, PLAIN } kind; // plain: it needs no driver
 } verbs[] = {
     { "health", "speeds of copies and products, and a pattern in the memory", probe_health },
-    { "scrub", "overwrite all memory that is free, and check that", probe_scrub },
+    { "scrub", "overwrite all free memory, and check it", probe_scrub },
     { "list", "the GPUs as the driver numbers them", probe_list },
     { "hold", "take memory (256M), keep it for some seconds, and check it", probe_hold },
     { "need", "take memory, or end with the driver's out of memory", probe_need },
@@ -33,7 +33,7 @@ static const struct {
     { "peers", "each pair of GPUs: access, kind of link, speed of copies", probe_peers, OF_NVIDIA },
     { "reduce", "all-reduces of NCCL over all GPUs for some seconds, each compared", probe_reduce,
         OF_NVIDIA },
-    { "compile", "translate the programs for an AMD GPU, which need not be here", probe_compile, OF_HIP },
+    { "compile", "translate the programs for an AMD GPU, which need not be present", probe_compile, OF_HIP },
     { "ram", "take host memory (64M), and touch it", probe_ram, PLAIN },
     { "idle", "wait for some seconds without a GPU", probe_idle, PLAIN },
     { "limits", "processors, and limits of the control group", probe_limits, PLAIN },
@@ -65,7 +65,7 @@ static const struct option_row rows[] = {
     { 's', "seconds", "N", "how long to hold it", set_seconds, "1" },
     { 'c', "until-continued", NULL, "hold it until the process was stopped and continued, as by parking",
         OPTION_VALUE(flag, struct command_line, options.is_until_continued) },
-    { 'p', "processes", "N", "of hold: so many processes, each with that memory",
+    { 'p', "processes", "N", "of hold: number of processes, each with that memory",
         OPTION_VALUE(integer, struct command_line, options.processes), OPTION_RANGE(1, 64), .preset = "1" },
     { 0, "nccl-library", "FILE", "of reduce: NCCL",
         OPTION_VALUE(library, struct command_line, options.nccl_library), .preset = "auto" },

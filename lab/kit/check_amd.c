@@ -108,7 +108,8 @@ static bool has_mgpud(struct kit *kit, struct result *result)
 
 /* The nodes of AMD GPUs that a job with these options can open, and its variables; NULL after result_fail().
  * Borrowed from the facts. */
-static const json_t *look(struct kit *kit, const char *option, const char *value, struct result *result)
+static const json_t *inspect_job(
+    struct kit *kit, const char *option, const char *value, struct result *result)
 {
     static const char *const nodes[] = { "nodes", NULL };
     const char *const options[] = { option, value, NULL };
@@ -148,7 +149,7 @@ static bool has_its_gpu(struct kit *kit, size_t own, bool is_closed, struct resu
     char number[NUMBER], path[PATH_SIZE];
     (void)snprintf(number, sizeof(number), "%zu", own);
     const char *uuid = record_word(json_array_get(kit->amd_gpus, own), "uuid");
-    const json_t *seen = look(kit, "-G", number, result), *gpu;
+    const json_t *seen = inspect_job(kit, "-G", number, result), *gpu;
     size_t i;
     if (seen == NULL)
         return false;
@@ -182,7 +183,7 @@ static void check_jobs(struct kit *kit, struct result *result)
     bool is_closed = is_filtered(kit);
     while (good < count && has_its_gpu(kit, good, is_closed, result))
         good++;
-    const json_t *none = good == count ? look(kit, "-g", "0", result) : NULL;
+    const json_t *none = good == count ? inspect_job(kit, "-g", "0", result) : NULL;
     if (none == NULL)
         return;
     if (record_word(none, "rocr_visible")[0] != '\0' || (is_closed && can_open(none, "/dev/kfd") > 0))
@@ -218,14 +219,14 @@ static const json_t *run_on(
     int64_t code = json_integer_value(json_object_get(record, "exit_code"));
     bool is_done = text_equal(record_word(record, "state"), "done");
     json_decref(record);
-    const json_t *said = json_object_get(result->facts, "output");
+    const json_t *report = json_object_get(result->facts, "output");
     if (is_done)
-        return said;
+        return report;
     if (code == PROBE_SKIPPED)
-        result_fail(result, "HIP shows the job of GPU %zu no GPU: %s", own, record_word(said, "error"));
+        result_fail(result, "HIP shows the job of GPU %zu no GPU: %s", own, record_word(report, "error"));
     else
         result_fail(result, "GPU %zu, %s: exit code %" PRId64 ": %s", own, arguments[0], code,
-            record_word(said, "error"));
+            record_word(report, "error"));
     return NULL;
 }
 
@@ -246,7 +247,7 @@ static void check_health(struct kit *kit, struct result *result)
 {
     static const char *const list[] = { "list", NULL }, *const health[] = { "health", "-m", "1G", NULL };
     size_t count = json_array_size(kit->amd_gpus), good = 0;
-    const json_t *said = NULL;
+    const json_t *report = NULL;
     if (!has_hip(kit, result))
         return;
     while (good < count) {
@@ -254,28 +255,28 @@ static void check_health(struct kit *kit, struct result *result)
         if (gpus == NULL ||
             !is_shown(gpus, good, record_word(json_array_get(kit->amd_gpus, good), "uuid"), result))
             return;
-        said = run_on(kit, good, health, HEALTH_MS, result);
-        if (said == NULL)
+        report = run_on(kit, good, health, HEALTH_MS, result);
+        if (report == NULL)
             return;
         good++;
     }
     result_pass(result,
         "each of %zu GPUs; the last: %.1f and %.1f GB/s over the bus, %.0f GB/s on the GPU, %.0f GFLOP/s",
-        count, json_real_value(json_object_get(said, "to_gpu_gb_per_s")),
-        json_real_value(json_object_get(said, "from_gpu_gb_per_s")),
-        json_real_value(json_object_get(said, "on_gpu_gb_per_s")),
-        json_real_value(json_object_get(said, "multiply_gflop_per_s")));
+        count, json_real_value(json_object_get(report, "to_gpu_gb_per_s")),
+        json_real_value(json_object_get(report, "from_gpu_gb_per_s")),
+        json_real_value(json_object_get(report, "on_gpu_gb_per_s")),
+        json_real_value(json_object_get(report, "multiply_gflop_per_s")));
 }
 
 /* All free memory of one GPU is overwritten, as between two users; what was written is read back. */
 static void check_scrub(struct kit *kit, struct result *result)
 {
     static const char *const scrub[] = { "scrub", NULL };
-    const json_t *said = has_hip(kit, result) ? run_on(kit, 0, scrub, HEALTH_MS, result) : NULL;
-    if (said != NULL)
+    const json_t *report = has_hip(kit, result) ? run_on(kit, 0, scrub, HEALTH_MS, result) : NULL;
+    if (report != NULL)
         result_pass(result, "%.1f of %.1f GiB that were free",
-            (double)json_integer_value(json_object_get(said, "cleared_bytes")) / GIB,
-            (double)json_integer_value(json_object_get(said, "free_bytes")) / GIB);
+            (double)json_integer_value(json_object_get(report, "cleared_bytes")) / GIB,
+            (double)json_integer_value(json_object_get(report, "free_bytes")) / GIB);
 }
 
 /* mgpu does not park jobs of AMD GPUs, and must say so. */

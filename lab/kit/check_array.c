@@ -41,7 +41,7 @@ static bool was_behind(struct kit *kit, const char *element)
     return count > 0;
 }
 
-static void look_at_elements(struct kit *kit, struct array *array)
+static void inspect_elements(struct kit *kit, struct array *array)
 {
     for (int i = 0; i < ELEMENTS; i++) {
         char number[NUMBER];
@@ -72,7 +72,7 @@ static bool run_array(struct kit *kit, struct result *result, struct array *ret)
     result_fact(result, "elements", elements != NULL ? json_deep_copy(elements) : json_null());
     result_fact(result, "array_ms", json_integer(array.ms));
     json_decref(record);
-    look_at_elements(kit, &array);
+    inspect_elements(kit, &array);
     if (done != ELEMENTS)
         result_fail(result, "%lld of %d elements are done", (long long)done, ELEMENTS);
     else if (array.good != ELEMENTS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The GPU used by a program of its own, without mgpu. */
+/* The GPU used by a separate program, without mgpu. */
 #include <stdio.h>
 
 #include "lab/kit/kit.h"

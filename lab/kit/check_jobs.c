@@ -343,7 +343,7 @@ static void check_external(struct kit *kit, struct result *result)
         (void)child_stop(pid, SIGKILL, ASK_MS);
     if (!is_seen)
         result_fail(result,
-            "mgpu did not see a program that used the GPU (pid %d); in a pid namespace of its own "
+            "mgpu did not see a program that used the GPU (pid %d); in a separate pid namespace "
             "NVML's pids are others",
             (int)pid);
     else

@@ -192,7 +192,7 @@ static void judge_load(struct load *load)
     double hours = (double)(clock_boot_ms() - load->begin_ms) / HOUR_MS;
     const char *grows = text.length > 0 ? buffer_text(&text) : "; nothing grew";
     if (load->count < GROWTH_LEAST)
-        result_skip(load->result, "there was time for %lld jobs alone: give it more with -t", load->jobs);
+        result_skip(load->result, "there was time for only %lld jobs: give more with -t", load->jobs);
     else if (is_fault)
         result_fail(load->result, "%lld jobs in %.2f hours%s", load->jobs, hours, grows);
     else

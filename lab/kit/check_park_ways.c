@@ -149,7 +149,7 @@ static void check_crash(struct kit *kit, struct result *result)
         return;
     }
     if (is_back && !is_parked(kit, job)) {
-        result_fail(result, "it is not parked any more after all daemons were killed");
+        result_fail(result, "it is no longer parked after all daemons were killed");
         is_back = false;
     }
     is_back = is_back && parking_return(kit, job, PARKING_MS, result);
@@ -262,6 +262,6 @@ const struct check kit_park_way_checks[] = {
         RANK_MIDDLE },
     { "park-cancel", "a parked job that is cancelled", 3000, NEED_JOBS, check_cancel, RANK_MIDDLE },
     { "park-preempt", "preemption by parking", 5000, NEED_JOBS, check_preempt, RANK_MIDDLE },
-    { "park-auto", "a job that mgpud parks by itself", 30000, NEED_JOBS, check_auto, RANK_LOW },
+    { "park-auto", "a job that mgpud parks automatically", 30000, NEED_JOBS, check_auto, RANK_LOW },
     { 0 },
 };

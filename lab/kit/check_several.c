@@ -154,7 +154,7 @@ static void check_nccl(struct kit *kit, struct result *result)
 {
     int64_t job = start_ring(kit, result);
     if (job >= 0)
-        parking_judge(kit, job, "all-reduces over all GPUs of a job, and the sums are right", result);
+        parking_judge(kit, job, "all-reduces over all GPUs of a job, and the sums are correct", result);
 }
 
 /* The driver may refuse to save what NCCL maps: the job must then run on, with its sums right. */
@@ -240,7 +240,7 @@ static void check_lost(struct kit *kit, struct result *result)
     if (lost_ms < 0)
         result_fail(result, "with a thread of the helper stopped, no GPU or more than one counts as lost");
     else if (back_ms < 0)
-        result_fail(result, "the GPU is not free again after its helper went on");
+        result_fail(result, "the GPU is not free again after its helper continued");
     else
         result_pass(result,
             "one GPU of %zu was lost after %.1f s, the others stayed, and it was back after %.1f s", all,

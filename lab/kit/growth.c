@@ -8,7 +8,7 @@ struct quarter {
     double least, most, mean, mean_ms;
 };
 
-static struct quarter look(const struct growth_point *points, size_t count)
+static struct quarter summarize(const struct growth_point *points, size_t count)
 {
     struct quarter found = { .least = points[0].value, .most = points[0].value };
     for (size_t i = 0; i < count; i++) {
@@ -26,7 +26,7 @@ struct growth growth_judge(const struct growth_point *points, size_t count, doub
     size_t part = count / QUARTERS;
     if (count < GROWTH_LEAST)
         return (struct growth){ 0 };
-    struct quarter before = look(&points[part], part), after = look(&points[count - part], part);
+    struct quarter before = summarize(&points[part], part), after = summarize(&points[count - part], part);
     double hours = (after.mean_ms - before.mean_ms) / HOUR_MS;
     return (struct growth){
         .is_growing = after.least > before.most + noise,

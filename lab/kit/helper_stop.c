@@ -60,7 +60,7 @@ int helper_stop_begin(const struct kit *kit, struct helper_stop *stop, struct er
     stop->tid = stop->pid > 0 ? find_thread(stop->pid) : 0;
     if (stop->tid == 0)
         return error_set(
-            err, -EOPNOTSUPP, "the helper has no thread of its own for each GPU: there is one GPU");
+            err, -EOPNOTSUPP, "the helper has no separate thread for each GPU: there is one GPU");
     if (ptrace(PTRACE_SEIZE, stop->tid, NULL, NULL) < 0 ||
         ptrace(PTRACE_INTERRUPT, stop->tid, NULL, NULL) < 0)
         return error_set(err, -EOPNOTSUPP, "a thread of the helper cannot be stopped: %s", strerror(errno));

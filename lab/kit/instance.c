@@ -266,7 +266,7 @@ struct search {
     pid_t found;
 };
 
-static void look(pid_t pid, int pidfd, const char *program, void *arg)
+static void match_process(pid_t pid, int pidfd, const char *program, void *arg)
 {
     struct search *search = arg;
     (void)pidfd;
@@ -278,7 +278,7 @@ static void look(pid_t pid, int pidfd, const char *program, void *arg)
 pid_t instance_find(const struct kit *kit, bool (*is_wanted)(pid_t pid))
 {
     struct search search = { .is_wanted = is_wanted };
-    instance_each(kit, look, &search);
+    instance_each(kit, match_process, &search);
     return search.found;
 }
 

@@ -30,7 +30,7 @@ struct kit {
     const char *programs;      // the folder of mgpu's programs
     char *work;                // a private folder, removed at the end; every user can read it
     int64_t end_ms;            // on the boot clock: no check runs beyond it
-    int64_t start_ms;          // for how long a program may take to start CUDA and end
+    int64_t start_ms;          // time limit for a program to start CUDA and end
     struct instance *instance; // a private mgpud; NULL: not started, or it does not start
     char *no_gpu;              // why there is no GPU to test; NULL: there is one
     char *no_cuda;             // why no program can use one; NULL: they can

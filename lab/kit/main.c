@@ -58,9 +58,9 @@ static const struct option_row rows[] = {
     { 't', "time", "TIME", "end within this time, in seconds or as 2h", set_time, SECONDS_DEFAULT },
     { 'o', "output", "DIR", "where report.json and report.txt are written",
         OPTION_VALUE(path, struct options, output), .preset = "." },
-    { 0, "only", "NAME[,NAME]...", "only these checks, and those that every other one needs",
+    { 0, "only", "NAME[,NAME]...", "only these checks, and those required by all others",
         OPTION_VALUE(text, struct options, only) },
-    { 0, "start-limit", "TIME", "for how long a program may take to start CUDA", set_start, "10s" },
+    { 0, "start-limit", "TIME", "time limit for a program to start CUDA", set_start, "10s" },
     { 0, "list", NULL, "only list the checks in their order, each with its usual time",
         OPTION_VALUE(flag, struct options, is_list) },
     { 0, "programs", "DIR", "the folder of mgpu's programs (bin beside this program)",
@@ -173,7 +173,7 @@ static int remove_entry(const char *path, const struct stat *status, int kind, s
     return 0;
 }
 
-/* The checks, in a process of their own: the driver may hang. Returns the exit status. */
+/* The checks, in their own process: the driver may hang. Returns the exit status. */
 static int run(struct kit *kit, const struct options *options)
 {
     struct error err = { 0 };
@@ -243,7 +243,7 @@ static int guard(struct options *options, struct error *err)
     return status;
 }
 
-/* Prints a report that somebody sent. */
+/* Prints a received report. */
 static int show(const char *path, struct error *err)
 {
     _cleanup_free_ char *page = page_of_file(path, err);
@@ -268,7 +268,7 @@ int main(int argc, char **argv)
     if (r == 0)
         r = options_parse(argc, argv, tables, &options, false, &first, &err);
     if (r == 0 && first < argc)
-        r = error_set(&err, -EINVAL, "'%.40s' is no option", argv[first]);
+        r = error_set(&err, -EINVAL, "'%.40s' is not an option", argv[first]);
     if (r == 0)
         r = plan_check_names(options.only, &err);
     if (r < 0) {

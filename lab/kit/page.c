@@ -25,7 +25,7 @@ static const char explanation[] = "mgpu is a scheduler: it runs the jobs of seve
                                   "    skipped  it could not be tried here, for the reason in the line\n"
                                   "README.md, which comes with the kit, explains each check. report.json has "
                                   "the same with all figures: please\n"
-                                  "send it, also if nothing failed.\n\n";
+                                  "send it, even if nothing failed.\n\n";
 
 /* Each word of a report, and how the page shows it. */
 static const struct {
@@ -65,7 +65,7 @@ static int check_report(const json_t *report, struct error *err)
     json_int_t format = json_integer_value(json_object_get(report, "format"));
     size_t i;
     if (!json_is_array(checks))
-        return error_set(err, -EINVAL, "this is no report of the kit: it has no list of checks");
+        return error_set(err, -EINVAL, "this is not a report of the kit: it has no list of checks");
     if (format != PAGE_FORMAT)
         return error_set(err, -EINVAL, "the report has format %lld, and this kit reads format %d",
             (long long)format, PAGE_FORMAT);

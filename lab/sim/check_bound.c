@@ -20,7 +20,7 @@ struct bound_books {
     bool is_excused;
 };
 
-/* Elements of arrays have ids of their own; the scheduler never parks them. */
+/* Elements of arrays have their own ids; the scheduler never parks them. */
 static void on_park(void *arg, uint64_t id, uint64_t guest)
 {
     struct world *world = arg;

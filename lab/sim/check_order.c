@@ -51,7 +51,7 @@ static bool comes_before(int64_t at, int64_t id, int64_t other_at, int64_t other
     return at < other_at || (at == other_at && id < other_id);
 }
 
-static void look_around(const struct world *world, struct waiting *waiting)
+static void find_bounds(const struct world *world, struct waiting *waiting)
 {
     const int64_t *job = waiting->job;
     waiting->class_at = waiting->held_at = job[JOB_AT];
@@ -128,7 +128,7 @@ int order_check(const struct world *world, struct error *err)
             status.position == 0)
             continue;
         all[n] = (struct waiting){ .job = job, .position = (int64_t)status.position };
-        look_around(world, &all[n++]);
+        find_bounds(world, &all[n++]);
     }
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < n && result == 0; k++)

@@ -152,9 +152,9 @@ static void begin_again(struct world *world, size_t job)
 {
     struct case_spec spec;
     spec_make(world, job, &spec);
-    spec.told.n_after = 0; // it has run
-    sched_withdraw(world->sched, world->now_ms, spec.told.id);
-    sched_submit(world->sched, world->now_ms, &spec.told);
+    spec.given.n_after = 0; // it has run
+    sched_withdraw(world->sched, world->now_ms, spec.given.id);
+    sched_submit(world->sched, world->now_ms, &spec.given);
     spec_clear(&spec);
 }
 

@@ -135,7 +135,7 @@ static int check_conservation(const struct world *world, struct error *err)
     return 0;
 }
 
-static int settle_instant(struct world *world, struct error *err)
+static int finish_instant(struct world *world, struct error *err)
 {
     for (unsigned round = 0; sched_is_dirty(world->sched) || sched_next_ms(world->sched) <= world->now_ms;
          round++) {
@@ -201,7 +201,7 @@ int check_run(const struct sim_case *of, const struct check_spoiler *spoiler, st
         if (result < 0)
             *err = world.error;
         else
-            result = settle_instant(&world, err);
+            result = finish_instant(&world, err);
         if (world_is_over(&world))
             break;
     }

@@ -9,7 +9,7 @@
  * the scheduler, what may be parked, and for how long. NULL: no change. */
 struct check_spoiler {
     void (*spoil)(void *arg, const int64_t *job, struct allocation *allocation);
-    void (*tell)(void *arg, struct sched_job_spec *spec);
+    void (*change)(void *arg, struct sched_job_spec *spec);
     bool (*allows)(void *arg); // parking, whatever the rules
     uint32_t park_bound;       // told to the scheduler; 0: what is checked
     void *arg;

@@ -11,7 +11,7 @@ void spec_make(const struct world *world, size_t number, struct case_spec *ret)
 {
     const int64_t *job = world->of->jobs[number];
     *ret = (struct case_spec){ 0 };
-    ret->told = (struct sched_job_spec){
+    ret->given = (struct sched_job_spec){
         .id = (uint64_t)job[JOB_ID],
         .submit_ms = job[JOB_AT],
         .key = { .uid = (uint32_t)job[JOB_UID],
@@ -34,7 +34,7 @@ void spec_make(const struct world *world, size_t number, struct case_spec *ret)
         .elements = (uint32_t)job[JOB_ELEMENTS],
         .element_limit = (uint32_t)job[JOB_ELEMENT_LIMIT],
     };
-    struct sched_request *request = &ret->told.key.request;
+    struct sched_request *request = &ret->given.key.request;
     if (job[JOB_PICK] > 0) {
         ret->pick.node = xasprintf("node%lld", (long long)(job[JOB_PICK] - 1) / 256);
         ret->pick.index = (uint32_t)((job[JOB_PICK] - 1) % 256);
@@ -50,8 +50,8 @@ void spec_make(const struct world *world, size_t number, struct case_spec *ret)
     if (job[JOB_AFTER] > 0) {
         ret->after = (struct ask_after){ .job = (uint64_t)job[JOB_AFTER],
             .kind = (enum after_kind)job[JOB_AFTER_KIND] };
-        ret->told.after = &ret->after;
-        ret->told.n_after = 1;
+        ret->given.after = &ret->after;
+        ret->given.n_after = 1;
     }
 }
 
@@ -64,9 +64,9 @@ void spec_submit_again(struct world *world, size_t number)
 {
     struct case_spec spec;
     spec_make(world, number, &spec);
-    spec.told.n_after = 0; // it has run
-    if (world->spoiler != NULL && world->spoiler->tell != NULL)
-        world->spoiler->tell(world->spoiler->arg, &spec.told);
-    sched_edit(world->sched, world->now_ms, &spec.told);
+    spec.given.n_after = 0; // it has run
+    if (world->spoiler != NULL && world->spoiler->change != NULL)
+        world->spoiler->change(world->spoiler->arg, &spec.given);
+    sched_edit(world->sched, world->now_ms, &spec.given);
     spec_clear(&spec);
 }

@@ -6,7 +6,7 @@
 
 /* What the description points to is in here as well. */
 struct case_spec {
-    struct sched_job_spec told;
+    struct sched_job_spec given;
     struct ask_after after;
     struct gpu_pick pick;
     uint32_t allow[LEDGER_GPUS];

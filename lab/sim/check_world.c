@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Cases are small, so everything is found by searching arrays. Elements of arrays get ids of their own, far
+/* Cases are small, so everything is found by searching arrays. Elements of arrays get their own ids, far
  * above those of jobs. */
 #include "lab/sim/check_world.h"
 
@@ -80,11 +80,12 @@ static int dependency(const struct world *world, const int64_t *job)
     return 0;
 }
 
-static void settle(struct world *world, size_t number)
+static void finish_job(struct world *world, size_t number)
 {
     struct case_state *job = &world->jobs[number];
     job->state = CASE_OVER;
-    sched_settle(world->sched, world->now_ms, (uint64_t)job_values(world, number)[JOB_ID], job->is_ok);
+    sched_resolve_dependents(
+        world->sched, world->now_ms, (uint64_t)job_values(world, number)[JOB_ID], job->is_ok);
 }
 
 static void submit(struct world *world, size_t number)
@@ -93,15 +94,15 @@ static void submit(struct world *world, size_t number)
     struct case_state *job = &world->jobs[number];
     struct case_spec spec;
     spec_make(world, number, &spec);
-    if (world->spoiler != NULL && world->spoiler->tell != NULL)
-        world->spoiler->tell(world->spoiler->arg, &spec.told);
+    if (world->spoiler != NULL && world->spoiler->change != NULL)
+        world->spoiler->change(world->spoiler->arg, &spec.given);
     int waits = dependency(world, values);
     if (waits == 1)
-        spec.told.n_after = 0;
+        spec.given.n_after = 0;
     struct error err = { 0 };
     bool is_too_wide = world->settings.user_limits.gpu_milli > 0 &&
                        counted_milli(values) > world->settings.user_limits.gpu_milli;
-    bool is_refused = waits < 0 || sched_check(world->sched, &spec.told, &err) < 0;
+    bool is_refused = waits < 0 || sched_check(world->sched, &spec.given, &err) < 0;
     if (is_too_wide && !is_refused)
         (void)error_set(&world->error, -EPROTO, "job %lld is accepted although it exceeds its user's limit",
             (long long)values[JOB_ID]);
@@ -109,11 +110,11 @@ static void submit(struct world *world, size_t number)
         job->state = CASE_NEVER;
     } else {
         job->state = CASE_WAITS;
-        job->is_held = spec.told.hold != 0;
+        job->is_held = spec.given.hold != 0;
         job->is_ok = true;
         job->left = values[JOB_ELEMENTS];
         job->work_ms = values[JOB_RUN];
-        sched_submit(world->sched, world->now_ms, &spec.told);
+        sched_submit(world->sched, world->now_ms, &spec.given);
     }
     spec_clear(&spec);
 }
@@ -312,7 +313,7 @@ static void end(struct world *world, struct case_attempt *attempt)
     if (job[JOB_ELEMENTS] > 0)
         state->open--;
     if (job[JOB_ELEMENTS] == 0 || (state->open == 0 && state->left == 0))
-        settle(world, number);
+        finish_job(world, number);
 }
 
 static void cancel(struct world *world, size_t number)
@@ -327,7 +328,7 @@ static void cancel(struct world *world, size_t number)
     job->is_ok = false;
     job->state = job->open > 0 ? CASE_RUNS : CASE_OVER;
     if (job->open == 0)
-        settle(world, number);
+        finish_job(world, number);
 }
 
 static void reserve(struct world *world, const int64_t *event)

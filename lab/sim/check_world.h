@@ -36,7 +36,7 @@ struct world {
     bool *has_happened; // events
     struct case_attempt *attempts;
     size_t n_attempts;
-    struct case_attempt *returned; // preempted elements, which wait under ids of their own
+    struct case_attempt *returned; // preempted elements, which wait under their own ids
     size_t n_returned;
     uint64_t last_element;
     struct parking parking;    // what is said to the scheduler

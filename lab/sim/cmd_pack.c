@@ -123,7 +123,7 @@ static void make_request(const struct pack *pack, const struct sim_job *pod, str
         .model = pod->model == 0 ? NULL : pack->pods.models.items[pod->model] };
 }
 
-static void tell_dirty(struct pack *pack, const struct placement *placement)
+static void update_dirty(struct pack *pack, const struct placement *placement)
 {
     struct cluster *cluster = &pack->cluster;
     for (size_t i = 0; i < cluster->n_dirty; i++) {
@@ -165,7 +165,7 @@ static void arrive(struct pack *pack, const struct pack_call *call, const struct
     if (placement_choose(placement, pack->state, &pack->cluster, &request, &fit, &allocation, &work)) {
         cluster_book(&pack->cluster, &allocation);
         pack->allocated += milli;
-        tell_dirty(pack, placement);
+        update_dirty(pack, placement);
     } else {
         pack->dropped++;
     }
@@ -197,7 +197,7 @@ static int prepare(struct pack *pack, const struct pack_call *call, const char *
         make_request(pack, &pack->pods.jobs[i], &request);
         call->placement->learn(pack->state, &pack->cluster, &request, 1);
     }
-    tell_dirty(pack, call->placement);
+    update_dirty(pack, call->placement);
     return 0;
 }
 

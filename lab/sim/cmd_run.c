@@ -130,7 +130,7 @@ static const struct option_row rows[] = {
     { 0, "preempt-cost", "TIME", "extra work of a preempted job (40s; 60s above 8 GPUs)", set_preempt_cost },
     { 0, "park", "MODEL", "park preempted jobs: where=gpu|node|any,room=R,save=TIME,load=TIME,refuse=P",
         set_park },
-    { 0, "park-auto", NULL, "the scheduler parks jobs for those that are probably over much sooner",
+    { 0, "park-auto", NULL, "the scheduler parks jobs for those that will probably end much sooner",
         OPTION_VALUE(flag, struct run_call, is_park_auto) },
     { 0, "park-bound", "N", "a job is parked for at most N times as long as it has run (4)",
         OPTION_VALUE(integer, struct run_call, park_bound), OPTION_RANGE(1, PARK_MAX) },
@@ -148,14 +148,14 @@ static const struct option_row rows[] = {
     { 0, "skip-bad", NULL, "skip invalid lines of the trace",
         OPTION_VALUE(flag, struct run_call, trace.skip_bad) },
     { 0, "max-jobs", "N", "use only the first N jobs of the trace", set_max_jobs },
-    { 0, "node-failures", "TIME", "each node fails after about this time, again and again", set_failures },
-    { 0, "repair", "TIME", "a node that failed is back after this time (4h)", set_repair },
+    { 0, "node-failures", "TIME", "mean time between failures of each node", set_failures },
+    { 0, "repair", "TIME", "a failed node returns after this time (4h)", set_repair },
     { 0, "seed", "N", "seed of a synthetic trace and of failures", set_seed },
     { 0, "gantt", "FILE", "draw the use of each GPU over time, as SVG",
         OPTION_VALUE(word, struct run_call, gantt) },
     { 0, "plot", "FILE", "draw queue length, GPUs in use and waiting times, as SVG",
         OPTION_VALUE(word, struct run_call, plot) },
-    { 0, "forecasts", "N", "forecast starts about N times, and compare with those that came",
+    { 0, "forecasts", "N", "forecast starts about N times, and compare with the actual starts",
         OPTION_VALUE(integer, struct run_call, forecasts), OPTION_RANGE(0, FORECASTS_MAX) },
     { 0, "json", NULL, "print figures as JSON", OPTION_VALUE(flag, struct run_call, is_json) },
     { 0, "no-timing", NULL, "omit figures that depend on this machine",
@@ -303,7 +303,7 @@ static void print(const struct run_call *call, struct engine *engine, const char
         report_table(&report, stdout);
 }
 
-static void tell_bad(const struct workload *workload)
+static void print_bad_lines(const struct workload *workload)
 {
     for (size_t i = 0; i < workload->bad.count; i++)
         (void)fprintf(stderr, "mgpu-sim: %s\n", workload->bad.items[i]);
@@ -327,7 +327,7 @@ static int replay(struct run_call *call, const char *path, struct workload *work
                                 : workload_read(workload, path, &call->trace, err);
     if (result < 0)
         return result;
-    tell_bad(workload);
+    print_bad_lines(workload);
     result = check_estimate(call, workload, err);
     if (result < 0)
         return result;

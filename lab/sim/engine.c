@@ -139,7 +139,7 @@ static uint64_t on_start(void *arg, uint64_t id, const struct allocation *alloca
         result->start_ms = engine->now_ms;
         result->estimate_ms = sched_likely_ms(engine->sched, id);
         if (engine->options.forecasts > 0)
-            told_forecasts_start(&engine->told, number, engine->now_ms);
+            made_forecasts_start(&engine->made, number, engine->now_ms);
     }
     result->since_ms = engine->now_ms;
     result->is_running = true;
@@ -476,7 +476,7 @@ static int loop(struct engine *engine, struct progress *progress, struct error *
         if (engine->options.plots)
             add_point(engine);
         if (engine->options.forecasts > 0)
-            told_forecasts_make(&engine->told, engine->sched, engine->now_ms, (uint32_t)engine->next_arrival);
+            made_forecasts_add(&engine->made, engine->sched, engine->now_ms, (uint32_t)engine->next_arrival);
         size_t over = engine->n_done + engine->n_refused;
         progress_show(progress, over, workload->n_jobs);
         if (over == workload->n_jobs)
@@ -515,7 +515,7 @@ int engine_run(struct engine *engine, const struct workload *workload, const str
     if (options->draws)
         engine->open_segment = xcalloc(workload->n_jobs, sizeof(*engine->open_segment));
     if (options->forecasts > 0)
-        told_forecasts_init(&engine->told, workload->n_jobs, workload->jobs[workload->n_jobs - 1].submit_ms,
+        made_forecasts_init(&engine->made, workload->n_jobs, workload->jobs[workload->n_jobs - 1].submit_ms,
             options->forecasts);
     failures_init(&engine->failures, nodes->count, options->failure_ms, options->repair_ms,
         workload->jobs[workload->n_jobs - 1].submit_ms, options->seed);
@@ -548,6 +548,6 @@ void engine_clear(struct engine *engine)
     free(engine->segments);
     free(engine->open_segment);
     free(engine->curve);
-    told_forecasts_clear(&engine->told);
+    made_forecasts_clear(&engine->made);
     *engine = (struct engine){ 0 };
 }

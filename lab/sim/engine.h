@@ -99,7 +99,7 @@ struct engine {
     uint32_t *open_segment; // of each job: index of the first segment of its run, plus 1
     struct curve_point *curve;
     size_t n_curve;
-    struct told_forecasts told; // if options.forecasts
+    struct made_forecasts made; // if options.forecasts
     /* Measurements, not part of the results. */
     struct samples pass_ns;
     double sched_s, wall_s;

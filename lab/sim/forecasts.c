@@ -15,73 +15,73 @@
 
 #define FORECAST_JOBS 1000U // waiting jobs of one run, as in mgpud
 
-void told_forecasts_init(struct told_forecasts *told, size_t n_jobs, int64_t span_ms, uint64_t count)
+void made_forecasts_init(struct made_forecasts *forecasts, size_t n_jobs, int64_t span_ms, uint64_t count)
 {
-    *told = (struct told_forecasts){ .gap_ms = span_ms / (int64_t)count, .last_ms = -span_ms };
-    calibration_init(&told->calibration);
-    told->row_of = xcalloc(n_jobs + 1, sizeof(*told->row_of));
+    *forecasts = (struct made_forecasts){ .gap_ms = span_ms / (int64_t)count, .last_ms = -span_ms };
+    calibration_init(&forecasts->calibration);
+    forecasts->row_of = xcalloc(n_jobs + 1, sizeof(*forecasts->row_of));
 }
 
-static void add(struct told_forecasts *told, uint32_t job, int64_t now_ms, int64_t start_ms)
+static void add(struct made_forecasts *forecasts, uint32_t job, int64_t now_ms, int64_t start_ms)
 {
-    if (told->count == told->room) {
-        told->room = told->room > 0 ? 2 * told->room : 256;
-        told->rows = xreallocarray(told->rows, told->room, sizeof(*told->rows));
+    if (forecasts->count == forecasts->room) {
+        forecasts->room = forecasts->room > 0 ? 2 * forecasts->room : 256;
+        forecasts->rows = xreallocarray(forecasts->rows, forecasts->room, sizeof(*forecasts->rows));
     }
-    struct told_forecast *row = &told->rows[told->count++];
+    struct made_forecast *row = &forecasts->rows[forecasts->count++];
     *row =
-        (struct told_forecast){ .job = job, .at_ms = now_ms, .wait_ms = start_ms - now_ms, .actual_ms = -1 };
-    calibration_quantiles(&told->calibration, row->wait_ms, row->parts_ms);
-    told->row_of[job] = (uint32_t)told->count;
+        (struct made_forecast){ .job = job, .at_ms = now_ms, .wait_ms = start_ms - now_ms, .actual_ms = -1 };
+    calibration_quantiles(&forecasts->calibration, row->wait_ms, row->parts_ms);
+    forecasts->row_of[job] = (uint32_t)forecasts->count;
 }
 
 /* Of the rows from `first` on, which are of one run. */
-static void count_alike(struct told_forecasts *told, size_t first)
+static void count_alike(struct made_forecasts *forecasts, size_t first)
 {
     uint32_t alike[CALIBRATION_RANGES] = { 0 };
-    for (size_t i = first; i < told->count; i++)
-        alike[calibration_range(told->rows[i].wait_ms)]++;
-    for (size_t i = first; i < told->count; i++)
-        told->rows[i].alike = alike[calibration_range(told->rows[i].wait_ms)];
+    for (size_t i = first; i < forecasts->count; i++)
+        alike[calibration_range(forecasts->rows[i].wait_ms)]++;
+    for (size_t i = first; i < forecasts->count; i++)
+        forecasts->rows[i].alike = alike[calibration_range(forecasts->rows[i].wait_ms)];
 }
 
-void told_forecasts_make(
-    struct told_forecasts *told, const struct sched *sched, int64_t now_ms, uint32_t n_submitted)
+void made_forecasts_add(
+    struct made_forecasts *forecasts, const struct sched *sched, int64_t now_ms, uint32_t n_submitted)
 {
     struct forecast forecast;
-    size_t first = told->count;
-    if (now_ms - told->last_ms < told->gap_ms || n_submitted == told->next_job)
+    size_t first = forecasts->count;
+    if (now_ms - forecasts->last_ms < forecasts->gap_ms || n_submitted == forecasts->next_job)
         return;
     forecast_run(sched, now_ms, FORECAST_JOBS, 0, false, &forecast);
     for (size_t i = 0; i < forecast.n_rows; i++) {
         const struct forecast_row *row = &forecast.rows[i];
-        if (row->job > told->next_job && told->row_of[row->job - 1] == 0)
-            add(told, (uint32_t)(row->job - 1), now_ms, row->start_ms);
+        if (row->job > forecasts->next_job && forecasts->row_of[row->job - 1] == 0)
+            add(forecasts, (uint32_t)(row->job - 1), now_ms, row->start_ms);
     }
     forecast_clear(&forecast);
-    count_alike(told, first);
-    told->last_ms = now_ms;
-    told->next_job = n_submitted;
+    count_alike(forecasts, first);
+    forecasts->last_ms = now_ms;
+    forecasts->next_job = n_submitted;
 }
 
-void told_forecasts_start(struct told_forecasts *told, uint32_t job, int64_t now_ms)
+void made_forecasts_start(struct made_forecasts *forecasts, uint32_t job, int64_t now_ms)
 {
-    if (told->row_of[job] == 0)
+    if (forecasts->row_of[job] == 0)
         return;
-    struct told_forecast *row = &told->rows[told->row_of[job] - 1];
+    struct made_forecast *row = &forecasts->rows[forecasts->row_of[job] - 1];
     if (row->actual_ms >= 0)
         return;
     row->actual_ms = now_ms - row->at_ms;
-    calibration_learn(&told->calibration, row->wait_ms, row->parts_ms, row->alike, row->actual_ms);
+    calibration_learn(&forecasts->calibration, row->wait_ms, row->parts_ms, row->alike, row->actual_ms);
 }
 
-void told_forecasts_measure(const struct told_forecasts *told, struct forecast_metrics *ret)
+void made_forecasts_measure(const struct made_forecasts *forecasts, struct forecast_metrics *ret)
 {
     struct samples widths = { 0 }, errors = { 0 };
     struct summary summary;
     *ret = (struct forecast_metrics){ 0 };
-    for (size_t i = 0; i < told->count; i++) {
-        const struct told_forecast *row = &told->rows[i];
+    for (size_t i = 0; i < forecasts->count; i++) {
+        const struct made_forecast *row = &forecasts->rows[i];
         if (row->actual_ms < 0)
             continue;
         ret->count++;
@@ -105,9 +105,9 @@ void told_forecasts_measure(const struct told_forecasts *told, struct forecast_m
     samples_clear(&errors);
 }
 
-void told_forecasts_clear(struct told_forecasts *told)
+void made_forecasts_clear(struct made_forecasts *forecasts)
 {
-    free(told->rows);
-    free(told->row_of);
-    *told = (struct told_forecasts){ 0 };
+    free(forecasts->rows);
+    free(forecasts->row_of);
+    *forecasts = (struct made_forecasts){ 0 };
 }

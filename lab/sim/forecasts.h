@@ -8,16 +8,16 @@
 #include "sched/sched.h"
 
 /* A forecast told for a job. Its moments are waits from `at_ms`. */
-struct told_forecast {
+struct made_forecast {
     uint32_t job;
     int64_t at_ms, wait_ms, parts_ms[CALIBRATION_PARTS];
     uint32_t alike;    // forecasts of its range at that time
     int64_t actual_ms; // -1: it has not started
 };
 
-struct told_forecasts {
+struct made_forecasts {
     struct calibration calibration;
-    struct told_forecast *rows; // in order of their jobs
+    struct made_forecast *rows; // in order of their jobs
     size_t count, room;
     uint32_t *row_of; // of each job, plus 1; 0: none
     int64_t gap_ms, last_ms;
@@ -34,10 +34,10 @@ struct forecast_metrics {
 };
 
 /* About `count` forecasts at equal distances of `span_ms` in all. */
-void told_forecasts_init(struct told_forecasts *told, size_t n_jobs, int64_t span_ms, uint64_t count);
+void made_forecasts_init(struct made_forecasts *forecasts, size_t n_jobs, int64_t span_ms, uint64_t count);
 /* After a pass: forecasts the starts of the jobs submitted since the last time, if it is time. */
-void told_forecasts_make(
-    struct told_forecasts *told, const struct sched *sched, int64_t now_ms, uint32_t n_submitted);
-void told_forecasts_start(struct told_forecasts *told, uint32_t job, int64_t now_ms);
-void told_forecasts_measure(const struct told_forecasts *told, struct forecast_metrics *ret);
-void told_forecasts_clear(struct told_forecasts *told);
+void made_forecasts_add(
+    struct made_forecasts *forecasts, const struct sched *sched, int64_t now_ms, uint32_t n_submitted);
+void made_forecasts_start(struct made_forecasts *forecasts, uint32_t job, int64_t now_ms);
+void made_forecasts_measure(const struct made_forecasts *forecasts, struct forecast_metrics *ret);
+void made_forecasts_clear(struct made_forecasts *forecasts);

@@ -143,7 +143,7 @@ void metrics_make(struct engine *engine, struct metrics *ret)
     }
     summarize(&lists, ret);
     if (engine->options.forecasts > 0)
-        told_forecasts_measure(&engine->told, &ret->forecasts);
+        made_forecasts_measure(&engine->made, &ret->forecasts);
     measure_machine(engine, ret);
     lists_clear(&lists);
 }

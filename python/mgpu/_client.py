@@ -80,7 +80,7 @@ def _places() -> List[str]:
 
 class Client:
     """Where mgpud is: a unix socket, by default the one that the command `mgpu` uses. Calls may come from any thread:
-    each has a connection of its own."""
+    each has its own connection."""
 
     def __init__(self, socket_path: Optional[str] = None) -> None:
         self._asked = socket_path

@@ -33,7 +33,7 @@ class JobFailed(Exception):
 
 
 class Executor(concurrent.futures.Executor):
-    """Runs each function in a job of its own. `request`: what each asks for, as in mgpu.submit(). At the end of a `with`
+    """Runs each function in a separate job. `request`: what each asks for, as in mgpu.submit(). At the end of a `with`
     block all are waited for; shutdown(cancel_futures=True) cancels those that have not ended."""
 
     def __init__(self, *, gpus: int = 0, directory: Optional[str] = None, client: Optional[Client] = None, **request: Any) -> None:

@@ -85,7 +85,8 @@ void agent_link_send(struct agent_link *link, const struct record_type *type, co
     int r = frame_send(link->stream, type, message, &err);
     if (r != 0 && !link->has_long)
         log_error("to the controller: %s; %s", err.message,
-            r > 0 ? "it goes without its lists; reported only once" : "it is not sent; reported only once");
+            r > 0 ? "it is sent without its lists; reported only once"
+                  : "it is not sent; reported only once");
     link->has_long |= r != 0;
 }
 

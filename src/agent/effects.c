@@ -429,7 +429,7 @@ struct agent_core *effects_core(struct effects *effects)
     return effects->core;
 }
 
-static void look_again(void *arg, const struct spool_id *id)
+static void reconcile_again(void *arg, const struct spool_id *id)
 {
     struct effects *effects = arg;
     agent_core_reconcile(effects->core, clock_boot_ms(), id);
@@ -437,7 +437,7 @@ static void look_again(void *arg, const struct spool_id *id)
 
 void effects_gpus_checked(struct effects *effects)
 {
-    gpu_check_each_waiting(effects->parts.check, look_again, effects);
+    gpu_check_each_waiting(effects->parts.check, reconcile_again, effects);
 }
 
 void effects_set_link(struct effects *effects, struct agent_link *link)

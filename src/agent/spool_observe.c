@@ -81,7 +81,7 @@ static void read_exit(const struct effects_parts *parts, const struct spool_id *
         note_usage(parts, id, dirfd, &observed->exit);
 }
 
-static void look_for_exit(const struct effects_parts *parts, const struct spool_id *id, int dirfd,
+static void observe_exit(const struct effects_parts *parts, const struct spool_id *id, int dirfd,
     struct attempt_observation *observed)
 {
     observed->has_exit = faccessat(dirfd, SPOOL_EXIT, F_OK, AT_EACCESS) == 0;
@@ -115,7 +115,7 @@ void spool_observe(const struct effects_parts *parts, const struct spool_id *id,
         return;
     }
     if (is_reported)
-        look_for_exit(parts, id, dirfd, observed);
+        observe_exit(parts, id, dirfd, observed);
     else
         read_exit(parts, id, dirfd, observed);
     if (observed->verdict == VERDICT_GO && adopted_is(dirfd))

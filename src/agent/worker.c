@@ -64,7 +64,7 @@ struct worker {
     struct confine_state *cells;
     struct error confine_err;     // why no better kind is used
     struct error devices_err;     // why jobs may open every device
-    struct error private_tmp_err; // why no job can have a /tmp of its own
+    struct error private_tmp_err; // why no job can have its own /tmp
     struct gpu_devices *devices;
     struct shares shares; // of GPUs
     struct launcher *launcher;
@@ -90,10 +90,10 @@ struct worker {
     struct parker *parker;
     char boot_id[BOOT_ID_SIZE];
     char identity[PERSIST_IDENTITY_SIZE]; // boot id and spool
-    bool has_said_hello;
+    bool has_sent_hello;
     struct buffer last_gpus; // the last GPUS message, to send only changes
     uint32_t gpu_repeats;    // consecutive samples equal to it
-    char *told_text;         // last text sent about features that change; NULL: none since HELLO
+    char *sent_text;         // last text sent about features that change; NULL: none since HELLO
     int status;
 };
 
@@ -145,7 +145,7 @@ static void on_process(void *arg, const struct message_process_info *process)
     agent_core_process(effects_core(worker->effects), process);
 }
 
-static void say_hello(struct worker *worker, const struct gpu_report *report)
+static void send_hello(struct worker *worker, const struct gpu_report *report)
 {
     _cleanup_free_ char *version = xstrdup(MGPU_VERSION);
     struct feature_facts facts = {
@@ -186,7 +186,7 @@ static void say_hello(struct worker *worker, const struct gpu_report *report)
     node_features_log(worker->options->node, &hello.features);
     node_features_clear(&hello.features);
     gpu_place_clear_nics(&hello.nics);
-    free(take_ptr(worker->told_text));
+    free(take_ptr(worker->sent_text));
     usage_watch_set_new(worker->watch, true);
     log_node(LOG_INFO, worker->options->node, "%s", report->text);
 }
@@ -219,12 +219,12 @@ static void take_sample(struct worker *worker, const struct gpu_report *report, 
     usage_watch_usages(worker->watch, &gpus->usages);
     node_features_list_live(&facts, &features);
     _cleanup_free_ char *text = node_features_text(&features, report->driver);
-    bool is_new = !text_equal(text, worker->told_text);
+    bool is_new = !text_equal(text, worker->sent_text);
     gpus->gpu_backend = is_new ? report->backend : NULL;
     gpus->features = is_new ? features : (struct record_list){ 0 };
     if (pass_on(worker, gpus) && is_new) {
-        free(worker->told_text);
-        worker->told_text = take_ptr(text);
+        free(worker->sent_text);
+        worker->sent_text = take_ptr(text);
     }
     node_features_clear(&features);
     usage_watch_clear(&gpus->usages);
@@ -262,12 +262,12 @@ static void on_gpu_report(void *arg, const struct gpu_report *report)
     shares_report(&worker->shares, &gpus.gpus);
     gpu_chores_report(worker->chores, &gpus.gpus, clock_wall_ms());
     gpu_report_forget_answers(&gpus.gpus);
-    if (worker->link != NULL && !worker->has_said_hello) {
-        worker->has_said_hello = true;
-        say_hello(worker, report);
+    if (worker->link != NULL && !worker->has_sent_hello) {
+        worker->has_sent_hello = true;
+        send_hello(worker, report);
         return;
     }
-    if (worker->has_said_hello && (report->is_sample || is_news))
+    if (worker->has_sent_hello && (report->is_sample || is_news))
         take_sample(worker, report, &gpus);
     effects_gpus_checked(worker->effects);
 }
@@ -330,13 +330,13 @@ static int open_launcher(struct worker *worker, struct error *err)
     return r < 0 ? r : launcher_restore(worker->launcher, err);
 }
 
-static void on_told(void *arg, const struct message_notified *told)
+static void on_notified(void *arg, const struct message_notified *outcome)
 {
     struct worker *worker = arg;
-    agent_core_notified(effects_core(worker->effects), told);
+    agent_core_notified(effects_core(worker->effects), outcome);
 }
 
-static void look_again(void *arg, const struct spool_id *id)
+static void reconcile_again(void *arg, const struct spool_id *id)
 {
     struct worker *worker = arg;
     agent_core_reconcile(effects_core(worker->effects), clock_boot_ms(), id);
@@ -350,7 +350,7 @@ static void open_notifiers(struct worker *worker)
         .devices = worker->devices_err.code == 0 ? worker->devices : NULL,
     };
     worker->notifiers =
-        notifiers_new(worker->base, worker->confine, worker->cells, &options, on_told, worker);
+        notifiers_new(worker->base, worker->confine, worker->cells, &options, on_notified, worker);
 }
 
 static void on_parked(void *arg, const struct message_park_result *result)
@@ -382,15 +382,16 @@ static int open_effects(struct worker *worker, struct error *err)
     int r = persist_load_epoch(worker->state_fd, epoch_file, &epoch, err);
     if (r < 0)
         return r;
-    worker->resolver = user_resolver_new(worker->base, &worker->users, USER_ANSWER_MS, look_again, worker);
+    worker->resolver =
+        user_resolver_new(worker->base, &worker->users, USER_ANSWER_MS, reconcile_again, worker);
     launcher_set_resolver(worker->launcher, worker->resolver);
-    shares_open_mps(&worker->shares, worker->base, worker->options, look_again, worker);
+    shares_open_mps(&worker->shares, worker->base, worker->options, reconcile_again, worker);
     launcher_set_mps(worker->launcher, worker->shares.mps);
     worker->watch = usage_watch_new(launcher_spool_fd(worker->launcher), "/proc");
     worker->check = gpu_check_new(ask_gpus, worker);
     worker->access = gpu_access_new(worker->options->state_dir, worker->options->device_dir, worker->devices);
-    worker->chores =
-        gpu_chores_new(worker->base, worker->options, worker->check, worker->state_fd, look_again, worker);
+    worker->chores = gpu_chores_new(
+        worker->base, worker->options, worker->check, worker->state_fd, reconcile_again, worker);
     worker->looks = inspector_new(worker->base, &worker->users, worker->watch, on_process, worker);
     worker->streams = log_streams_new(worker->base, LINK_SOCKET, &worker->users);
     worker->exec_steps = exec_steps_new(worker->base, worker->launcher, LINK_SOCKET);
@@ -434,7 +435,7 @@ static void take_link(struct worker *worker, int fd)
         agent_core_link_down(effects_core(worker->effects));
     agent_link_free(worker->link);
     worker->link = agent_link_new(worker->base, fd, on_link_message, on_link_closed, worker);
-    worker->has_said_hello = false;
+    worker->has_sent_hello = false;
     worker->gpu_repeats = 0;
     buffer_clear(&worker->last_gpus);
     effects_set_link(worker->effects, worker->link);
@@ -569,7 +570,7 @@ static void end(struct worker *worker)
     closep(&worker->state_fd);
     closep(&worker->run_fd);
     buffer_clear(&worker->last_gpus);
-    free(worker->told_text);
+    free(worker->sent_text);
 }
 
 int worker_run(const struct agent_options *options)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *   plain ──bytes──> to_framed ──frames──> framed      ends with a frame of its own
+ *   plain ──bytes──> to_framed ──frames──> framed      ends with a separate frame
  *   plain <──bytes── to_plain  <──frames── framed      ends with shutdown(2) of the plain socket
  *
  * A side is read only while the buffer to the other one is short, so a slow reader makes its sender wait

@@ -102,9 +102,9 @@ static void write_line(const char *prefix, const char *line)
 {
     static _Atomic unsigned lost; // threads log too
     if (lost > 0 && !is_full()) {
-        _cleanup_free_ char *told =
+        _cleanup_free_ char *notice =
             xasprintf("%swarning: %u lines were lost because the log was not read\n", prefix, lost);
-        (void)!write(STDERR_FILENO, told, strlen(told));
+        (void)!write(STDERR_FILENO, notice, strlen(notice));
         lost = 0;
     }
     if (lost > 0 || is_full())

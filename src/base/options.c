@@ -375,7 +375,7 @@ static void print_row(const struct option_row *row, size_t width, FILE *out)
     help_text_print(buffer_text(&text), width + 2, width + 2, out);
 }
 
-/* Width of the longest description; those wider than HELP_COLUMN_MAX have a line of their own. */
+/* Width of the longest description; those wider than HELP_COLUMN_MAX have their own line. */
 static size_t measure(const struct option_row *table)
 {
     size_t width = 0;

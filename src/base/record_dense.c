@@ -43,7 +43,7 @@ static bool take_digits(struct reader *reader, uint64_t *ret)
     return false;
 }
 
-/* A length and as many bytes, as a reader of their own. */
+/* A length and as many bytes, as a separate reader. */
 static bool take_bytes(struct reader *reader, struct reader *ret)
 {
     uint64_t length = 0;

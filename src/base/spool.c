@@ -70,33 +70,33 @@ int64_t spool_read_asked(int dirfd)
 }
 
 static_assert(
-    sizeof(struct spool_said) == 32 + SPOOL_STATUS_MAX + 8, "every byte is covered by the checksum");
+    sizeof(struct spool_report) == 32 + SPOOL_STATUS_MAX + 8, "every byte is covered by the checksum");
 
-static uint32_t said_crc(const struct spool_said *said)
+static uint32_t report_crc(const struct spool_report *report)
 {
-    struct spool_said copy = *said;
+    struct spool_report copy = *report;
     copy.crc = 0;
     return crc32c(0, &copy, sizeof(copy));
 }
 
-int spool_write_said(int fd, const struct spool_said *said)
+int spool_write_report(int fd, const struct spool_report *report)
 {
-    struct spool_said whole = *said;
-    whole.magic = SPOOL_SAID_MAGIC;
-    whole.crc = said_crc(&whole);
+    struct spool_report whole = *report;
+    whole.magic = SPOOL_REPORT_MAGIC;
+    whole.crc = report_crc(&whole);
     ssize_t n = pwrite(fd, &whole, sizeof(whole), 0);
     return n == (ssize_t)sizeof(whole) ? 0 : n < 0 ? -errno : -EIO;
 }
 
-bool spool_read_said(int dirfd, struct spool_said *ret)
+bool spool_read_report(int dirfd, struct spool_report *ret)
 {
-    struct spool_said said;
-    _cleanup_close_ int fd = openat(dirfd, SPOOL_SAID, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 || read(fd, &said, sizeof(said)) != (ssize_t)sizeof(said) || said.magic != SPOOL_SAID_MAGIC ||
-        said.crc != said_crc(&said))
+    struct spool_report report;
+    _cleanup_close_ int fd = openat(dirfd, SPOOL_REPORT, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || read(fd, &report, sizeof(report)) != (ssize_t)sizeof(report) ||
+        report.magic != SPOOL_REPORT_MAGIC || report.crc != report_crc(&report))
         return false;
-    said.status[sizeof(said.status) - 1] = '\0';
-    *ret = said;
+    report.status[sizeof(report.status) - 1] = '\0';
+    *ret = report;
     return true;
 }
 
@@ -147,7 +147,7 @@ bool spool_is_alive(int dirfd)
 static const char *const usual_files[] = { SPOOL_SPEC, SPOOL_VERDICT, SPOOL_EXIT, SPOOL_LOCK, SPOOL_STARTED,
     SPOOL_STATUS, NULL };
 static const char *const control_files[] = { SPOOL_CTL, NULL };
-static const char *const further_files[] = { SPOOL_SAID, SPOOL_READY, SPOOL_USAGE, SPOOL_ADOPTED, SPOOL_TTY,
+static const char *const further_files[] = { SPOOL_REPORT, SPOOL_READY, SPOOL_USAGE, SPOOL_ADOPTED, SPOOL_TTY,
     SPOOL_TERMS, SPOOL_TTY_SEEN, SPOOL_RENEWED, SPOOL_STOP, SPOOL_PARK, SPOOL_PARK_LOCK, SPOOL_GRANT,
     SPOOL_ASKED, NULL };
 
@@ -165,7 +165,7 @@ static int remove_directory(int spoolfd, const char *name)
     return unlinkat(spoolfd, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-static void tell(int fd, int dirfd)
+static void notify_removed(int fd, int dirfd)
 {
     static const struct spool_command removed = { .magic = SPOOL_REMOVED_MAGIC, .grace_ms = -1 };
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -190,7 +190,7 @@ int spool_remove_and_notify(int spoolfd, const char *name, int fd)
         return errno == ENOENT ? 0 : -errno;
     unlink_all(dirfd, usual_files, "");
     if (fd >= 0)
-        tell(fd, dirfd);
+        notify_removed(fd, dirfd);
     unlink_all(dirfd, control_files, "");
     int r = remove_directory(spoolfd, name);
     if (r == -ENOTEMPTY) {

@@ -11,7 +11,7 @@
  *       verdict                  "go" or "nogo", created once by link(2): the first to link decides
  *       started                  struct launch_started, written by the shepherd when the gate opens
  *       status                   raw wait status of the command, by the user's init (shepherd/init.h)
- *       said                     struct spool_said: status reports of the job
+ *       said                     struct spool_report: status reports of the job
  *       exit                     struct launch_exit: no process of the step is left
  *       ctl                      datagram socket of the shepherd: struct spool_command
  *       tty                      datagram socket of the terminal: struct terminal_visit
@@ -50,7 +50,7 @@
 #define SPOOL_GRANT     "grant"     // pipe with a byte in it once a job that started early has its GPUs
 #define SPOOL_ASKED     "asked"     // struct spool_asked of such a job
 #define SPOOL_HINTS     "hints"
-#define SPOOL_SAID      "said"                // struct spool_said
+#define SPOOL_REPORT    "said"                // struct spool_report
 #define SPOOL_PIPES_DIR "notify"              // directory of the pipes, below RUN
 #define SPOOL_PIPES     "../" SPOOL_PIPES_DIR // the same, from the spool
 
@@ -103,8 +103,8 @@ int64_t spool_read_asked(int dirfd);
 enum spool_save { SAVE_UNASKED, SAVE_AT_STOP, SAVE_AT_LIMIT };
 
 /* The status reports of a job, in host byte order. The status is arbitrary text without newlines. */
-struct spool_said {
-    uint32_t magic; // SPOOL_SAID_MAGIC
+struct spool_report {
+    uint32_t magic; // SPOOL_REPORT_MAGIC
     uint32_t crc;   // of the struct, computed with 0 here
     uint32_t has_progress;
     uint32_t progress_ppm;             // 0 to 1000000
@@ -112,7 +112,7 @@ struct spool_said {
     uint64_t save;                     // enum spool_save
     char status[SPOOL_STATUS_MAX + 8]; // terminated; "": none. Sized so that the struct has no padding
 };
-#define SPOOL_SAID_MAGIC 0x6d67706fU
+#define SPOOL_REPORT_MAGIC 0x6d67706fU
 
 /* The attempt may run until this time, renewed by every message from the controller. Created at staging
  * and then overwritten in place, which needs no space, so a healthy node keeps its leases when RUN is
@@ -138,10 +138,10 @@ int spool_decide(int dirfd, enum spool_verdict wanted);
 int spool_verdict(int dirfd);
 
 /* Writes the file in place: a concurrent reader sees a wrong checksum and tries again later. */
-int spool_write_said(int fd, const struct spool_said *said);
+int spool_write_report(int fd, const struct spool_report *report);
 
 /* False, with *ret unchanged, if there is no complete file. */
-bool spool_read_said(int dirfd, struct spool_said *ret);
+bool spool_read_report(int dirfd, struct spool_report *ret);
 
 /* True if a running shepherd holds the lock of this attempt. */
 bool spool_is_alive(int dirfd);

@@ -161,8 +161,8 @@ int gpu_claims_refuse(const struct gpu_claims *claims, bool is_asked, struct err
         claims->shared.count == 1 ? xstrdup(last) : xasprintf("%s to %s", claims->shared.items[0], last);
     bool is_of_root = claims->pid > 0 && claims->uid == 0;
     if (is_asked || (geteuid() == 0 && !is_of_root)) {
-        log_warning("another mgpu on this machine%s allocates %s, too: a job of it may get the GPU of one of "
-                    "this one, and so with CPUs and memory",
+        log_warning("another mgpu on this machine%s also allocates %s: its jobs may get the GPUs, CPUs and "
+                    "memory of jobs of this one",
             who, gpus);
         return 0;
     }

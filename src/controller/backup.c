@@ -106,7 +106,7 @@ static void become_again(uid_t uid, gid_t gid)
         abort(); // root may
 }
 
-static void tell(void *work, const char *what, uint64_t done, uint64_t total)
+static void report_progress(void *work, const char *what, uint64_t done, uint64_t total)
 {
     slow_work_step(work, what, done, total);
 }
@@ -139,7 +139,7 @@ static int make_passing(const char *path, struct error *err)
 static int write_as_owner(const char *dir, struct collected *collected, int out, struct error *err)
 {
     struct slow_work work;
-    const struct store_progress progress = { tell, &work };
+    const struct store_progress progress = { report_progress, &work };
     _cleanup_free_ char *passing = xasprintf("%s/" PASSING, dir);
     _cleanup_close_ int fd = -1;
     int r = collect_keys(dir, collected, err);
@@ -238,8 +238,7 @@ static int take_file(void *arg, const struct store_backup_file *file, struct err
         return write_file(restoring->tls, file->name + strlen(TLS "/"), file, err);
     const char *path = file->name + strlen(SETTINGS);
     if (strncmp(file->name, SETTINGS "/", strlen(SETTINGS "/")) != 0 || strlen(path) > 200)
-        return error_set(
-            err, -EBADMSG, "the backup has a file that does not belong there: %.60s", file->name);
+        return error_set(err, -EBADMSG, "the backup contains an unexpected file: %.60s", file->name);
     if (is_same_here(path, file))
         return 0;
     _cleanup_free_ char *flat = xstrdup(path + 1);
@@ -290,7 +289,7 @@ static int put_in_place(const struct restoring *restoring, struct error *err)
     if (r == 0 && (r = sync_parent(database)) < 0)
         (void)error_set_errno(err, r, "cannot sync %s", dir);
     if (r == 0 && rmdir(aside) < 0) // it is empty if there was no store
-        (void)printf("The store that was there before is in %s.\n", aside);
+        (void)printf("The previous store is in %s.\n", aside);
     return r;
 }
 
@@ -299,7 +298,7 @@ static int restore_as_owner(struct restoring *restoring, int in, uint64_t *ret_j
     _cleanup_free_ char *passing = xasprintf("%s/" PASSING, restoring->dir);
     _cleanup_close_ int fd = make_passing(passing, err);
     struct slow_work work;
-    const struct store_progress progress = { tell, &work };
+    const struct store_progress progress = { report_progress, &work };
     if (fd < 0)
         return fd;
     slow_work_begin(&work, SLOW_WORK_PERSON, NULL);

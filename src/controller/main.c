@@ -119,10 +119,10 @@ static void on_verified(void *arg, const struct store_verification *verification
             (unsigned)verification->findings, verification->findings == 1 ? "" : "s", verification->finding,
             verification->is_file_damaged ? ", and new jobs are refused" : "");
     else if (verification->findings == 0 && is_new)
-        log_info("the store is sound again");
+        log_info("the store is intact again");
 }
 
-/* Called during the start, and by snapshots on a thread of their own, which do not exist before the start has
+/* Called during the start, and by snapshots on their own thread, which do not exist before the start has
  * ended. */
 static void on_progress(void *arg, const char *what, uint64_t done, uint64_t total)
 {
@@ -285,9 +285,9 @@ static void on_leadership_end(evutil_socket_t fd, short events, void *arg)
 {
     struct program *program = arg;
     struct error err = { 0 };
-    log_error("this controller does not lead the cluster any more: mgpud exits and must be restarted as a "
+    log_error("this controller no longer leads the cluster: mgpud exits and must be restarted as a "
               "standby; jobs are not affected");
-    (void)error_set(&err, -EIO, "this controller does not lead the cluster any more");
+    (void)error_set(&err, -EIO, "this controller no longer leads the cluster");
     serve_fail_all(program->controller.serve, &err);
     program->is_failed = true;
     program->controller.exit_status = EX_TEMPFAIL;
@@ -476,7 +476,7 @@ static int begin(struct program *program, const struct settings_actions *actions
         return r;
     r = cluster_dissolve(controller->cluster, err);
     if (r == 0)
-        log_info("the store is this machine's own again, and etcd has nothing of it any more: start mgpud "
+        log_info("the store is this machine's own again, and etcd no longer contains any of it: start mgpud "
                  "without --cluster");
     return r;
 }

@@ -39,7 +39,7 @@ static void on_run_gone(void *arg, const char *sentence)
 }
 
 /* A mgpud of a single user has no other users. */
-static void tell_priorities(const struct controller *controller)
+static void log_priorities(const struct controller *controller)
 {
     if (!controller->is_root)
         return;
@@ -56,7 +56,7 @@ int ready_open(struct controller *controller, int api_fd, struct error *err)
         r = tcp_serve(controller->tcp, open_tcp, controller, err);
     if (r < 0)
         return r;
-    tell_priorities(controller);
+    log_priorities(controller);
     controller->run_watch =
         run_watch_new(controller->loop, controller->options.run_dir, on_run_gone, controller, err);
     return controller->run_watch == NULL ? err->code : 0;

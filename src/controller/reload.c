@@ -68,9 +68,9 @@ static void keep(struct reloading *reloading, const char *key, const char *befor
 {
     const struct setting_note *note = settings_find_note(reloading->options, key);
     const char *origin = note != NULL ? note->origin : "default";
-    _cleanup_free_ char *told =
+    _cleanup_free_ char *text =
         xasprintf("%.*s; after a restart: %s", (int)strcspn(origin, ";"), origin, shown(after));
-    settings_note(reloading->fresh, key, shown(before), told);
+    settings_note(reloading->fresh, key, shown(before), text);
 }
 
 static void take_change(void *arg, const struct setting *setting, const char *before, const char *after)

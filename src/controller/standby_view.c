@@ -276,7 +276,7 @@ static void answer_waiting(struct standby_view *view, const struct cluster_statu
     free(waiting);
 }
 
-static void look_again(struct standby_view *view)
+static void rearm(struct standby_view *view)
 {
     (void)evtimer_add(view->timer, &(struct timeval){ .tv_usec = LOOK_US });
 }
@@ -289,7 +289,7 @@ static void on_timer(evutil_socket_t fd, short events, void *arg)
     if (view->n_waiting == 0)
         return;
     if (is_busy(view, NULL) && !is_late) {
-        look_again(view);
+        rearm(view);
         return;
     }
     cluster_read_status(view->controller->cluster, &status);
@@ -313,7 +313,7 @@ void standby_view_serve(struct standby_view *view, struct request *request)
     }
     if (view->n_waiting == 0) {
         view->waiting_ms = clock_boot_ms();
-        look_again(view);
+        rearm(view);
     }
     request_ref(request);
     view->waiting = xreallocarray(view->waiting, view->n_waiting + 1, sizeof(struct request *));

@@ -15,7 +15,7 @@ static void print_finding(void *work, const char *sentence)
     (void)fflush(stdout);
 }
 
-static void tell(void *work, const char *what, uint64_t done, uint64_t total)
+static void report_progress(void *work, const char *what, uint64_t done, uint64_t total)
 {
     slow_work_step(work, what, done, total);
 }
@@ -24,7 +24,7 @@ int store_report(const struct controller_options *options, struct error *err)
 {
     _cleanup_free_ char *dir = xasprintf("%s/store", options->state_dir);
     struct slow_work work;
-    const struct store_progress progress = { tell, &work };
+    const struct store_progress progress = { report_progress, &work };
     slow_work_begin(&work, SLOW_WORK_PERSON, NULL);
     int findings = store_fsck(dir, print_finding, &work, &progress, err);
     slow_work_end(&work);

@@ -79,7 +79,7 @@ static void warn(struct turns *turns, int64_t stall_ms)
 {
     if (stall_ms >= STALL_WARN_MS && turns->worst.stall_ms < STALL_WARN_MS)
         log_warning(
-            "everybody waited %" PRId64 " ms for one turn; reported at most every ten minutes", stall_ms);
+            "all users waited %" PRId64 " ms for one turn; reported at most every ten minutes", stall_ms);
 }
 
 /* Called at the end of a turn; the next one begins. */

@@ -104,7 +104,7 @@ static int check_file(const char *folder, const char *name, struct error *err)
         return error_set_errno(err, r, "cannot read %s", path);
     return strncmp(buffer_text(&text), HEAD, strlen(HEAD)) == 0
                ? 0
-               : error_set(err, -EEXIST, "%s exists, and mgpu did not make it", path);
+               : error_set(err, -EEXIST, "%s exists, but mgpu did not create it", path);
 }
 
 static int write_file(const char *root, size_t file, gid_t gid, struct error *err)
@@ -201,7 +201,7 @@ static int record_nodes(const struct gpu_lock_places *places, const struct strin
             continue;
         int r = gpu_node_read(path, &access);
         if (r < 0)
-            return error_set_errno(err, r, "cannot read who may open %s", path);
+            return error_set_errno(err, r, "cannot read the access rights of %s", path);
         bool is_new = find_kind(state, names->items[i]) != NULL && is_closed(&access, state->gid);
         if (!is_new)
             gpu_lock_state_add(state, names->items[i], &access);
@@ -247,7 +247,7 @@ static int open_nodes(const struct gpu_lock_places *places, const struct gpu_loc
         const struct gpu_lock_node *node = find_kind(state, names->items[i]);
         int r = gpu_node_write(path, node != NULL ? &node->before : &open_to_all);
         if (r < 0)
-            return error_set_errno(err, r, "cannot restore who may open %s", path);
+            return error_set_errno(err, r, "cannot restore the access rights of %s", path);
     }
     return 0;
 }

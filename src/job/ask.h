@@ -69,7 +69,7 @@ struct job_ask {
     bool no_early;             // never, whatever the site's setting is
     bool private_tmp;          // /tmp, /var/tmp, /dev/shm and System V IPC are its own: base/private_places.h
     uint64_t log_max;          // bytes of each file of output that are kept; 0: all
-    bool split_log;            // standard error has a log of its own: launch_error_log()
+    bool split_log;            // standard error has its own log: launch_error_log()
     bool requeue_on_timeout;   // requeued when it reaches its time limit
     bool requeue_on_node_lost; // requeued when its node is lost or rebooted
     int64_t idle_timeout_ms;   // ends after its GPUs were unused for this time; 0: the site's default
@@ -189,11 +189,11 @@ struct job_ask {
             "start on the CPU before its GPUs are free; opening one of them waits", ASK_SHOWN),              \
         X(base, 397, RECORD_BOOL, no_early, no_early, 0, "start only when its GPUs are free", ASK_SHOWN),    \
         X(base, 392, RECORD_BOOL, private_tmp, private_tmp, 0,                                               \
-            "a /tmp, /var/tmp, /dev/shm and System V IPC of its own, which end with it", ASK_SHOWN),         \
+            "private /tmp, /var/tmp, /dev/shm and System V IPC, removed when the job ends", ASK_SHOWN),      \
         X(base, 394, RECORD_SIZE, log_max, log_max, 0,                                                       \
             "keep this much of the output, its beginning and its end: 100M", ASK_SHOWN),                     \
         X(base, 396, RECORD_BOOL, split_log, split_log, 0,                                                   \
-            "standard error in a log of its own, beside that of standard output", ASK_SHOWN),                \
+            "standard error in a separate log, beside that of standard output", ASK_SHOWN),                  \
         X(base, 370, RECORD_STRING, partition, partition, ASK_TEXT_MAX,                                      \
             "partition: debug, or one of several: a,b", ASK_SHOWN),                                          \
         X(base, 380, RECORD_STRING, nodelist, nodelist, ASK_TEXT_MAX, "only nodes of this list: gpu1,gpu3",  \

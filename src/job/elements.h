@@ -13,7 +13,7 @@ struct job_elements {
     uint32_t open;    // separate jobs that have not ended
     uint32_t done;    // exit 0
     uint32_t failed;
-    uint32_t cancelled; // also those that never became jobs of their own, because their array was cancelled
+    uint32_t cancelled; // also those that never became separate jobs, because their array was cancelled
 };
 
 /* All zero for a job that is no array. */

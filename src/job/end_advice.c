@@ -47,8 +47,8 @@ static bool is_of_setup(const char *line)
 /* An end as gpu_oom includes the line already. */
 static char *oom_line(const struct job *job, const struct job_usage *usage)
 {
-    bool is_told = job->end != END_EXIT && job->end != END_SIGNAL;
-    return is_told || usage == NULL || usage->tail == NULL ? NULL : gpu_oom_line(usage->tail);
+    bool is_explained = job->end != END_EXIT && job->end != END_SIGNAL;
+    return is_explained || usage == NULL || usage->tail == NULL ? NULL : gpu_oom_line(usage->tail);
 }
 
 char *job_end_cause(const struct job *job, const struct job_usage *usage)

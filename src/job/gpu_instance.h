@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * MIG instances: hardware partitions of a GPU, each treated as a GPU of its own. The model of one is "MIG
+ * MIG instances: hardware partitions of a GPU, each treated as a GPU. The model of one is "MIG
  * PROFILE", as in "MIG 1g.18gb", without the name of its GPU: a request for an h200 is a request for a whole
  * GPU.
  */

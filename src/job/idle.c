@@ -51,10 +51,10 @@ enum idle_level idle_judge(const struct idle_policy *policy, const struct job *j
     int64_t now_ms, bool *ret_is_over)
 {
     int64_t end_ms = idle_end_ms(policy, job), notice_ms = notification_of(end_ms);
-    int64_t told_ms = sooner(policy->told_ms, end_ms == 0 ? 0 : end_ms - notice_ms);
-    told_ms = sooner(told_ms, policy->yields_ms);
+    int64_t warn_ms = sooner(policy->warn_ms, end_ms == 0 ? 0 : end_ms - notice_ms);
+    warn_ms = sooner(warn_ms, policy->yields_ms);
     *ret_is_over = false;
-    if (job->state != JOB_RUNNING || job->ask->idle_ok || !is_known(job) || told_ms == 0 || idle_ms < told_ms)
+    if (job->state != JOB_RUNNING || job->ask->idle_ok || !is_known(job) || warn_ms == 0 || idle_ms < warn_ms)
         return IDLE_NONE;
     *ret_is_over = end_ms != 0 && idle_ms >= end_ms && job->idle_level != IDLE_NONE &&
                    now_ms - job_run(job)->idle_told_ms >= notice_ms;

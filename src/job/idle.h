@@ -20,7 +20,7 @@ enum idle_level {
 
 /* Settings of the site; 0: never. */
 struct idle_policy {
-    int64_t told_ms;
+    int64_t warn_ms;
     int64_t yields_ms;
     int64_t end_ms;           // also the maximum of a job's own idle_timeout
     bool is_ok_for_operators; // only operators may set idle_ok

@@ -33,7 +33,7 @@ struct job {
     uint32_t retries;          // requeues because it had failed
     int64_t queued_ms;         // wall clock: start of the current wait; 0: since its submit
     int64_t retry_ms;          // wall clock: earliest start of its next attempt; 0: at once
-    /* An array itself never runs: its elements are split off, each as a job of its own. */
+    /* An array itself never runs: its elements are split off, each as a separate job. */
     char *array_left;         // of an array: the indexes not yet split off; NULL: not an array
     uint32_t array_open;      // elements split off and not done
     uint32_t array_failed;    // elements that ended other than exit 0
@@ -120,7 +120,7 @@ static inline bool job_is_array(const struct job *job)
     return job->array_left != NULL;
 }
 
-/* An array all of whose elements are jobs of their own. */
+/* An array all of whose elements are separate jobs. */
 static inline bool job_is_split_up(const struct job *job)
 {
     return job_is_array(job) && job->array_left[0] == '\0';

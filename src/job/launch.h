@@ -231,7 +231,7 @@ int64_t launch_started_boot_ms(const struct launch_started *started, int64_t boo
  * boot. */
 int64_t launch_exit_ago_ms(const struct launch_exit *record, int64_t boot_ms);
 
-/* True if the step writes its standard error to a log of its own. */
+/* True if the step writes its standard error to its own log. */
 bool launch_has_error_log(const struct launch_spec *spec);
 
 /* The name of that log, which is beside the other. The caller frees it. */

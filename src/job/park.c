@@ -261,7 +261,7 @@ const char *job_park_fault(const struct job *job, const struct job_event *event)
         if (job->grants.count == 0)
             return "it has no GPUs";
         if (job_is_behind(job))
-            return "its GPUs are those of the element before it";
+            return "its GPUs are those of the preceding element";
         if (job->ask->adopted_pid != 0)
             return "only a job that mgpu has started can be parked";
         return phase == PARK_NONE || phase == PARK_WAITING ? NULL : "it is parked already";

@@ -92,7 +92,7 @@ int share_check(const struct job_ask *ask, struct error *err)
     enum share_kind kind = share_kind_from_name(ask->share);
     if (kind == SHARE_KINDS && strcmp(ask->share, "mig") == 0) {
         (void)error_set(err, -EINVAL, "share: mig is not a way to enforce a share");
-        return error_hint(err, "a MIG instance is a GPU of its own: request it as one");
+        return error_hint(err, "a MIG instance counts as a GPU: request it as one");
     }
     if (kind == SHARE_KINDS) {
         (void)error_set(err, -EINVAL, "share: '%.40s' is not " SHARE_NAMES, ask->share);

@@ -131,8 +131,8 @@ static int check_kept(const char *what, const char *path, const char *advice, st
     const char *place = path != NULL && path[0] == '/' ? private_place_of(path) : NULL;
     if (place == NULL)
         return 0;
-    (void)error_set(err, -EINVAL, "%s %s is in %s, and the job has a %s of its own, which ends with it", what,
-        path, place, place);
+    (void)error_set(err, -EINVAL, "%s %s is in %s, and the job has a private %s that is removed when it ends",
+        what, path, place, place);
     return error_hint(err, "%s", advice);
 }
 
@@ -155,8 +155,8 @@ static int check_sent_input(const struct job_spec *spec, struct error *err)
     if (!job_spec_has_sent_input(spec))
         return 0;
     if (spec->tty)
-        return error_set(err, -EINVAL, "input: a job on a terminal reads that; '%s' is for jobs without one",
-            SPEC_INPUT_SENT);
+        return error_set(err, -EINVAL,
+            "input: a job on a terminal reads from it; '%s' is for jobs without a terminal", SPEC_INPUT_SENT);
     if (spec->ask.array != NULL)
         return error_set(
             err, -EINVAL, "input: '%s' cannot be sent to many jobs; name a file", SPEC_INPUT_SENT);
@@ -170,7 +170,7 @@ static int check_split_log(const struct job_spec *spec, struct error *err)
         return 0;
     if (spec->tty)
         return error_set(
-            err, -EINVAL, "split_log: on a terminal, standard error is not apart from standard output");
+            err, -EINVAL, "split_log: on a terminal, standard error is not separate from standard output");
     if (spec->output == NULL && spec->error == NULL)
         return 0;
     (void)error_set(err, -EINVAL, "split_log: the job has a file for its %s",
@@ -256,16 +256,16 @@ static uint64_t hash_keyless(struct buffer *bytes)
 
 uint64_t job_spec_hash(const struct job_spec *spec)
 {
-    struct job_spec told = *spec;
+    struct job_spec shown = *spec;
     if (spec->ask.adopted_pid != 0) {
-        told.command = (struct strings){ 0 };
-        told.ask.gpus = 0;
-        told.ask.gpu_ids = NULL;
-        told.ask.adopted_start = 0;
-        told.ask.adopted_boot = NULL;
+        shown.command = (struct strings){ 0 };
+        shown.ask.gpus = 0;
+        shown.ask.gpu_ids = NULL;
+        shown.ask.adopted_start = 0;
+        shown.ask.adopted_boot = NULL;
     }
     _cleanup_buffer_ struct buffer bytes = { 0 };
-    record_encode(&job_spec_record, &told, &bytes);
+    record_encode(&job_spec_record, &shown, &bytes);
     return hash_keyless(&bytes);
 }
 

@@ -61,7 +61,7 @@ void job_spec_init(struct job_spec *spec);
 /* Checks everything that does not depend on the cluster. On failure sets one sentence and a hint. */
 int job_spec_validate(const struct job_spec *spec, struct error *err);
 
-/* For a job with a /tmp of its own: its directory must be there, and its output outlive it. -EINVAL with a
+/* For a job with its own /tmp: its directory must be there, and its output outlive it. -EINVAL with a
  * hint.
  */
 int job_spec_check_private_tmp(const struct job_spec *spec, struct error *err);

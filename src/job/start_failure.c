@@ -15,7 +15,7 @@ static const struct start_row rows[START_CAUSES] = {
     [START_PLACE] = { "place", START_FINAL, START_OF_JOB, false,
         "its user may not enter the working directory, or may not write or read a file of `--output`, "
         "`--error` "
-        "or `--input`, or it is no file of theirs" },
+        "or `--input`, or the file is not theirs" },
     [START_FILES] = { "files", START_SOON, START_OF_JOB, false,
         "the working directory, or a file or directory of `--output`, `--error`, `--input` or the command's "
         "path "
@@ -29,7 +29,8 @@ static const struct start_row rows[START_CAUSES] = {
     [START_LOOKUP] = { "lookup", START_WAITS, START_OF_USER, true,
         "the user database of the node, or the directory of the logs, reports an error or does not respond" },
     [START_HOME] = { "home", START_WAITS, START_OF_USER, false,
-        "the home directory of the user is missing on the node, or the default output file cannot be made" },
+        "the home directory of the user is missing on the node, or the default output file cannot be "
+        "created" },
     [START_SLOW] = { "slow", START_WAITS, START_OF_USER, false,
         "the working directory or the output file does not respond" },
     [START_SPAWN] = { "spawn", START_WAITS, START_OF_USER, false,
@@ -38,9 +39,9 @@ static const struct start_row rows[START_CAUSES] = {
         "the first process of the job was killed before the command" },
     [START_GPU] = { "gpu", START_WAITS, START_OF_JOB, false, "a GPU of the job is not ready for it" },
     [START_CGROUP] = { "cgroup", START_WAITS, START_OF_NODE, true,
-        "the cgroup that limits the job cannot be made, set or entered" },
+        "the cgroup that limits the job cannot be created, configured or entered" },
     [START_DEVICE] = { "device", START_WAITS, START_OF_NODE, false,
-        "the GPUs of other jobs cannot be closed to the job, or its own cannot be opened" },
+        "access to the GPUs of other jobs cannot be denied, or access to its own cannot be granted" },
     [START_SPOOL] = { "spool", START_WAITS, START_OF_NODE, true,
         "the run directory of the node (RUN) cannot be written: its file system is full, for example" },
     [START_PROCESS] = { "process", START_WAITS, START_OF_NODE, true,

@@ -44,7 +44,7 @@ enum start_class {
 
 /* The jobs that avoid a node. */
 enum start_scope {
-    START_OF_JOB,  // none: the job is retried after a delay of its own
+    START_OF_JOB,  // none: the job is retried after its own delay
     START_OF_USER, // the jobs of this user
     START_OF_NODE, // for all jobs
 };

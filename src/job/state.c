@@ -22,7 +22,7 @@
  * An attempt that ends by itself can be followed by another one (requeued from starting and running): the job
  * reached its time limit or failed, and requested a requeue.
  *
- * An array is only ever queued or done. `split` takes one index out of it for a job of its own, `member`
+ * An array is only ever queued or done. `split` takes one index out of it for a separate job, `member`
  * reports that such a job is done; the array is done with the last of them. A stop cancels its remaining
  * indexes; it then waits for the elements that are still active.
  *
@@ -67,7 +67,7 @@ static const struct {
     { JOB_STARTING, EVENT_REQUEUED, ALWAYS, JOB_QUEUED, "ended before that, and requeued" },
     { JOB_STARTING, EVENT_RESTORING, ALWAYS, JOB_STARTING,
         "its GPUs are free; it was to start without them" },
-    { JOB_STARTING, EVENT_INHERITS, ALWAYS, JOB_STARTING, "the element before it has left its GPUs" },
+    { JOB_STARTING, EVENT_INHERITS, ALWAYS, JOB_STARTING, "the preceding element has released its GPUs" },
     { JOB_STARTING, EVENT_STEP_STARTED, ALWAYS, JOB_STARTING, "a step begins before `started` arrives" },
     { JOB_STARTING, EVENT_STEP_ENDED, ALWAYS, JOB_STARTING, "a step ends before `started` arrives" },
     { JOB_RUNNING, EVENT_STOP, ALWAYS, JOB_STOPPING, "cancelled while running" },
@@ -85,7 +85,7 @@ static const struct {
     { JOB_RUNNING, EVENT_RESTORING, ALWAYS, JOB_RUNNING, "its GPUs are allocated again" },
     { JOB_RUNNING, EVENT_UNPARKED, ALWAYS, JOB_RUNNING, "it runs on its GPUs" },
     { JOB_RUNNING, EVENT_RECONCILED, ALWAYS, JOB_RUNNING, "its node had later orders than the store" },
-    { JOB_RUNNING, EVENT_INHERITS, ALWAYS, JOB_RUNNING, "the element before it has left its GPUs" },
+    { JOB_RUNNING, EVENT_INHERITS, ALWAYS, JOB_RUNNING, "the preceding element has released its GPUs" },
     { JOB_RUNNING, EVENT_RETURNED, ALWAYS, JOB_QUEUED, "its shepherd died before the gate opened" },
     { JOB_RUNNING, EVENT_ENDED, ALWAYS, JOB_DONE, "over" },
     { JOB_RUNNING, EVENT_REQUEUED, ALWAYS, JOB_QUEUED, "ended, and requeued" },
@@ -94,7 +94,7 @@ static const struct {
     { JOB_STOPPING, EVENT_STOP, OVER, JOB_STOPPING, "cancelled again, with other options" },
     { JOB_STOPPING, EVENT_HELD, GOES_ON, JOB_STOPPING, "held from its return to the queue on" },
     { JOB_STOPPING, EVENT_RELEASED, GOES_ON, JOB_STOPPING, "that hold was removed" },
-    { JOB_STOPPING, EVENT_INHERITS, ALWAYS, JOB_STOPPING, "the element before it has left its GPUs" },
+    { JOB_STOPPING, EVENT_INHERITS, ALWAYS, JOB_STOPPING, "the preceding element has released its GPUs" },
     { JOB_STOPPING, EVENT_STEP_ENDED, ALWAYS, JOB_STOPPING, "a step ends while its job stops" },
     { JOB_STOPPING, EVENT_RETURNED, OVER, JOB_DONE, "stopped before it ran" },
     { JOB_STOPPING, EVENT_RETURNED, GOES_ON, JOB_QUEUED, "preempted, or its attempt stopped, before it ran" },

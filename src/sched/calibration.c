@@ -60,8 +60,8 @@ void calibration_quantiles(
 {
     const double *factors = calibration->factors[calibration_range(wait_ms)];
     for (size_t i = 0; i < CALIBRATION_PARTS; i++) {
-        double told_ms = (not_negative(wait_ms) + SLACK_MS) * exp2(factors[i]) - SLACK_MS;
-        ret_ms[i] = told_ms > 0 ? (int64_t)told_ms : 0;
+        double forecast_ms = (not_negative(wait_ms) + SLACK_MS) * exp2(factors[i]) - SLACK_MS;
+        ret_ms[i] = forecast_ms > 0 ? (int64_t)forecast_ms : 0;
     }
 }
 
@@ -72,13 +72,13 @@ static int compare_numbers(const void *a, const void *b)
 }
 
 void calibration_learn(struct calibration *calibration, int64_t wait_ms,
-    const int64_t told_ms[CALIBRATION_PARTS], uint32_t alike, int64_t actual_ms)
+    const int64_t forecast_ms[CALIBRATION_PARTS], uint32_t alike, int64_t actual_ms)
 {
     double *factors = calibration->factors[calibration_range(wait_ms)],
            step = STEP / sqrt(alike > 0 ? alike : 1);
     for (size_t i = 0; i < CALIBRATION_PARTS; i++) {
         double part = calibration_parts[i];
-        double moved = factors[i] + (actual_ms > told_ms[i] ? step * part : -step * (1 - part));
+        double moved = factors[i] + (actual_ms > forecast_ms[i] ? step * part : -step * (1 - part));
         factors[i] = moved > FACTOR_MAX ? FACTOR_MAX : moved < -FACTOR_MAX ? -FACTOR_MAX : moved;
     }
     qsort(factors, CALIBRATION_PARTS, sizeof(*factors), compare_numbers);

@@ -39,7 +39,7 @@ void calibration_quantiles(
 /* A job that was given these times for this forecast wait started after `actual_ms`. `alike`: jobs of the
  * same range with a forecast of the same time, itself included; their errors often have one cause. */
 void calibration_learn(struct calibration *calibration, int64_t wait_ms,
-    const int64_t told_ms[CALIBRATION_PARTS], uint32_t alike, int64_t actual_ms);
+    const int64_t forecast_ms[CALIBRATION_PARTS], uint32_t alike, int64_t actual_ms);
 
 extern const struct record_type calibration_record;
 

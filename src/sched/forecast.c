@@ -38,7 +38,7 @@ static uint64_t note_start(void *arg, uint64_t job, const struct allocation *all
     *row = (struct forecast_row){ .job = job, .start_ms = run->now_ms };
     if (run->wanted != 0)
         allocation_copy(&row->allocation, allocation);
-    return ELEMENT | forecast->n_rows; // elements of arrays need ids of their own
+    return ELEMENT | forecast->n_rows; // elements of arrays need their own ids
 }
 
 /* Preempted jobs stop at once. */

@@ -141,7 +141,7 @@ const char *park_why_not(const struct cluster *cluster, const struct job *job)
         { ask->no_park, "it requested that (--no-park)" },
         { ask->adopted_pid != 0, "mgpu has not started it" },
         { ask->preemptible, "it is preemptible" },
-        { ask->exclusive, "it has its node for itself" },
+        { ask->exclusive, "it has its node exclusively" },
         { job->array_job != 0 || job_is_array(job), "it is an element of an array" },
         { is_active && job_is_wide(job), "it runs on several nodes" },
         { is_active && job_run(job)->suspended_ms != 0, "it is suspended" },

@@ -144,7 +144,7 @@ const struct queue *sched_queue(const struct sched *sched);
  * dependencies. */
 int sched_check(const struct sched *sched, const struct sched_job_spec *spec, struct error *err);
 void sched_submit(struct sched *sched, int64_t now_ms, const struct sched_job_spec *spec);
-/* Cancels a waiting job. Its dependents are notified by sched_settle(). */
+/* Cancels a waiting job. Its dependents are notified by sched_resolve_dependents(). */
 void sched_withdraw(struct sched *sched, int64_t now_ms, uint64_t job);
 /* Sets and clears BLOCK_HELD_* or BLOCK_BACKOFF (with the time at which it ends; TIME_NEVER: none). */
 void sched_block(
@@ -183,9 +183,9 @@ int64_t sched_latest_return(const struct sched *sched, uint64_t job);
 /* The cost of a preemption of a job with this many GPUs. */
 int64_t sched_preempt_cost(const struct sched_settings *settings, uint32_t gpus);
 /* A job is done; resolves dependencies on it. */
-void sched_settle(struct sched *sched, int64_t now_ms, uint64_t job, bool is_ok);
+void sched_resolve_dependents(struct sched *sched, int64_t now_ms, uint64_t job, bool is_ok);
 /* It started at `since_ms`, or ended then without a start: dependencies on its start are due, or will be
- * after their delay. For jobs without a call of sched_started(), before sched_settle(). */
+ * after their delay. For jobs without a call of sched_started(), before sched_resolve_dependents(). */
 void sched_began(struct sched *sched, int64_t now_ms, uint64_t job, int64_t since_ms);
 
 /* --- nodes on which starts fail --- */

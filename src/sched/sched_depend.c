@@ -82,7 +82,7 @@ static void give_up(struct sched *sched, struct sched_job *job)
 }
 
 /* The dependency of `job` is satisfied, or can never be satisfied. */
-static void settle_one(struct sched *sched, struct sched_job *job, uint64_t id, bool is_true)
+static void resolve_one(struct sched *sched, struct sched_job *job, uint64_t id, bool is_true)
 {
     struct job_rules *rules = job->rules;
     bool is_any = rules->n_after > 0 && rules->after[0].is_any;
@@ -129,7 +129,7 @@ static bool is_delayed(struct sched *sched, struct sched_job *job, uint64_t id, 
 }
 
 /* Resolves the dependents of `id` that wait for its start; with `has_ended`, all of them. */
-static void settle_all(struct sched *sched, uint64_t id, int64_t since_ms, bool has_ended, bool is_ok)
+static void resolve_all(struct sched *sched, uint64_t id, int64_t since_ms, bool has_ended, bool is_ok)
 {
     struct dependent *taken = take_out(sched, id, 0), *next = NULL;
     for (struct dependent *dependent = taken; dependent != NULL; dependent = next) {
@@ -142,21 +142,21 @@ static void settle_all(struct sched *sched, uint64_t id, int64_t since_ms, bool 
             continue;
         }
         if (is_waiting)
-            settle_one(sched, job, id, after_comes_true(dependent->kind, is_ok));
+            resolve_one(sched, job, id, after_comes_true(dependent->kind, is_ok));
         free(dependent);
     }
 }
 
-void sched_settle(struct sched *sched, int64_t now_ms, uint64_t id, bool is_ok)
+void sched_resolve_dependents(struct sched *sched, int64_t now_ms, uint64_t id, bool is_ok)
 {
     sched->now_ms = now_ms > sched->now_ms ? now_ms : sched->now_ms;
-    settle_all(sched, id, sched->now_ms, true, is_ok);
+    resolve_all(sched, id, sched->now_ms, true, is_ok);
 }
 
 void sched_began(struct sched *sched, int64_t now_ms, uint64_t id, int64_t since_ms)
 {
     sched->now_ms = now_ms > sched->now_ms ? now_ms : sched->now_ms;
-    settle_all(sched, id, since_ms, false, true);
+    resolve_all(sched, id, since_ms, false, true);
 }
 
 int64_t sched_depend_due_ms(const struct job_rules *rules)
@@ -183,7 +183,7 @@ void sched_depend_due(struct sched *sched, struct sched_job *job)
         if (after.due_ms == 0 || after.due_ms > sched->now_ms)
             continue;
         free_all(take_out(sched, after.job, job->entry.job));
-        settle_one(sched, job, after.job, true);
+        resolve_one(sched, job, after.job, true);
         i = (size_t)-1; // the list was replaced
     }
 }

@@ -2,7 +2,7 @@
 /*
  * Arrays with a limit of running elements. The array starts an element only while fewer than that are open,
  * that is, split off and not over. Elements that were split off by request (held, edited, or paired with
- * those of another array) wait as jobs of their own: they stay out of the queue while the maximum runs.
+ * those of another array) wait as separate jobs: they stay out of the queue while the maximum runs.
  */
 #include "sched/sched_private.h"
 

@@ -64,7 +64,7 @@ static void hold_behind(double *last)
     }
 }
 
-static void settle(struct sched *sched, const struct account *account, struct peers peers)
+static void order_peers(struct sched *sched, const struct account *account, struct peers peers)
 {
     double behind[ASK_PRIORITY_MAX + 1];
     find_last(account, peers, behind);
@@ -79,10 +79,10 @@ static void settle(struct sched *sched, const struct account *account, struct pe
     }
 }
 
-static void settle_tier(struct sched *sched, const struct account *account, int32_t tier)
+static void order_tier(struct sched *sched, const struct account *account, int32_t tier)
 {
-    settle(sched, account, (struct peers){ false, tier });
-    settle(sched, account, (struct peers){ true, tier });
+    order_peers(sched, account, (struct peers){ false, tier });
+    order_peers(sched, account, (struct peers){ true, tier });
 }
 
 void sched_own_settle(struct sched *sched)
@@ -94,9 +94,9 @@ void sched_own_settle(struct sched *sched)
         if (!account->is_own_stale)
             continue;
         account->is_own_stale = false;
-        settle_tier(sched, account, 0);
+        order_tier(sched, account, 0);
         for (size_t i = 0; i < sched->cluster.n_partitions; i++)
             if (sched->cluster.partitions[i].priority != 0)
-                settle_tier(sched, account, sched->cluster.partitions[i].priority);
+                order_tier(sched, account, sched->cluster.partitions[i].priority);
     }
 }

@@ -167,7 +167,7 @@ int64_t sched_parked_due(const struct sched *sched, const struct parked_job *par
 }
 
 /* When each GPU of the node is due: with the first of the jobs parked from it. */
-static void tell_node(struct sched *sched, uint32_t node)
+static void update_node(struct sched *sched, uint32_t node)
 {
     struct cluster_node *where = &sched->cluster.nodes[node];
     for (size_t i = 0; i < where->n_gpus; i++) {
@@ -196,7 +196,7 @@ void sched_parked_keep(struct sched *sched, struct parked_job *parked, bool is_k
     if (parked->is_kept == is_kept)
         return;
     parked->is_kept = is_kept;
-    tell_node(sched, parked->left.nodes[0].node);
+    update_node(sched, parked->left.nodes[0].node);
 }
 
 /* When the next job is due or, if it has not returned because of that, the jobs on its GPUs have had them for
@@ -218,7 +218,7 @@ static void set_timer(struct sched *sched)
 void sched_parked_reckon(struct sched *sched)
 {
     for (uint32_t node = 0; sched->n_parked > 0 && node < sched->cluster.n_nodes; node++)
-        tell_node(sched, node);
+        update_node(sched, node);
     set_timer(sched);
 }
 
@@ -244,7 +244,7 @@ static void enter(struct sched *sched, struct parked_job *parked)
 {
     sched->parked = xreallocarray(sched->parked, sched->n_parked + 1, sizeof(struct parked_job *));
     sched->parked[sched->n_parked++] = parked;
-    tell_node(sched, parked->left.nodes[0].node);
+    update_node(sched, parked->left.nodes[0].node);
 }
 
 static void leave(struct sched *sched, const struct parked_job *parked)
@@ -253,7 +253,7 @@ static void leave(struct sched *sched, const struct parked_job *parked)
     while (sched->parked[at] != parked)
         at++;
     sched->parked[at] = sched->parked[--sched->n_parked];
-    tell_node(sched, parked->left.nodes[0].node);
+    update_node(sched, parked->left.nodes[0].node);
 }
 
 void sched_parked_put(struct sched *sched, struct parked_job *parked)
@@ -324,7 +324,7 @@ void sched_parked_changed(struct sched *sched, struct sched_job *job)
     if (job->rules == NULL || job->rules->parked == NULL)
         return;
     const struct allocation *left = &job->rules->parked->left;
-    tell_node(sched, left->nodes[0].node);
+    update_node(sched, left->nodes[0].node);
     cluster_touch(&sched->cluster, &sched->cluster.nodes[left->nodes[0].node]);
     set_timer(sched);
     sched->is_dirty = true;

@@ -330,7 +330,7 @@ static bool has_shrunk(struct sched *sched, uint32_t position)
  * node has shrunk, the need of each class. Nodes that only grow leave needs lower than necessary, which is
  * harmless.
  */
-static void look_at_dirty(struct sched *sched)
+static void update_dirty(struct sched *sched)
 {
     const struct placement *placement = sched->settings.placement;
     bool is_other = sched->n_models != sched->cluster.n_models;
@@ -380,7 +380,7 @@ void sched_pass(struct sched *sched, int64_t now_ms)
     bool is_ranked = sched->settings.policy->uses_fairshare && !sched->is_fork;
     if (sched->rerank_timer == 0 && is_ranked && sched->queue.root != NULL)
         timers_set(&sched->timers, sched->now_ms + RERANK_MS, TIMER_RERANK, sched, &sched->rerank_timer);
-    look_at_dirty(sched);
+    update_dirty(sched);
     sched_head_starts_return(sched);
     sched_return_due(sched);
     uint64_t n_over;

@@ -55,7 +55,7 @@ static void insert_time(int64_t times[INDEX_TIMES], int64_t at_ms)
         times[k] = at_ms;
 }
 
-static void tell_times(struct sched *sched, uint32_t node)
+static void update_times(struct sched *sched, uint32_t node)
 {
     int64_t free_ms[NODE_GPUS_LIMIT], times[INDEX_TIMES];
     size_t n_gpus = sched->cluster.nodes[node].n_gpus;
@@ -84,7 +84,7 @@ void sched_update_times(struct sched *sched)
 {
     for (size_t i = 0; i < sched->n_late; i++) {
         sched->nodes[sched->late[i]].is_late = false;
-        tell_times(sched, sched->late[i]);
+        update_times(sched, sched->late[i]);
     }
     sched->n_late = 0;
 }
@@ -217,7 +217,7 @@ static void expect(struct sched *sched, struct sched_run *run)
         assume_end(sched, run);
 }
 
-static void tell_burst(struct sched *sched, struct sched_run *run)
+static void update_burst(struct sched *sched, struct sched_run *run)
 {
     struct queue_class *class = run->job->class;
     unsigned stage = history_stage(sched_run_elapsed(run, sched->now_ms));
@@ -230,7 +230,7 @@ static void tell_burst(struct sched *sched, struct sched_run *run)
 
 void sched_run_expect(struct sched *sched, struct sched_run *run)
 {
-    tell_burst(sched, run);
+    update_burst(sched, run);
     expect(sched, run);
     for (size_t i = 0; i < run->allocation.n_nodes; i++)
         sched_node_late(sched, run->allocation.nodes[i].node);
@@ -348,7 +348,7 @@ void sched_run_begin(
     count_start(sched, run);
     sched_element_begins(sched, job);
     if (started_ms != 0)
-        tell_burst(sched, run);
+        update_burst(sched, run);
     expect(sched, run);
     sched_reservation_used(sched, run);
 }

@@ -291,7 +291,7 @@ static bool spare(const struct making *making, struct victim *victims, size_t *c
 }
 
 /* By their ids: a callback may end one immediately. */
-static void tell(const struct making *making, const struct victim *victims, size_t count)
+static void preempt_all(const struct making *making, const struct victim *victims, size_t count)
 {
     struct sched *sched = making->sched;
     uint64_t *ids = xcalloc(count + 1, sizeof(*ids));
@@ -317,7 +317,7 @@ bool sched_make_ways(struct sched *sched, const struct queue_class *class, const
         is_found = spare(&making, victims, &count) && count > 0;
     }
     if (is_found)
-        tell(&making, victims, count);
+        preempt_all(&making, victims, count);
     free(victims);
     free(making.ways);
     return is_found;

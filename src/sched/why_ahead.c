@@ -173,7 +173,7 @@ static void list_waiting(struct listing *listing, const struct forecast *forecas
     }
 }
 
-static void tell_basis(const struct listing *listing)
+static void describe_basis(const struct listing *listing)
 {
     static const char *const as_long_as[SURETIES] = {
         [SURE_ALL] = "if the jobs ahead of it take as long as earlier jobs here",
@@ -200,7 +200,7 @@ static void tell_basis(const struct listing *listing)
         (void)snprintf(why->eta_basis, sizeof(why->eta_basis), "when a reservation ends or is released");
 }
 
-static void tell_latest_basis(const struct listing *listing)
+static void describe_latest_basis(const struct listing *listing)
 {
     struct why *why = listing->why;
     const char *reservations = listing->sched->n_reservations > 0 ? ", if reservations are used in full" : "";
@@ -241,6 +241,6 @@ void why_list_ahead(const struct sched *sched, const struct forecast *forecast, 
         list_running(&listing);
         list_waiting(&listing, forecast);
     }
-    tell_basis(&listing);
-    tell_latest_basis(&listing);
+    describe_basis(&listing);
+    describe_latest_basis(&listing);
 }

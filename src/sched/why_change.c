@@ -79,7 +79,8 @@ static bool starts_with(struct trials *trials, const struct class_key *key)
     return trials->trial.is_started;
 }
 
-static void tell(const struct sched *sched, const struct trial *trial, const char *change, struct why *why)
+static void describe_change(
+    const struct sched *sched, const struct trial *trial, const char *change, struct why *why)
 {
     if (trial->has_gpu) {
         const struct cluster_node *node = &sched->cluster.nodes[trial->gpu.node];
@@ -97,7 +98,7 @@ static bool try_change(
 {
     if (!starts_with(trials, key))
         return false;
-    tell(trials->sched, &trials->trial, change, why);
+    describe_change(trials->sched, &trials->trial, change, why);
     why->changed = *key;
     request_copy(&why->changed.request, &key->request);
     return true;

@@ -29,7 +29,7 @@ static struct length length_of(int64_t ms)
     return length;
 }
 
-static void say_ends_soon(const struct sentence *to)
+static void describe_ends_soon(const struct sentence *to)
 {
     const struct sched *sched = to->guest->sched;
     uint32_t gpus = (uint32_t)to->host->allocation.n_gpus;
@@ -37,38 +37,38 @@ static void say_ends_soon(const struct sentence *to)
     (void)snprintf(to->text, to->size,
         "it probably ends in %s, and this one probably needs %s: more than 1/%" PRIu32 " of that%s",
         length_of(to->host->expected_end_ms - sched->now_ms).text, length_of(to->guest->needs_ms).text,
-        sched->settings.park_ratio, is_wide ? ", or too much while other GPUs of it would stay idle" : "");
+        sched->settings.park_ratio, is_wide ? ", or too much while its other GPUs would stay idle" : "");
 }
 
-static void say_narrow(const struct sentence *to)
+static void describe_narrow(const struct sentence *to)
 {
     (void)snprintf(to->text, to->size, "it has %zu of the %" PRIu32 " GPUs that this one needs%s",
         to->host->allocation.n_gpus, to->guest->class->key.request.gpus,
         to->guest->sched->cluster.n_nodes == 1 ? ", and too few others can be parked with it" : "");
 }
 
-static void say_new(const struct sentence *to)
+static void describe_new(const struct sentence *to)
 {
     const struct sched *sched = to->guest->sched;
     (void)snprintf(to->text, to->size, "it has had its GPUs for only %s",
         length_of(sched->now_ms - to->host->allocated_ms).text);
 }
 
-static void say_bound(const struct sentence *to)
+static void describe_bound(const struct sentence *to)
 {
     const struct sched *sched = to->guest->sched;
     (void)snprintf(to->text, to->size,
-        "it may be parked for at most %s more, by the time that it has run, and this one probably needs %s, "
+        "it may be parked for at most %s more, given its run time, and this one probably needs %s, "
         "and its return up to %s",
         length_of(sched_run_budget(sched, to->host)).text, length_of(to->guest->needs_ms).text,
         length_of(sched_host_spare(sched, to->host)).text);
 }
 
-static void say_layers(const struct sentence *to)
+static void describe_layers(const struct sentence *to)
 {
     uint32_t most = to->guest->sched->settings.park_layers;
-    (void)snprintf(to->text, to->size, "%" PRIu32 " job%s already parked from a GPU of it, the maximum", most,
-        most == 1 ? " is" : "s are");
+    (void)snprintf(to->text, to->size, "%" PRIu32 " job%s already parked from one of its GPUs, the maximum",
+        most, most == 1 ? " is" : "s are");
 }
 
 static const struct {
@@ -78,13 +78,13 @@ static const struct {
     [HOST_LEAVING] = { "it already returns its GPUs", NULL },
     [HOST_PRIORITY] = { "it has a higher priority", NULL },
     [HOST_PREFERRED] = { "its owner has given it a higher priority", NULL },
-    [HOST_ENDS_SOON] = { NULL, say_ends_soon },
-    [HOST_NARROW] = { NULL, say_narrow },
-    [HOST_NEW] = { NULL, say_new },
-    [HOST_BOUND] = { NULL, say_bound },
-    [HOST_LAYERS] = { NULL, say_layers },
+    [HOST_ENDS_SOON] = { NULL, describe_ends_soon },
+    [HOST_NARROW] = { NULL, describe_narrow },
+    [HOST_NEW] = { NULL, describe_new },
+    [HOST_BOUND] = { NULL, describe_bound },
+    [HOST_LAYERS] = { NULL, describe_layers },
     [HOST_CANNOT_PARK] = { "it cannot be parked", NULL },
-    [HOST_NO_START] = { "this one could not start on its GPUs even so: its CPUs and host memory stay in use, "
+    [HOST_NO_START] = { "this one still could not start on its GPUs: its CPUs and host memory stay in use, "
                         "and the GPUs may be needed back too soon",
         NULL },
 };

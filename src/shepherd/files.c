@@ -196,7 +196,7 @@ static const char *path_of(const struct opening *opening)
 
 /* Reads the attributes of the file's directory, so that an NFS client discards its cached result that the
  * file is missing. */
-static void look_at_parent(const char *path)
+static void refresh_parent(const char *path)
 {
     char parent[PATH_MAX];
     const char *slash = path != NULL ? strrchr(path, '/') : NULL;
@@ -225,7 +225,7 @@ static bool wait_a_moment(const struct opening *opening, int *wait_ms)
     if (poll(&shepherd, 1, *wait_ms) > 0 && (shepherd.revents & (POLLHUP | POLLERR)) != 0)
         _exit(1);
     *wait_ms = *wait_ms * 2 < TRY_MAX_MS ? *wait_ms * 2 : TRY_MAX_MS;
-    look_at_parent(path_of(opening));
+    refresh_parent(path_of(opening));
     return true;
 }
 

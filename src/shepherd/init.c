@@ -130,7 +130,7 @@ static void report_ready(const struct init *init, int log_fd, const struct place
         report_failure(init, STEP_REPORT, -r);
 }
 
-/* Enters v1 groups, each in a hierarchy of its own, which only root may do. Writing to "tasks" moves the
+/* Enters v1 groups, each in its own hierarchy, which only root may do. Writing to "tasks" moves the
  * writing thread, which is the whole process; "cgroup.procs" has the same effect, but waits for forks and
  * exits on the whole machine. */
 static int enter_groups(const struct strings *groups)
@@ -264,7 +264,7 @@ static int run_command(const struct plan *plan)
     int r = note_leader(plan);
     if (r < 0)
         return -r;
-    /* With a session of its own, the command survives the death of the init: the kernel does not hang up a
+    /* With its own session, the command survives the death of the init: the kernel does not hang up a
      * command that is suspended. */
     if (setsid() < 0 || (plan->is_tty && ioctl(plan->stdio[0], TIOCSCTTY, 0) < 0))
         return errno;
@@ -386,7 +386,7 @@ static int make_plan(
 
 /* Writes the failure to the output, for users who read only that. The caller of exec gets the same sentence
  * with the exit status. */
-static void tell_failure(const struct init *init, const struct plan *plan, const struct init_status *status)
+static void print_failure(const struct init *init, const struct plan *plan, const struct init_status *status)
 {
     char text[1024];
     if (init->spec->is_exec_step)
@@ -403,7 +403,7 @@ static void judge_setup(const struct init *init, const struct plan *plan, struct
     if (exec_request_is_reached(plan->request_fd, &step, &error)) {
         if (step != STEP_NONE) {
             note_failure(status, step, error);
-            tell_failure(init, plan, status);
+            print_failure(init, plan, status);
         }
         return;
     }
@@ -418,7 +418,7 @@ static void judge_setup(const struct init *init, const struct plan *plan, struct
 }
 
 /* Writes to the output where the job runs, for users who read only that. */
-static void tell_place(const struct init *init, const struct place *place, int fd)
+static void print_place(const struct init *init, const struct place *place, int fd)
 {
     char text[1024];
     if (place->cwd_error == 0)
@@ -436,7 +436,7 @@ static void run(const struct init *init, const struct place *place, int log_fd, 
     int r = make_plan(init, place, log_fd, &plan, script);
     if (r < 0)
         return note_failure(status, STEP_SPAWN, -r);
-    tell_place(init, place, plan.stdio[STDERR_FILENO]);
+    print_place(init, place, plan.stdio[STDERR_FILENO]);
     int error = 0;
     pid_t leader = spawn(&plan, &error);
     /* Keeps the pipe open as long as the job does, so that it has a reader. */
@@ -447,7 +447,7 @@ static void run(const struct init *init, const struct place *place, int log_fd, 
     if (error != 0) {
         wait_for(leader, plan.limits, status);
         note_failure(status, init->spec->setup != NULL ? STEP_SHELL : STEP_EXEC, error);
-        return tell_failure(init, &plan, status);
+        return print_failure(init, &plan, status);
     }
     (void)send(init->channel_fd, INIT_EXECUTED, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
     wait_for(leader, plan.limits, status);

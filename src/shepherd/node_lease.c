@@ -19,7 +19,7 @@
 
 #define GRACE_PART 10 // fraction of the lease that may be used as grace period (1/10)
 
-static void look(struct node_lease *lease, const struct shepherd *shepherd)
+static void reread(struct node_lease *lease, const struct shepherd *shepherd)
 {
     int64_t until_ms;
     if (spool_read_renewed(shepherd->spool_fd, &until_ms) && until_ms > lease->until_ms)
@@ -54,7 +54,7 @@ bool node_lease_is_over(struct node_lease *lease, const struct shepherd *shepher
 {
     if (lease->until_ms == 0)
         return false;
-    look(lease, shepherd);
+    reread(lease, shepherd);
     if (clock_boot_ms() >= lease->until_ms - lease->grace_ms) {
         node_lease_close(lease);
         return true;
@@ -75,6 +75,6 @@ bool node_lease_has_passed(const struct shepherd *shepherd)
     node_lease_open(&lease, shepherd);
     if (lease.until_ms == 0)
         return false;
-    look(&lease, shepherd);
+    reread(&lease, shepherd);
     return node_lease_left_ms(&lease) == 0;
 }

@@ -19,7 +19,7 @@
 
 #define TIMEOUT_MS 2000
 
-static _Noreturn void tell(const struct shepherd *shepherd, int fd)
+static _Noreturn void send_tail(const struct shepherd *shepherd, int fd)
 {
     char text[TAIL_SIZE];
     enum launch_step step;
@@ -30,7 +30,7 @@ static _Noreturn void tell(const struct shepherd *shepherd, int fd)
 }
 
 /* The number of bytes received until the other side closed; 0 on timeout. */
-static size_t hear(int fd, char text[TAIL_SIZE])
+static size_t receive_tail(int fd, char text[TAIL_SIZE])
 {
     int64_t deadline_ms = clock_boot_ms() + TIMEOUT_MS;
     size_t length = 0;
@@ -57,11 +57,11 @@ void orphan_tail_read(const struct shepherd *shepherd, char text[TAIL_SIZE])
     _cleanup_close_ int ours = pair[0];
     pid_t pid = fork();
     if (pid == 0)
-        tell(shepherd, pair[1]);
+        send_tail(shepherd, pair[1]);
     (void)close(pair[1]);
     if (pid < 0)
         return;
-    text[hear(ours, text)] = '\0';
+    text[receive_tail(ours, text)] = '\0';
     (void)kill(pid, SIGKILL);
     (void)waitpid(pid, NULL, WNOHANG);
 }

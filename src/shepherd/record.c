@@ -129,7 +129,7 @@ static void describe_memory(
             WEXITSTATUS(status->wait_status));
 }
 
-/* Exit statuses with which podman and apptainer report failures of their own. */
+/* Exit statuses with which podman and apptainer report their own failures. */
 static bool is_told_by_runtime(const struct launch_spec *spec, int wait_status)
 {
     return spec->image.count > 0 && WIFEXITED(wait_status) &&

@@ -14,38 +14,38 @@
 
 #include "base/progress.h"
 
-static void take_progress(struct spool_said *said, const char *text, size_t length)
+static void take_progress(struct spool_report *parser, const char *text, size_t length)
 {
-    if (progress_parse(text, length, &said->progress_ppm))
-        said->has_progress = 1;
+    if (progress_parse(text, length, &parser->progress_ppm))
+        parser->has_progress = 1;
 }
 
 /* Cuts the text only between characters of UTF-8. */
-static void take_status(struct spool_said *said, const char *text, size_t length)
+static void take_status(struct spool_report *parser, const char *text, size_t length)
 {
     if (length > SPOOL_STATUS_MAX) {
         length = SPOOL_STATUS_MAX;
         while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80)
             length--;
     }
-    memset(said->status, 0, sizeof(said->status));
-    memcpy(said->status, text, length);
+    memset(parser->status, 0, sizeof(parser->status));
+    memcpy(parser->status, text, length);
 }
 
 static const struct {
     const char *key;
-    void (*take)(struct spool_said *said, const char *text, size_t length);
+    void (*take)(struct spool_report *parser, const char *text, size_t length);
 } keys[] = {
     { "PROGRESS=", take_progress },
     { "STATUS=", take_status },
 };
 
 /* True if the line is CHECKPOINTED. */
-static bool take_line(struct status_parser *said, int64_t wall_ms)
+static bool take_line(struct status_parser *parser, int64_t wall_ms)
 {
     static const char checkpointed[] = "CHECKPOINTED";
-    const char *line = said->line;
-    size_t length = said->length;
+    const char *line = parser->line;
+    size_t length = parser->length;
     while (length > 0 && (line[length - 1] == ' ' || line[length - 1] == '\r'))
         length--;
     if (memchr(line, '\0', length) != NULL)
@@ -53,36 +53,36 @@ static bool take_line(struct status_parser *said, int64_t wall_ms)
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         size_t key = strlen(keys[i].key);
         if (length >= key && memcmp(line, keys[i].key, key) == 0)
-            keys[i].take(&said->latest, line + key, length - key);
+            keys[i].take(&parser->latest, line + key, length - key);
     }
     if (length != sizeof(checkpointed) - 1 || memcmp(line, checkpointed, length) != 0)
         return false;
-    said->latest.checkpointed_ms = wall_ms;
+    parser->latest.checkpointed_ms = wall_ms;
     return true;
 }
 
-bool status_parser_end(struct status_parser *said, int64_t wall_ms)
+bool status_parser_end(struct status_parser *parser, int64_t wall_ms)
 {
-    bool is_checkpointed = !said->is_too_long && take_line(said, wall_ms);
-    said->length = 0;
-    said->is_too_long = false;
+    bool is_checkpointed = !parser->is_too_long && take_line(parser, wall_ms);
+    parser->length = 0;
+    parser->is_too_long = false;
     return is_checkpointed;
 }
 
-bool status_parser_add(struct status_parser *said, int64_t wall_ms, const char *bytes, size_t length)
+bool status_parser_add(struct status_parser *parser, int64_t wall_ms, const char *bytes, size_t length)
 {
     bool is_checkpointed = false;
     while (length > 0) {
         const char *end = memchr(bytes, '\n', length);
         size_t part = end != NULL ? (size_t)(end - bytes) : length;
-        if (part > SAID_LINE_MAX - said->length)
-            said->is_too_long = true;
-        if (!said->is_too_long) {
-            memcpy(said->line + said->length, bytes, part);
-            said->length += part;
+        if (part > STATUS_LINE_MAX - parser->length)
+            parser->is_too_long = true;
+        if (!parser->is_too_long) {
+            memcpy(parser->line + parser->length, bytes, part);
+            parser->length += part;
         }
         if (end != NULL) {
-            is_checkpointed = status_parser_end(said, wall_ms) || is_checkpointed;
+            is_checkpointed = status_parser_end(parser, wall_ms) || is_checkpointed;
             part++;
         }
         bytes += part;

@@ -74,8 +74,8 @@ void status_pipe_adopt(struct status_pipe *status_pipe, const struct launch_spec
         return;
     status_pipe->spool_fd = spool_fd;
     status_pipe->pipe_fd = open_pipe(spec->say_pipe);
-    status_pipe->file_fd = openat(spool_fd, SPOOL_SAID, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    (void)spool_read_said(spool_fd, &status_pipe->said.latest);
+    status_pipe->file_fd = openat(spool_fd, SPOOL_REPORT, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    (void)spool_read_report(spool_fd, &status_pipe->parser.latest);
 }
 
 int status_pipe_source(const struct status_pipe *status_pipe, int64_t boot_ms)
@@ -93,15 +93,15 @@ int status_pipe_wait_ms(const struct status_pipe *status_pipe, int64_t boot_ms)
  * either the job repeats it, or it is not worth ending the step for. */
 static void keep(struct status_pipe *status_pipe)
 {
-    static const struct spool_said nothing;
-    const struct spool_said *latest = &status_pipe->said.latest;
+    static const struct spool_report nothing;
+    const struct spool_report *latest = &status_pipe->parser.latest;
     if (status_pipe->file_fd < 0 && memcmp(latest, &nothing, sizeof(nothing)) == 0)
         return;
     if (status_pipe->file_fd < 0)
         status_pipe->file_fd =
-            openat(status_pipe->spool_fd, SPOOL_SAID, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+            openat(status_pipe->spool_fd, SPOOL_REPORT, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (status_pipe->file_fd >= 0)
-        (void)spool_write_said(status_pipe->file_fd, latest);
+        (void)spool_write_report(status_pipe->file_fd, latest);
 }
 
 static bool take(struct status_pipe *status_pipe, ssize_t most)
@@ -110,7 +110,8 @@ static bool take(struct status_pipe *status_pipe, ssize_t most)
     int64_t wall_ms = clock_wall_ms();
     bool is_checkpointed = false, is_any = false;
     for (ssize_t n; most > 0 && (n = read(status_pipe->pipe_fd, bytes, sizeof(bytes))) > 0; most -= n) {
-        is_checkpointed = status_parser_add(&status_pipe->said, wall_ms, bytes, (size_t)n) || is_checkpointed;
+        is_checkpointed =
+            status_parser_add(&status_pipe->parser, wall_ms, bytes, (size_t)n) || is_checkpointed;
         is_any = true;
     }
     if (is_any)
@@ -131,13 +132,13 @@ bool status_pipe_drain(struct status_pipe *status_pipe)
 
 void status_pipe_ask_save(struct status_pipe *status_pipe, enum spool_save save)
 {
-    status_pipe->said.latest.save = save;
+    status_pipe->parser.latest.save = save;
     keep(status_pipe);
 }
 
 enum spool_save status_pipe_save(const struct status_pipe *status_pipe)
 {
-    return (enum spool_save)status_pipe->said.latest.save;
+    return (enum spool_save)status_pipe->parser.latest.save;
 }
 
 bool status_pipe_finish(struct status_pipe *status_pipe)
@@ -145,7 +146,7 @@ bool status_pipe_finish(struct status_pipe *status_pipe)
     bool is_checkpointed = status_pipe_drain(status_pipe);
     if (status_pipe->pipe_fd < 0)
         return false;
-    is_checkpointed = status_parser_end(&status_pipe->said, clock_wall_ms()) || is_checkpointed;
+    is_checkpointed = status_parser_end(&status_pipe->parser, clock_wall_ms()) || is_checkpointed;
     keep(status_pipe);
     return is_checkpointed;
 }

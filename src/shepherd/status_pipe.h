@@ -13,7 +13,7 @@ struct status_pipe {
     int file_fd;           // the spool file "said"; -1: nothing was stored so far
     int spool_fd;          // the directory of that file; borrowed
     int64_t rest_until_ms; // boot clock: the pipe is not read before this time
-    struct status_parser said;
+    struct status_parser parser;
 };
 
 void status_pipe_init(struct status_pipe *status_pipe);

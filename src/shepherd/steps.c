@@ -69,7 +69,7 @@ static const struct step_row rows[STEPS] = {
     [STEP_RUNTIME] = { "", "", OBJECT_NONE, false, START_FEATURE },
     [STEP_MOUNT] = { "cannot mount into the container the directory ",
         ", or the home directory: a path contains a colon or comma", OBJECT_CWD, false, START_REQUEST },
-    [STEP_PRIVATE_TMP] = { "cannot give the job a /tmp of its own", "", OBJECT_NONE, true, START_FEATURE },
+    [STEP_PRIVATE_TMP] = { "cannot give the job its own /tmp", "", OBJECT_NONE, true, START_FEATURE },
     [STEP_EARLY] = { "cannot make the job wait for its GPUs", "", OBJECT_NONE, true, START_FEATURE },
     [STEP_LOG_PRIVATE] = { "the log ", " is in a directory that only the job has, and would end with it",
         OBJECT_LOG, false, START_PLACE },

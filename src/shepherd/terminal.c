@@ -253,10 +253,10 @@ void terminal_finish(
     (void)snprintf(end.text, sizeof(end.text), "%s", exit_record->text != NULL ? exit_record->text : "");
     ssize_t n = send(terminal->channel_fd, &end, sizeof(end), MSG_NOSIGNAL | MSG_DONTWAIT);
     (void)process_signal(terminal->pidfd, SIGCONT);
-    bool is_told = n == (ssize_t)sizeof(end), is_drained = false;
-    if (is_told && await == TERMINAL_AWAIT_LOG)
+    bool is_sent = n == (ssize_t)sizeof(end), is_drained = false;
+    if (is_sent && await == TERMINAL_AWAIT_LOG)
         is_drained = await_drained(terminal->channel_fd);
-    if (is_told && await == TERMINAL_AWAIT_CLIENT)
+    if (is_sent && await == TERMINAL_AWAIT_CLIENT)
         is_drained = await_gone(terminal->pidfd);
     if (!is_drained && is_stopped(terminal->pid))
         (void)process_signal(terminal->pidfd, SIGKILL);

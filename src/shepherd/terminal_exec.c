@@ -91,10 +91,10 @@ void exec_stream_answer(struct exec_stream *stream, const struct viewer *viewer)
 {
     uint8_t number[8];
     uint64_t read = viewer->taken - (stream->input.end - stream->input.begin);
-    bool is_due = stream->can_return && read >= stream->told + TERMINAL_CONFIRM_SIZE;
+    bool is_due = stream->can_return && read >= stream->confirmed + TERMINAL_CONFIRM_SIZE;
     if (!is_due || resend_room(&stream->out) < TERMINAL_HEAD_SIZE + sizeof(number))
         return;
-    stream->told = read;
+    stream->confirmed = read;
     terminal_put(number, sizeof(number), read);
     exec_stream_put(stream, TERMINAL_CONFIRMED, number, sizeof(number));
 }

@@ -18,7 +18,7 @@ struct exec_stream {
     struct resend out;
     bool can_return;     // the exec step has a key
     bool has_end;        // the last frame was added
-    uint64_t told;       // position in the client's frames that was last confirmed
+    uint64_t confirmed;  // position in the client's frames that was last confirmed
     struct resend input; // input that the process has not read; frames behind it, such as confirmations, are
                          // not held up
     bool is_input_over;

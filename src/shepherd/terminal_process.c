@@ -80,7 +80,7 @@ static size_t write_end(const struct process *p, uint8_t payload[4 + TERMINAL_TE
 }
 
 /* The same for an exec step, whose end is one of its frames. */
-static bool tell_exec_end(struct process *p)
+static bool send_exec_end(struct process *p)
 {
     uint8_t payload[4 + TERMINAL_TEXT_MAX];
     struct viewer *viewer = &p->viewers[0];
@@ -100,7 +100,7 @@ static bool tell_exec_end(struct process *p)
 }
 
 /* All output has been sent to this viewer, so the end follows. True while there is something left to send. */
-static bool tell_end(struct process *p, struct viewer *viewer)
+static bool send_end(struct process *p, struct viewer *viewer)
 {
     uint8_t payload[4 + TERMINAL_TEXT_MAX];
     if (!viewer_is_open(viewer))
@@ -284,9 +284,9 @@ static void flush(struct process *p)
 {
     bool is_busy = false;
     if (!p->is_kept)
-        is_busy = tell_exec_end(p);
+        is_busy = send_exec_end(p);
     for (size_t i = 0; p->is_kept && i < TERMINAL_VIEWERS_MAX; i++)
-        is_busy |= tell_end(p, &p->viewers[i]);
+        is_busy |= send_end(p, &p->viewers[i]);
     if (!is_busy)
         _exit(0);
     turn(p);

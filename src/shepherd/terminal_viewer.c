@@ -203,7 +203,7 @@ static void begin_body(struct viewer *viewer, uint8_t type, size_t length)
 }
 
 /* 1: done, 0: more bytes are needed, -1: invalid. */
-static int obey(struct viewer *viewer, const struct viewer_acts *acts, uint8_t type, size_t length)
+static int apply_control(struct viewer *viewer, const struct viewer_acts *acts, uint8_t type, size_t length)
 {
     for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
         if (controls[i].type != type)
@@ -239,7 +239,7 @@ static int advance(struct viewer *viewer, const struct viewer_acts *acts)
     if (!terminal_read_head(viewer->in + viewer->in_at, &type, &length))
         return -1;
     if (type != TERMINAL_INPUT)
-        return obey(viewer, acts, type, length);
+        return apply_control(viewer, acts, type, length);
     begin_body(viewer, type, length);
     return 1;
 }

@@ -31,7 +31,7 @@
 /* A process that forks while the others are being stopped has a child that the first round missed. */
 #define SUSPEND_ROUNDS 3
 
-static void settle_suspension(struct watch *watch)
+static void apply_suspension(struct watch *watch)
 {
     bool is_wanted = watch->terms.is_suspended;
     if (watch->is_suspended == is_wanted || !watch->is_executed || watch->phase >= WATCH_LAST ||
@@ -61,7 +61,7 @@ static void on_executed(struct watch *watch)
     watch->is_executed = true;
     watch->terms.started_ms = started_ms(watch->shepherd);
     watch_obey_kept(watch);
-    settle_suspension(watch);
+    apply_suspension(watch);
 }
 
 static void keep_limit(struct watch *watch)
@@ -127,7 +127,7 @@ static void on_terms(struct watch *watch)
                 &watch->shepherd->status_pipe, SAVE_UNASKED); // that was for the previous limit
         keep_limit(watch);
     }
-    settle_suspension(watch);
+    apply_suspension(watch);
 }
 
 static bool is_command(const struct spool_command *command, ssize_t length)
@@ -179,7 +179,7 @@ static void on_host_gone(struct watch *watch)
         on_executed(watch);
     if (left_ms > 0) {
         end = (struct spool_command){ .signal = spec->is_tty ? SIGHUP : SIGTERM, .grace_ms = left_ms };
-        watch->is_told = !spec->is_tty;
+        watch->is_signalled = !spec->is_tty;
         watch->stop_signal = (int)end.signal;
     }
     watch_obey(watch, &end);
@@ -205,11 +205,11 @@ enum source {
 /* For poll(2). */
 static int wait_ms(const struct watch *watch, int64_t now_ms)
 {
-    int said_ms = status_pipe_wait_ms(&watch->shepherd->status_pipe, now_ms);
+    int report_ms = status_pipe_wait_ms(&watch->shepherd->status_pipe, now_ms);
     int release_ms = watch_release_wait_ms(watch);
     if (watch->phase == WATCH_REST)
         return -1;
-    return said_ms < 0 || (release_ms >= 0 && release_ms < said_ms) ? release_ms : said_ms;
+    return report_ms < 0 || (release_ms >= 0 && release_ms < report_ms) ? release_ms : report_ms;
 }
 
 static void turn(struct watch *watch)
@@ -297,7 +297,7 @@ void watch_step(struct shepherd *shepherd, struct ending *ending)
     keep_limit(&watch);
     keep_idle(&watch);
     keep_lease(&watch);
-    settle_suspension(&watch);
+    apply_suspension(&watch);
     while (watch.phase != WATCH_OVER) {
         if (watch.phase == WATCH_LAST)
             watch_check_last(&watch);

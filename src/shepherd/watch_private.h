@@ -27,7 +27,7 @@ struct watch {
     int timer_fd;                 // time of the stop's next stage
     bool is_executed;             // reported by I: signals reach the command
     struct spool_command waiting; // arrived before that; signal 0: none
-    bool is_told;                 // the signal of the stop was sent by another shepherd
+    bool is_signalled;            // the signal of the stop was sent by another shepherd
     bool is_suspended;            // all processes were suspended
     int stop_signal;              // the latest signal of a stop
     bool is_holding;              // some processes are stopped until others have ended

@@ -127,7 +127,7 @@ void watch_check_last(struct watch *watch)
         watch->phase = WATCH_REST;
 }
 
-/* With a cgroup, one write kills everything, including steps with a cgroup of their own. Without one, each
+/* With a cgroup, one write kills everything, including steps with their own cgroup. Without one, each
  * round kills the existing processes and reaps one. */
 void watch_end_rest(struct watch *watch)
 {

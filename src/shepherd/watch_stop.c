@@ -229,11 +229,11 @@ static void execute(struct watch *watch, const struct spool_command *command)
 {
     if (command->grace_ms < 0)
         send_to(watch, (int)command->signal, command->scope, false);
-    else if (!watch->is_told || (int)command->signal != watch->stop_signal)
+    else if (!watch->is_signalled || (int)command->signal != watch->stop_signal)
         deliver_stop(watch, (int)command->signal);
     else
         stopping_note(watch->shepherd, watch->ending, (int)command->signal, true, watch->kill_ms);
-    watch->is_told = false;
+    watch->is_signalled = false;
 }
 
 /* Of several commands received before the command runs, a stop takes precedence. */
@@ -277,10 +277,10 @@ void watch_resume_stop(struct watch *watch, const struct init_stop *stop)
     watch->stage = STOP_SIGNALLED;
     watch->kill_ms = stop->kill_boot_ms;
     watch->stop_signal = (int)stop->signal;
-    watch->is_told = stop->is_sent != 0;
+    watch->is_signalled = stop->is_sent != 0;
     watch->is_holding = stop->is_sent != 0;
     watch_arm(watch, left_ms > 0 ? left_ms : 0);
-    if (!watch->is_told)
+    if (!watch->is_signalled)
         deliver_stop(watch, watch->stop_signal);
 }
 

@@ -215,7 +215,7 @@ bool store_lacks_inodes(const struct store *store);
 
 /*
  * Takes a snapshot to DIR/backup/, keeping the three latest: a consistent copy, checked like store_fsck()
- * does, on a thread of its own in parallel with commits. A copy with a finding is removed. The result of the
+ * does, on its own thread in parallel with commits. A copy with a finding is removed. The result of the
  * check goes to on_verified. Does nothing while one is being made, or so soon after the last that snapshots
  * would take more than a twentieth of the time. Closing the store drops the one being made.
  */

@@ -210,7 +210,7 @@ static int run_sums(struct store *store, struct store_request *request, struct e
 
 static void push(struct store *store, struct sums *sums, const struct summing *same);
 
-static void tell(const struct summing *summing)
+static void report_sums(const struct summing *summing)
 {
     const struct sums *sums = summing->sums;
     struct ended_sum *all = xcalloc(sums->count + 1, sizeof(*all));
@@ -229,7 +229,7 @@ static void answer_sums(struct store *store, struct store_request *request)
 {
     struct summing *summing = (struct summing *)request;
     if (summing->sums->is_over)
-        tell(summing);
+        report_sums(summing);
     else
         push(store, take_ptr(summing->sums), summing);
 }

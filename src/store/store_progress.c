@@ -8,8 +8,8 @@
 void store_progress_report(
     const struct store_progress *progress, const char *what, uint64_t done, uint64_t total)
 {
-    if (progress != NULL && progress->tell != NULL)
-        progress->tell(progress->arg, what, done, total);
+    if (progress != NULL && progress->report != NULL)
+        progress->report(progress->arg, what, done, total);
 }
 
 static int on_steps(void *arg)

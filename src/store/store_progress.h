@@ -8,7 +8,7 @@
 /* `tell` is called often, on the working thread. `what` describes the work in words; NULL: the work of this
  * thread has ended. `total` 0: not known. NULL instead of a function: no reports. */
 struct store_progress {
-    void (*tell)(void *arg, const char *what, uint64_t done, uint64_t total);
+    void (*report)(void *arg, const char *what, uint64_t done, uint64_t total);
     void *arg;
 };
 

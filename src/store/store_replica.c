@@ -358,7 +358,7 @@ static int change_membership(const char *dir, const char *sql, bool is_joining, 
         r = has_table(store->db, &is_there, err);
     if (r == 0 && is_there == is_joining)
         r = error_set(err, is_joining ? -EALREADY : -ENXIO,
-            is_joining ? "the store in %s belongs to a cluster already"
+            is_joining ? "the store in %s already belongs to a cluster"
                        : "the store in %s belongs to no cluster",
             store->dir);
     if (r == 0)

@@ -46,7 +46,7 @@ int store_open_leading(const char *dir, const struct store_observer *observer,
     const struct store_log_writer *writer, struct store **ret, struct store_summary *ret_summary,
     struct error *err);
 
-/* Makes the store in DIR, which is created if missing, the first of a cluster, at a position of its own. */
+/* Makes the store in DIR, which is created if missing, the first of a cluster, at its own position. */
 int store_replica_found(const char *dir, struct error *err);
 
 /* The same for a store whose log is lost: its new position follows those of all stores that have no entry

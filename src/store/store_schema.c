@@ -315,7 +315,7 @@ int store_schema_check(sqlite3 *db, const char *path, int *ret_version, struct e
     if (r < 0)
         return error_wrap(err, "%s", path);
     if (application != STORE_APPLICATION_ID || version < 1)
-        return error_set(err, -EUCLEAN, "%s is no store of mgpu", path);
+        return error_set(err, -EUCLEAN, "%s is not a store of mgpu", path);
     if (version > store_schema_version()) {
         (void)error_set(err, -ENOTSUP,
             "%s was made by a newer mgpu: it has schema %d, this mgpud knows up to %d", path, (int)version,

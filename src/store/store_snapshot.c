@@ -2,7 +2,7 @@
 /*
  * DIR/backup/mgpu-NNNNNNNN.db: numbered upwards, so that a clock that was set back cannot make a new snapshot
  * look like the oldest. It is written under another name, marked as a snapshot, checked (store_verify.c),
- * synced and renamed. It is copied consistently through a connection of its own: commits continue on the
+ * synced and renamed. It is copied consistently through its own connection: commits continue on the
  * store's thread, however slow the disk is.
  */
 #include "store/store_snapshot.h"

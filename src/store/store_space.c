@@ -80,7 +80,7 @@ static bool lacks_inodes(const struct store *store)
     return fstatvfs(store->dirfd, &disk) == 0 && disk.f_files > 0 && disk.f_favail < STORE_INODES_MIN;
 }
 
-static void look(struct store *store)
+static void check(struct store *store)
 {
     struct store_space *space = &store->space;
     uint64_t bytes = free_bytes(store);
@@ -97,7 +97,7 @@ void store_space_open(struct store *store)
         (void)unlinkat(store->dirfd, STORE_RESERVE_NAME, 0);
     else
         store->space.has_reserve = make_reserve(store);
-    look(store);
+    check(store);
 }
 
 bool store_space_give_up(struct store *store)
@@ -110,12 +110,12 @@ bool store_space_give_up(struct store *store)
 void store_space_check(struct store *store)
 {
     if (clock_boot_ms() - store->space.looked_ms >= STORE_SPACE_AGE)
-        look(store);
+        check(store);
 }
 
 static int run_look(struct store *store, struct store_request *request, struct error *err)
 {
-    look(store);
+    check(store);
     store->space.is_asked = false;
     return 0;
 }

@@ -9,7 +9,7 @@
  *
  *   works ──a request fails──> failed ──on_failed was called──> dead
  *
- * Answers with pages of events and of ended jobs have a queue of their own, so they cannot delay the end of a
+ * Answers with pages of events and of ended jobs have their own queue, so they cannot delay the end of a
  * commit, for which all clients wait.
  *
  * From `failed` on no request is executed and nothing is written: the next start determines the outcome of a

@@ -11,7 +11,7 @@
 struct store;
 struct store_request;
 
-/* A kind of request. A request is embedded in a struct of its own, and freed after its answer. */
+/* A kind of request. A request is embedded in its own struct, and freed after its answer. */
 struct store_request_kind {
     /* On the store's thread. With `is_grouped`, the request is the head of a list of waiting requests of its
      * kind, in order, which are carried out together. A failure ends the store. */

@@ -22,7 +22,7 @@ struct store_verifier {
 bool store_verify_is_busy(struct store *store);
 
 /*
- * On the store's thread: copies the database into backup/ and checks the copy, on a thread of its own. A
+ * On the store's thread: copies the database into backup/ and checks the copy, on its own thread. A
  * sound one becomes the newest snapshot, a damaged one is removed. The result goes to the observer's
  * on_verified.
  */

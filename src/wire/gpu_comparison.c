@@ -141,7 +141,7 @@ enum gpu_test_verdict gpu_comparison_judge(struct gpu_comparison *comparison, co
     }
     if (*ret_part >= GPU_COMPARISON_SLOW_PART)
         return GPU_PASSED;
-    (void)snprintf(text, GPU_COMPARISON_TEXT_SIZE, "%s are %.0f %% below its twins", titles[worst],
-        (1 - *ret_part) * PERCENT);
+    (void)snprintf(text, GPU_COMPARISON_TEXT_SIZE, "%s are %.0f %% below the median of its model",
+        titles[worst], (1 - *ret_part) * PERCENT);
     return GPU_SLOW;
 }

@@ -20,9 +20,9 @@ void gpu_comparison_free(struct gpu_comparison *comparison); // NULL is allowed
 void gpu_comparison_add(struct gpu_comparison *comparison, const struct gpu_state *gpu);
 
 /*
- * The result of its last test. `text` is "" or describes the problem: "copies on the GPU are 40 % below its
- * twins". *ret_part is its worst figure as a fraction of the median of the GPUs of its model; 1 if there
- * is no other.
+ * The result of its last test. `text` is "" or describes the problem: "copies on the GPU are 40 % below the
+ * median of its model". *ret_part is its worst figure as a fraction of that median; 1 if there is no other
+ * GPU of the model.
  */
 enum gpu_test_verdict gpu_comparison_judge(struct gpu_comparison *comparison, const struct gpu_state *gpu,
     char text[GPU_COMPARISON_TEXT_SIZE], double *ret_part);

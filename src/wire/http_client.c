@@ -261,7 +261,7 @@ static int judge_parse(struct http_client *client, struct error *err)
     if (client->sink_result < 0)
         return client->sink_result;
     if (client->parser.upgrade != 0)
-        return error_set(err, -EBADMSG, "mgpud changed to another protocol, which it was not asked for");
+        return error_set(err, -EBADMSG, "mgpud changed to another protocol without a request");
     if (what != HPE_OK)
         return error_set(
             err, -EBADMSG, "the response of mgpud is not HTTP: %s", http_errno_description(what));
@@ -322,7 +322,7 @@ int http_client_request(
 {
     int r = http_client_send(client, request, err);
     while (r == 0) {
-        /* Only a limited wait needs a poll of its own. */
+        /* Only a limited wait needs its own poll. */
         if (timeout_ms >= 0 || client->interrupt_fd >= 0)
             r = wait_readable(client, timeout_ms, err);
         if (r == 0)

@@ -84,7 +84,7 @@
     X(LIMIT_USER_TOKENS, "user_tokens", 256, "tokens",                                                       \
         "valid tokens of one user, logins of the web page included; more is 429")                            \
     X(LIMIT_TOKEN_REQUESTS, "token_requests", 250, "requests",                                               \
-        "a token or login that is made, used up or revoked counts as so many requests of its user")          \
+        "requests that creating, using up or revoking a token or login counts as")                           \
     X(LIMIT_TOKEN_NAME_BYTES, "token_name_bytes", 64, "bytes", "name of a token")                            \
     X(LIMIT_TOKEN_CACHE_S, "token_cache_s", 5, "s",                                                          \
         "how long a token is trusted on a connection without checking the store")                            \
@@ -96,7 +96,7 @@
     X(LIMIT_RESERVE_USERS_BYTES, "reservation_users_bytes", 32768, "bytes", "users of one reservation")      \
     X(LIMIT_RESERVE_S, "reservation_s", 31622400, "s", "longest `for_s` of a reservation")                   \
     X(LIMIT_METRICS_USERS, "metrics_users", 100, "users",                                                    \
-        "users with metrics of their own; the later ones are one user `(other)`")                            \
+        "users with separate metrics; later ones are combined as the user `(other)`")                        \
     X(LIMIT_JOURNAL_PAGE, "journal_page", 256, "events",                                                     \
         "events of a journal read from the store at a time")                                                 \
     X(LIMIT_USER_NAMES, "user_names", 4096, "users",                                                         \

@@ -271,7 +271,7 @@ struct message_hello {
     struct record_list gpus;     // struct gpu_state
     struct record_list features; // struct node_feature
     struct record_list attempts; // struct known_attempt
-    int64_t said_ms;             // boot clock of the node: of two reports of one boot, the later is valid
+    int64_t sent_ms;             // boot clock of the node: of two reports of one boot, the later is valid
     /* The latest state of the controller's store reported to this node; 0: unknown. */
     uint64_t epoch;          // highest epoch accepted
     int64_t began_ms;        // start time of the mgpud with this epoch
@@ -289,7 +289,7 @@ struct message_welcome {
     uint64_t epoch;       // increases with every start of the controller
     int64_t heartbeat_ms; // interval of HEARTBEAT, at least HEARTBEAT_MIN_MS; 0: none
     int64_t timeout_ms;   // the agent closes the link after this time without HEARTBEAT_ACK; 0: never
-    int64_t said_ms;      // said_ms of the HELLO this answers; 0: not sent
+    int64_t sent_ms;      // sent_ms of the HELLO this answers; 0: not sent
     uint64_t last_order;  // number of the last LAUNCH sent before, to any node
     int64_t began_ms;     // wall clock: start of this mgpud; distinguishes two with the same epoch
     uint64_t event;       // the last durable event; returned in HELLO
@@ -478,7 +478,7 @@ struct message_open_step {
     char *cwd;          // NULL: the job's
     bool is_tty;
     uint32_t rows, columns;
-    uint32_t cpus;   // limit of its own, below that of the attempt; 0: none
+    uint32_t cpus;   // separate limit, below that of the attempt; 0: none
     uint64_t memory; // bytes, the same
     uint64_t key;    // by which its client can return (REJOIN_STEP); 0: it cannot
 };

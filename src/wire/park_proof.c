@@ -75,7 +75,7 @@ static int check_figures(const struct park_proof *proof, struct error *err)
         return error_set(err, -EINVAL, "most_bytes: %" PRIu64 " is less than least_bytes, %" PRIu64,
             proof->most_bytes, proof->least_bytes);
     return proof->passed && proof->least_bytes == 0
-               ? error_set(err, -EINVAL, "a test that passed has parked something: least_bytes is 0")
+               ? error_set(err, -EINVAL, "least_bytes is 0, but a test that passed has parked memory")
                : 0;
 }
 
@@ -86,11 +86,11 @@ int park_proof_check(const struct park_proof *proof, struct error *err)
     if (proof->models.count == 0)
         return error_set(err, -EINVAL, "models is missing: those of the GPUs that were tested");
     if (proof->passed && (proof->wrong || proof->text != NULL))
-        return error_set(err, -EINVAL, "a test that passed has no text, and nothing wrong");
+        return error_set(err, -EINVAL, "a test that passed has neither text nor wrong");
     if (!proof->passed && (proof->text == NULL || *proof->text == '\0'))
         return error_set(err, -EINVAL, "text is missing: why it has not passed");
     if (proof->elsewhere != NULL && park_elsewhere_find(proof->elsewhere) == PARK_ELSEWHERES) {
-        (void)error_set(err, -EINVAL, "elsewhere: '%.16s' is none of its values", proof->elsewhere);
+        (void)error_set(err, -EINVAL, "elsewhere: unknown value '%.16s'", proof->elsewhere);
         return error_hint(err, "untried, passed or refused");
     }
     return check_figures(proof, err);

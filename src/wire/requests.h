@@ -53,7 +53,7 @@ struct exec_request {
     char *cwd;          // NULL: the job's
     bool tty;
     uint32_t rows, columns;
-    uint32_t cpus;   // limit of its own, below that of the job; 0: none
+    uint32_t cpus;   // separate limit, below that of the job; 0: none
     uint64_t memory; // bytes, the same
     uint64_t key;    // chosen by the client, which can return by it; 0: it cannot
 };

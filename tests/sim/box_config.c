@@ -167,7 +167,7 @@ struct core_options box_options(const struct box *box)
     options.park.bytes_max = config->park_max;
     options.health = (struct health_settings){ .recover_ms = 1500, .unclean_ms = 1000 };
     options.loss = (struct loss_settings){ .timeout_ms = 1500, .lease_ms = 2000 };
-    options.idle = (struct idle_policy){ .told_ms = 50, .yields_ms = 150 };
+    options.idle = (struct idle_policy){ .warn_ms = 50, .yields_ms = 150 };
     return options;
 }
 

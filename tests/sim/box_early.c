@@ -15,7 +15,7 @@
 
 static struct box_command *find(struct box *box, const struct job *job)
 {
-    uint64_t stem = core_stem(job);
+    uint64_t stem = core_command_hash(job);
     size_t i = 0;
     while (i < box->n_commands && (box->commands[i].stem != stem || box->commands[i].uid != job->uid))
         i++;

@@ -35,8 +35,8 @@ char *box_replay(const struct change *events, size_t count, struct job *const *j
     int r = 0;
     for (size_t i = 0; r == 0 && i < count; i++) {
         const struct job_event *event = &events[i].event;
-        r = replay_one(
-            replay, event, event->job != 0 ? core_stem(jobs[box_index(event->job)]) : 0, &digest, &err);
+        r = replay_one(replay, event, event->job != 0 ? core_command_hash(jobs[box_index(event->job)]) : 0,
+            &digest, &err);
     }
     if (r == 0)
         r = replay_end(replay, &err);

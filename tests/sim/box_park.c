@@ -106,7 +106,7 @@ static void note_refusal(struct box *box, const struct job *job, int64_t until_m
         box_break(box, "there are more commands that refuse than the judge remembers", job->id);
         return;
     }
-    box->refusing[box->n_refusing].stem = core_stem(job);
+    box->refusing[box->n_refusing].stem = core_command_hash(job);
     box->refusing[box->n_refusing++].until_ms = until_ms;
 }
 
@@ -116,7 +116,7 @@ static void note_unparked(struct box *box, const struct job *job, const struct j
     if (job_is_early(job))
         return;
     if (event->text == NULL && park->phase == PARK_RESTORING)
-        forget_refusal(box, core_stem(job));
+        forget_refusal(box, core_command_hash(job));
     else if (event->text != NULL && park->phase == PARK_RESTORING)
         note_refusal(box, job, INT64_MAX); // it cannot return
     else if (event->text != NULL && park_cause_is_rule(park->cause))
@@ -126,7 +126,7 @@ static void note_unparked(struct box *box, const struct job *job, const struct j
 static void judge_refusal(struct box *box, const struct job *job, const struct job_event *event)
 {
     for (size_t i = 0; i < box->n_refusing; i++)
-        if (box->refusing[i].stem == core_stem(job) && event->wall_ms < box->refusing[i].until_ms)
+        if (box->refusing[i].stem == core_command_hash(job) && event->wall_ms < box->refusing[i].until_ms)
             box_break(box, "it is to be parked, soon after one with its command refused", job->id);
 }
 

@@ -197,7 +197,7 @@ static void meet_twin(struct place *place)
     const struct core_node *known = known_node(place);
     char boot[] = "boot of a copy";
     struct message_hello hello = {
-        .protocol = LINK_PROTOCOL, .node = place->node.name, .boot_id = boot, .said_ms = box->world.now_ms
+        .protocol = LINK_PROTOCOL, .node = place->node.name, .boot_id = boot, .sent_ms = box->world.now_ms
     };
     struct error err = { 0 };
     if (known == NULL || !known->is_up)

@@ -71,7 +71,7 @@ def plain(text, names):
 
 
 STARTED = re.compile(r'▶ job \d+ on \S+ after ')
-DETACHING = 'mgpu: Ctrl-] d detaches; the job goes on'  # of a job that has not ended before that can be said
+DETACHING = 'mgpu: Ctrl-] d detaches; the job continues'  # of a job that has not ended before that can be said
 
 
 def is_passing(printed, shown):

@@ -13,7 +13,7 @@ import pytest
 import slurm
 from harness import DEADLINE_S
 
-SENTENCE = 'mgpud does not answer; waiting for it to come back'
+SENTENCE = 'mgpud does not answer; waiting for it to return'
 # Each has to succeed once mgpud is back.
 COMMANDS = {
     'ps': ('mgpu', 'ps'),

@@ -390,7 +390,7 @@ def test_only_those_that_ask_start_early_where_the_site_says_so(early, gates, la
     job = instance.post_job(late, gpus=1)
     asked = instance.post_job(late, gpus=1, early=True, priority=-1)
     assert (instance.job(job)['state'], instance.job(job)['early_start']) == ('queued', None)
-    assert instance.job(asked)['early_start'] == 'yes, as it was submitted with --early'
+    assert instance.job(asked)['early_start'] == 'yes, it was submitted with --early'
     gates[2].open()
     assert instance.wait(job)['early_seconds'] is None
 
@@ -398,7 +398,7 @@ def test_only_those_that_ask_start_early_where_the_site_says_so(early, gates, la
 @pytest.mark.parametrize('kind, request_', [
     ('the elements of arrays', {'array': '0-1', 'gpus': 1}), ('jobs that name their GPUs (-G)', {'gpu_ids': '0'}),
     ('jobs that may share a GPU', {'gpus': 1, 'gpu_mem': 1 << 30}), ('jobs that may share a GPU', {'gpu_share': 500}),
-    ('jobs that have their nodes alone', {'gpus': 1, 'exclusive': True}),
+    ('jobs with exclusive nodes', {'gpus': 1, 'exclusive': True}),
 ], ids=['array', 'ids', 'memory', 'share', 'exclusive'])
 def test_what_cannot_start_early_says_so(early, gates, kind, request_):
     instance = early()

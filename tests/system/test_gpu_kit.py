@@ -358,7 +358,7 @@ def test_a_driver_that_parks_slowly_passes_with_its_speeds(kit):
 
 
 @pytest.mark.parametrize('rules, cuda, result, text', some([
-    ((), ('rot 5',), 'failed', 'the same memory was right without parking'),
+    ((), ('rot 5',), 'failed', 'the same memory was correct without parking'),
     ((), ('corrupt 5',), 'failed', 'wrong in a job that was not parked'),
     (('break save 999',), (), 'failed', 'the job ended as'),
     (('fail lock 801',), (), 'skipped', 'CUDA_ERROR_NOT_SUPPORTED'),
@@ -434,7 +434,7 @@ def test_a_slow_gpu_is_told_by_the_earlier_result_of_its_twin(box, kit):
     kit.install(cuda=('speed 60000',))
     status, rows = box.test('0')
     assert (status, rows[0]['result']) == (1, 'slow'), rows
-    assert rows[0]['text'].endswith('40 % below its twins')
+    assert rows[0]['text'].endswith('40 % below the median of its model')
 
 
 def test_memory_that_changes_fails_the_gpu(box, kit):

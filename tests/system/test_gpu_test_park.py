@@ -71,7 +71,7 @@ def test_memory_that_parking_changes_fails_the_node(box, kit):  # noqa: F811
     kit.install(cuda=('version 13000', 'rot 5'))
     status, rows = box.test()
     assert status == 1 and [row['result'] for row in rows] == ['failed'], rows
-    assert 'the same memory was right without parking' in rows[0]['text']
+    assert 'the same memory was correct without parking' in rows[0]['text']
     parking = node(box)['parking']
     assert (parking['state'], parking['wrong']) == ('failed', True) and parking['text'] == rows[0]['text']
     no_jobs_are_left(box)
@@ -97,7 +97,7 @@ def test_a_driver_that_refuses_is_kept_with_its_reason(box, kit):  # noqa: F811
 def test_what_cannot_be_tested_is_refused_before_a_job_is_submitted(box, someone):
     assert box.test('nowhere') == (3, "mgpu gpu test: there is no node 'nowhere'\nhint: all nodes: mgpu nodes\n")
     status, text = box.test(user=someone)
-    assert status == 4 and 'only operators may say whether a node can park jobs' in text
+    assert status == 4 and 'only operators may record whether a node can park jobs' in text
     for size in ('1M', 'much'):
         status, text = box.test('--park-most', size)
         assert status == 2 and size in text, text

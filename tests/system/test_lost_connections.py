@@ -38,10 +38,10 @@ def test_a_process_of_exec_outlives_mgpud(make_instance, gate, bell, leave):
     assert client.stdout.readline() == b'up\n'
     getattr(box, leave)()
     with open(f'{gate.path}.2', 'w', encoding='ascii') as out:
-        out.write('while mgpud was away\n')
+        out.write('while mgpud was not reachable\n')
     box.start()
     done = finish(client)
-    assert (done.code, done.out) == (9, b'<while mgpud was away>\n') and 'bad\n' in done.err, done
+    assert (done.code, done.out) == (9, b'<while mgpud was not reachable>\n') and 'bad\n' in done.err, done
     gate.open()
 
 

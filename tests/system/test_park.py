@@ -211,7 +211,7 @@ def test_a_driver_without_any_one_function_leaves_the_job_alone(make_instance, c
         os.chmod(f'{cuda.library}.new', 0o755)
         os.rename(f'{cuda.library}.new', cuda.library)
         instance.mgpu('park', job, check=True)
-        wanted = 'does not tell its version' if name in ('cuInit', 'cuDriverGetVersion') else f'has no {name}'
+        wanted = 'does not report its version' if name in ('cuInit', 'cuDriverGetVersion') else f'has no {name}'
         texts.add(harness.until(lambda wanted=wanted: wanted in (instance.job(job)['park_text'] or '') and
                                 instance.job(job)['park_text'], f'the job is told that {name} is missing'))
         assert phase(instance, job) is None

@@ -161,14 +161,14 @@ def test_both_jobs_say_what_happens_and_until_when(make_instance, cuda):
     assert 0 < seconds(host['latest_return']) - seconds(host['parked_at']) <= 4 * ran + 0.5
     assert instance.job(short)['park_host'] == int(long)
     shown = instance.mgpu('show', long, check=True).out
-    assert f'for job {short}, which was probably over sooner' in shown and 'back by' in shown, shown
+    assert f'for job {short}, which probably ended sooner' in shown and 'back by' in shown, shown
     why = instance.mgpu('why', long, check=True).out
-    assert f'It makes way for job {short}' in why and 'It has GPUs again by ' in why, why
+    assert f'It makes room for job {short}' in why and 'It has GPUs again by ' in why, why
     assert f'job {long} is parked for it' in instance.mgpu('show', short, check=True).out
     assert f'Job {long} is parked for it' in instance.mgpu('why', short, check=True).out
     harness.until(lambda: os.path.exists(told), 'its user is told')
     with open(told, encoding='utf-8') as source:
-        assert f'for job {short}, which is probably over much sooner; it continues by itself' in source.read()
+        assert f'for job {short}, which will probably end much sooner; it continues automatically' in source.read()
     with open(go, 'w', encoding='ascii'):
         pass
     await_phase(instance, long, None)

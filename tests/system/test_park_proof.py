@@ -96,7 +96,7 @@ def test_a_gpu_of_another_model_has_to_be_tested_too(box, nvml):
 @pytest.mark.parametrize('wrong, verdict', [(False, 'off'), (True, 'bad')], ids=['refused', 'wrong'])
 def test_doctor_says_what_failed_and_what_to_type(box, wrong, verdict):
     name = node(box)['name']
-    assert finding(box) == ('off', 'never made here, so park: auto parks nothing (driver 580.10)',
+    assert finding(box) == ('off', 'never tested here, so park: auto parks nothing (driver 580.10)',
                             f'mgpu gpu test --park {name}')
     assert prove(box, passed=False, wrong=wrong, text='three words were wrong').status == 200
     assert finding(box) == (verdict, 'failed with driver 580.10: three words were wrong', f'mgpu gpu test --park {name}')
@@ -111,9 +111,9 @@ def test_what_cannot_be_the_result_of_a_test_is_refused_with_a_sentence(box):
     for changes, words in (
             ({'driver': None}, 'driver is missing'), ({'driver': ''}, 'driver is missing'), ({'driver': 'y' * 65}, 'driver has 65 bytes'),
             ({'models': []}, 'models is missing'), ({'models': 'one'}, 'models must be an array'),
-            ({'passed': 1}, 'passed must be true or false'), ({'text': 'why'}, 'a test that passed has no text'),
-            ({'wrong': True}, 'a test that passed has no text'), ({'passed': False}, 'text is missing'),
-            ({'passed': False, 'text': long}, 'text has 600 bytes'), ({'elsewhere': 'perhaps'}, "elsewhere: 'perhaps'"),
+            ({'passed': 1}, 'passed must be true or false'), ({'text': 'why'}, 'a test that passed has neither text nor wrong'),
+            ({'wrong': True}, 'a test that passed has neither text nor wrong'), ({'passed': False}, 'text is missing'),
+            ({'passed': False, 'text': long}, 'text has 600 bytes'), ({'elsewhere': 'perhaps'}, "elsewhere: unknown value 'perhaps'"),
             ({'least_bytes': 0}, 'least_bytes is 0'), ({'least_bytes': -1}, 'least_bytes'), ({'most_bytes': 1}, 'most_bytes: 1'),
             ({'least_save_ms': -1}, 'least_save_ms: -1'), ({'most_load_ms': 86400001}, 'most_load_ms: 86400001'),
             ({'most_save_ms': 'long'}, 'most_save_ms must be'), ({'rates': 1}, 'rates')):

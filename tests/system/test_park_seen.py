@@ -80,7 +80,7 @@ def test_lists_and_notifications_name_the_guest_and_the_latest_return(scene):
     assert words in line_of(scene.out('--utc', 'top', '--once', '--size', '120x30'), 'host')
     assert json.loads(scene.out('--json', 'ps'))['jobs'][0]['park_guest'] == int(scene.guest)
     (told,) = harness.until(scene.lines_told, 'its user is told')
-    assert told.endswith(f'for job {scene.guest}, which is probably over much sooner; it continues by itself, at the latest at {back:%Y-%m-%dT%H:%M:%S}.{back.microsecond // 1000:03d}Z'), told
+    assert told.endswith(f'for job {scene.guest}, which will probably end much sooner; it continues automatically, at the latest at {back:%Y-%m-%dT%H:%M:%S}.{back.microsecond // 1000:03d}Z'), told
     scene.end_guest()
     assert ' running ' in line_of(scene.out('ps'), 'host') and 'back by' not in scene.out('ps')
     told = harness.until(lambda: len(lines := scene.lines_told()) == 2 and lines[1], 'its user is told that it continues')

@@ -215,7 +215,7 @@ def test_more_gpus_than_lines_are_counted_and_those_in_use_stay(make_instance):
 
 def test_run_on_a_terminal_says_once_how_to_leave(box):
     said = on_screen(box, ['run', '-g', '0', '--', 'sleep', '0.5'], 80, 24)
-    assert [line for line in said if 'Ctrl-]' in line] == ['mgpu: Ctrl-] d detaches; the job goes on'], said
+    assert [line for line in said if 'Ctrl-]' in line] == ['mgpu: Ctrl-] d detaches; the job continues'], said
     for words in (['-q', 'run'], ['run', '--no-tty'], ['run', '--detach-keys', 'ctrl-a']):
         quiet = [*words, '-g', '0', '--', 'sleep', '0.5']
         assert 'Ctrl-]' not in ''.join(on_screen(box, quiet, 80, 24)), quiet

@@ -110,7 +110,7 @@ def test_a_share_that_cannot_be_enforced_does_not_start(box):
 @pytest.mark.parametrize('options, words', [
     (['-g', '1', '--share', 'mps'], 'share requires a share of a GPU'),
     (['-g', '0.5', '--share', 'fast'], "'fast' is not auto, dmem, mps, time or none"),
-    (['-g', '0.5', '--share', 'mig'], 'a MIG instance is a GPU of its own'),
+    (['-g', '0.5', '--share', 'mig'], 'a MIG instance counts as a GPU'),
     (['-g', '1.5', '--share', 'auto'], '1.5'),
     (['-g', '0.0001', '--share', 'auto'], '0.0001'),
     (['-g', '-0.5', '--share', 'auto'], '-0.5'),

@@ -88,7 +88,7 @@ def test_the_api_refuses_what_is_no_signal(box, gate):
 def test_only_what_runs_can_be_signalled(box, gate):
     waiting = box.submit('--hold', '--', 'true')
     done = box.mgpu('signal', waiting, 'USR1')
-    assert done.code == 6 and 'only a job that runs' in done.err, done
+    assert done.code == 6 and 'only a running job' in done.err, done
     over = box.submit('--', 'true')
     box.wait(over)
     done = box.mgpu('signal', over, 'USR1')

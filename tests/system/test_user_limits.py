@@ -272,7 +272,7 @@ def test_a_step_whose_client_reads_no_signals_gets_no_more_of_them(make_instance
                  f'Content-Length: {len(body)}\r\n\r\n{body}'.encode())
     harness.until(lambda: box.api('GET', f'/jobs/{job}/steps').json['steps'], 'the step runs')
     sent, answers = 0, b''
-    while b'does not take its signals: too many are waiting' not in answers:
+    while b'does not read its signals: too many are waiting' not in answers:
         assert sent < SIGNALS_MAX
         answers = signal_step(sender, job)
         sent += BATCH

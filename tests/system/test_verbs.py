@@ -708,7 +708,7 @@ def test_an_array_of_which_nothing_waits_is_shown_by_its_elements(box, gate):
     assert sorted(rows) == [[f'{array}', 'partly', 'done'], [f'{array}.0', 'partly', 'running']], rows
     assert 'partly' not in box.mgpu('ps', '-n', 'partly', '-s', 'queued', check=True).out
     why = box.mgpu('why', array, check=True).out
-    assert 'is not waiting: all its elements are jobs of their own' in why, why
+    assert 'is not waiting: all its elements are separate jobs' in why, why
     assert box.api('GET', f'/jobs/{array}/why').json['starts_now'] is False
     gate.open()
     box.wait(array)
@@ -970,7 +970,7 @@ def test_a_suspended_job_keeps_its_gpus(box, gate):
     job = box.submit('-g', '1', '--', *gate.command())
     box.wait(job, 'running')
     said = box.mgpu('suspend', job, check=True).err
-    assert 'mgpu: a suspended job keeps its GPUs and what is in their memory, and its time limit is not extended' in said, said
+    assert 'mgpu: a suspended job keeps its GPUs and the contents of their memory, and its time limit is not extended' in said, said
     box.mgpu('continue', job, check=True)
     gate.open()
     box.wait(job)

@@ -39,16 +39,16 @@ const struct slurm_option slurm_scontrol_options[] = {
     SLURM_NO_EFFECT(SLURM_SCONTROL, "all", 'a', NULL, NULL, "hidden partitions, too"),
     SLURM_ROW(SLURM_SCONTROL, "clusters", 'M', "list", slurm_set_clusters, NULL, "clusters: mgpu or all"),
     SLURM_ROW(SLURM_SCONTROL, "details", 'd', NULL, set_flag, NULL,
-        "the GPUs of jobs by their numbers, and those of nodes that jobs have"),
+        "the numbers of the GPUs of jobs, and of the allocated GPUs of nodes"),
     SLURM_NO_EFFECT(SLURM_SCONTROL, "federation", 0, NULL, NULL, "of the federation"),
     SLURM_NO_EFFECT(SLURM_SCONTROL, "future", 'F', NULL, NULL, "nodes of the future"),
     SLURM_NO_EFFECT(SLURM_SCONTROL, "hide", 0, NULL, NULL, "no hidden partitions"),
     SLURM_NO_EFFECT(SLURM_SCONTROL, "local", 0, NULL, NULL, "of this cluster"),
-    SLURM_ROW(SLURM_SCONTROL, "oneliner", 'o', NULL, set_flag, NULL, "each thing on one line"),
+    SLURM_ROW(SLURM_SCONTROL, "oneliner", 'o', NULL, set_flag, NULL, "each object on one line"),
     SLURM_ROW(SLURM_SCONTROL, "quiet", 'Q', NULL, set_flag, NULL, "print errors only"),
     SLURM_NO_EFFECT(SLURM_SCONTROL, "sibling", 0, NULL, NULL, "siblings of a federation"),
     SLURM_NO_EFFECT(SLURM_SCONTROL, "uid", 'u', "user", NULL, "as this user"),
-    SLURM_ROW(SLURM_SCONTROL, "verbose", 'v', NULL, set_flag, NULL, "print how many things are shown"),
+    SLURM_ROW(SLURM_SCONTROL, "verbose", 'v', NULL, set_flag, NULL, "print how many objects are shown"),
     { 0 },
 };
 
@@ -271,7 +271,7 @@ static const struct scontrol_command commands[] = {
     { "holdu", 5, "hold", NULL, JOBS, "the same" },
     { "listpids", 1, NULL, run_listpids, "[JOB[.STEP]]", "processes of jobs on this machine" },
     { "notify", 1, NULL, NULL, NULL, "jobs get no messages; mgpu exec runs a command in a job" },
-    { "oneliner", 1, NULL, run_oneliner, "", "show each thing on one line" },
+    { "oneliner", 1, NULL, run_oneliner, "", "show each object on one line" },
     { "pidinfo", 3, NULL, run_pidinfo, "PID", "the job of a process, and its end" },
     { "ping", 3, NULL, run_ping, "", "whether mgpud answers" },
     { "quiet", 4, NULL, run_quiet, "", "print no errors" },
@@ -292,7 +292,7 @@ static const struct scontrol_command commands[] = {
     { "top", 3, NULL, run_top, "JOB[,JOB...]", "consider these jobs before your others" },
     { "uhold", 2, "hold", NULL, JOBS, "do not start these jobs" },
     { "update", 1, NULL, run_update, "KEY=VALUE...", "change a job (JobId=12) or a node (NodeName=n1)" },
-    { "verbose", 4, NULL, run_verbose, "", "print how many things are shown" },
+    { "verbose", 4, NULL, run_verbose, "", "print how many objects are shown" },
     { "version", 4, NULL, run_version, "", "the version" },
     { "wait_job", 2, NULL, run_wait, "JOB", "until the job has its nodes" },
     { "write", 5, NULL, run_write, "batch_script JOB [FILE|-]", "the script of a job" },
@@ -322,7 +322,7 @@ static int run(struct scontrol *scontrol, int argc, char **argv, struct error *e
     return row->run(scontrol, argc - 1, argv + 1, err);
 }
 
-static int tell(
+static int report_failure(
     const struct slurm_program *program, const struct scontrol *scontrol, int r, struct error *err)
 {
     bool is_load = err->code == -ENOENT || slurm_away_words(err) != NULL;
@@ -362,7 +362,7 @@ static int converse(const struct slurm_program *program, struct scontrol *scontr
             return worst;
         if (r == 0)
             r = run(scontrol, (int)words.count, words.items, &err);
-        int status = tell(program, scontrol, r, &err);
+        int status = report_failure(program, scontrol, r, &err);
         worst = status > worst ? status : worst;
         if (!is_again) {
             free(last);
@@ -389,7 +389,7 @@ int slurm_run_scontrol(const struct slurm_program *program, int argc, char **arg
         r = converse(program, &scontrol);
     } else {
         r = run(&scontrol, argc - first, argv + first, &err);
-        r = tell(program, &scontrol, r, &err);
+        r = report_failure(program, &scontrol, r, &err);
     }
     client_clear(&scontrol.client);
     return r;

@@ -65,7 +65,7 @@ static void take_variable(struct process *process, const char *entry)
 }
 
 /* False for a process that is in no job, or belongs to another user. */
-static bool look_at(int64_t pid, struct process *ret)
+static bool read_process(int64_t pid, struct process *ret)
 {
     _cleanup_free_ char *path = xasprintf("/proc/%" PRId64 "/environ", pid);
     _cleanup_free_ char *stat_path = xasprintf("/proc/%" PRId64 "/stat", pid);
@@ -93,7 +93,7 @@ static bool is_same_task(const struct process *process, const struct process *pa
 static void print_process(const struct process *process)
 {
     struct process parent;
-    bool is_task = !look_at(process->parent, &parent) || !is_same_task(process, &parent);
+    bool is_task = !read_process(process->parent, &parent) || !is_same_task(process, &parent);
     bool is_batch = strcmp(process->step, BATCH) == 0;
     (void)printf("%-8" PRId64 " %-8s %-8s %-7s %-8s\n", process->pid, process->job, process->step,
         !is_task   ? "-"
@@ -124,8 +124,8 @@ int scontrol_list_pids(int argc, char **argv, struct error *err)
     for (struct dirent *entry = NULL; (entry = readdir(folder)) != NULL;) {
         struct process process;
         int64_t pid = 0;
-        if (parse_integer(entry->d_name, "pid", 1, INT32_MAX, &pid, NULL) < 0 || !look_at(pid, &process) ||
-            !is_wanted(&process, name))
+        if (parse_integer(entry->d_name, "pid", 1, INT32_MAX, &pid, NULL) < 0 ||
+            !read_process(pid, &process) || !is_wanted(&process, name))
             continue;
         shown++;
         print_process(&process);
@@ -150,7 +150,7 @@ int scontrol_pid_info(struct client *client, const char *text, struct error *err
     int r = parse_integer(text, "pidinfo", 1, INT32_MAX, &pid, err);
     if (r < 0)
         return r;
-    if (!look_at(pid, &process)) {
+    if (!read_process(pid, &process)) {
         (void)fprintf(stderr, "Failed to locate job for requested pid\n");
         return 1;
     }

@@ -76,7 +76,7 @@ int scontrol_jobs_parse(struct client *client, const char *text, struct slurm_id
 
 /* A change that is only possible for waiting jobs has a different message for a running job than for an ended
  * one. */
-static const char *tell_late(struct client *client, const char *path)
+static const char *describe_late(struct client *client, const char *path)
 {
     _cleanup_json_ json_t *job = NULL;
     _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
@@ -94,7 +94,7 @@ int scontrol_complain(struct client *client, const char *what, const char *path,
                       : strncmp(err->message, "there is no partition ", 22) == 0
                           ? "Invalid partition name specified"
                       : err->code == -EPERM || err->code == -EACCES ? "Access/permission denied"
-                      : err->code == -EALREADY                      ? tell_late(client, path)
+                      : err->code == -EALREADY                      ? describe_late(client, path)
                                                                     : err->message;
     bool is_ours = why == err->message; // a message of mgpu's own
     if (what[0] == '\0')
@@ -295,7 +295,7 @@ static const struct key *find_key(const char *word)
 }
 
 /* "TimeLimit=+30": the resulting limit for this job. */
-static int settle_limit(struct client *client, const char *path, json_t *body, struct error *err)
+static int resolve_limit(struct client *client, const char *path, json_t *body, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
     _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
@@ -312,7 +312,7 @@ static int settle_limit(struct client *client, const char *path, json_t *body, s
 }
 
 /* "ArrayTaskThrottle=2": the resulting array, with the same indexes. 0: all tasks at a time. */
-static int settle_throttle(struct client *client, const char *path, json_t *body, struct error *err)
+static int resolve_throttle(struct client *client, const char *path, json_t *body, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
     _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
@@ -357,7 +357,7 @@ static int add_notes(
 }
 
 /* "NumCPUs=8" and "Gres=gpu:2": CPUs per node, and GPUs of all nodes. */
-static int settle_counts(struct client *client, const char *path, json_t *body, struct error *err)
+static int resolve_counts(struct client *client, const char *path, json_t *body, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
     _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
@@ -378,7 +378,7 @@ static int settle_counts(struct client *client, const char *path, json_t *body, 
 }
 
 /* "Deadline=": sets the latest start, which precedes it by the same time as before. */
-static int settle_deadline(struct client *client, const char *path, json_t *body, struct error *err)
+static int resolve_deadline(struct client *client, const char *path, json_t *body, struct error *err)
 {
     _cleanup_json_ json_t *job = NULL;
     _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
@@ -522,13 +522,13 @@ static int change_jobs(struct change *change, const struct slurm_ids *ids, struc
         _cleanup_free_ char *path = slurm_id_path(&ids->items[i]);
         _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/edit", path);
         _cleanup_json_ json_t *changes = json_copy(change->body);
-        int r = settle_limit(change->client, path, changes, err);
+        int r = resolve_limit(change->client, path, changes, err);
         if (r == 0)
-            r = settle_throttle(change->client, path, changes, err);
+            r = resolve_throttle(change->client, path, changes, err);
         if (r == 0)
-            r = settle_counts(change->client, path, changes, err);
+            r = resolve_counts(change->client, path, changes, err);
         if (r == 0)
-            r = settle_deadline(change->client, path, changes, err);
+            r = resolve_deadline(change->client, path, changes, err);
         if (r == 0)
             r = add_notes(change->client, path, &change->notes, changes, err);
         if (r == 0)

@@ -180,7 +180,7 @@ static int enqueue(struct replay *replay, const struct job *job, bool is_edit, s
     if (r == 0 && !is_edit)
         await_retry(replay, job); // at a start
     for (size_t i = n_open; r == 0 && i < count; i++)
-        sched_settle(replay->sched, replay->at_ms, after[i].job, after[i].kind == AFTER_FAIL);
+        sched_resolve_dependents(replay->sched, replay->at_ms, after[i].job, after[i].kind == AFTER_FAIL);
     request_clear(&spec.key.request);
     return r;
 }
@@ -294,7 +294,7 @@ int replay_apply(
 
 /* --- how events are reported to the scheduler --- */
 
-static int tell_submitted(
+static int apply_submitted(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     const struct job *array = replay_find(replay, job->array_job);
@@ -303,7 +303,7 @@ static int tell_submitted(
 }
 
 /* It runs without its GPUs, and waits for them like a parked job. */
-static int tell_allocated(
+static int apply_allocated(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     if (event->behind != 0) // it waits, but for no pass
@@ -311,7 +311,7 @@ static int tell_allocated(
     return event->is_early != 0 ? enqueue_parked(replay, job, true, err) : 0;
 }
 
-static int tell_started(
+static int apply_started(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     if (job_is_early(job) || job_is_behind(job))
@@ -328,7 +328,7 @@ static void stay_parked(struct replay *replay, const struct job *job)
         sched_block(replay->sched, replay->at_ms, job->id, BLOCK_HELD_USER, 0, TIME_NEVER);
 }
 
-static int tell_stop(
+static int apply_stop(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     if (!job_state_is_active(job->state))
@@ -338,14 +338,14 @@ static int tell_stop(
     return 0;
 }
 
-static int tell_park(
+static int apply_park(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     stay_parked(replay, job);
     return 0;
 }
 
-static int tell_reconciled(
+static int apply_reconciled(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     if (job_park_is_unconfirmed(job))
@@ -353,7 +353,7 @@ static int tell_reconciled(
     return 0;
 }
 
-static int tell_parked(
+static int apply_parked(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     bool is_back = job_park(job)->since_ms != event->wall_ms; // nothing of it was restored
@@ -369,15 +369,15 @@ static int tell_parked(
     return r;
 }
 
-static int tell_unparked(
+static int apply_unparked(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     if (job_park_was_refused(job, event) && park_cause_is_rule(job_park(job)->cause))
         sched_park_refused(replay->sched, replay->at_ms, job->id);
-    return tell_started(replay, job, event, err);
+    return apply_started(replay, job, event, err);
 }
 
-static int tell_unpark(
+static int apply_unpark(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     sched_block(replay->sched, replay->at_ms, job->id, 0, BLOCK_HELD_USER, TIME_NEVER);
@@ -472,7 +472,7 @@ static void set_hold(struct replay *replay, const struct job *job)
     sched_block(replay->sched, replay->at_ms, job->id, job->hold, both & ~job->hold, TIME_NEVER);
 }
 
-static int tell_returned(
+static int apply_returned(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     if (job->state == JOB_DONE) {
@@ -491,7 +491,7 @@ static int tell_returned(
     return r;
 }
 
-static int tell_requeued(
+static int apply_requeued(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     replay_admit_again(replay_entry(replay, job->id));
@@ -501,7 +501,7 @@ static int tell_requeued(
     return r;
 }
 
-static int tell_ended(
+static int apply_ended(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     bool is_learnt = event->end == END_EXIT || event->end == END_SIGNAL || event->end == END_TIME_LIMIT;
@@ -510,7 +510,7 @@ static int tell_ended(
     return 0;
 }
 
-static int tell_edited(
+static int apply_edited(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     if (job->state == JOB_QUEUED) {
@@ -522,7 +522,7 @@ static int tell_edited(
     return r;
 }
 
-static int tell_hold(
+static int apply_hold(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     if (job->state == JOB_QUEUED)
@@ -530,14 +530,14 @@ static int tell_hold(
     return 0;
 }
 
-static int tell_idle(
+static int apply_idle(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     sched_idle(replay->sched, replay->at_ms, job->id, job->idle_level == IDLE_YIELDS);
     return 0;
 }
 
-static int tell_inherits(
+static int apply_inherits(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     struct allocation allocation;
@@ -549,24 +549,24 @@ static int tell_inherits(
 
 static int (*const notifiers[EVENT_TYPES])(
     struct replay *, const struct job *, const struct job_event *, struct error *) = {
-    [EVENT_SUBMITTED] = tell_submitted,
-    [EVENT_ALLOCATED] = tell_allocated,
-    [EVENT_STARTED] = tell_started,
-    [EVENT_STOP] = tell_stop,
-    [EVENT_RETURNED] = tell_returned,
-    [EVENT_REQUEUED] = tell_requeued,
-    [EVENT_ENDED] = tell_ended,
-    [EVENT_EDITED] = tell_edited,
-    [EVENT_HELD] = tell_hold,
-    [EVENT_RELEASED] = tell_hold,
-    [EVENT_IDLE] = tell_idle,
-    [EVENT_PREEMPTED] = tell_park,
-    [EVENT_PARK] = tell_park,
-    [EVENT_PARKED] = tell_parked,
-    [EVENT_UNPARK] = tell_unpark,
-    [EVENT_UNPARKED] = tell_unparked,
-    [EVENT_RECONCILED] = tell_reconciled,
-    [EVENT_INHERITS] = tell_inherits,
+    [EVENT_SUBMITTED] = apply_submitted,
+    [EVENT_ALLOCATED] = apply_allocated,
+    [EVENT_STARTED] = apply_started,
+    [EVENT_STOP] = apply_stop,
+    [EVENT_RETURNED] = apply_returned,
+    [EVENT_REQUEUED] = apply_requeued,
+    [EVENT_ENDED] = apply_ended,
+    [EVENT_EDITED] = apply_edited,
+    [EVENT_HELD] = apply_hold,
+    [EVENT_RELEASED] = apply_hold,
+    [EVENT_IDLE] = apply_idle,
+    [EVENT_PREEMPTED] = apply_park,
+    [EVENT_PARK] = apply_park,
+    [EVENT_PARKED] = apply_parked,
+    [EVENT_UNPARK] = apply_unpark,
+    [EVENT_UNPARKED] = apply_unparked,
+    [EVENT_RECONCILED] = apply_reconciled,
+    [EVENT_INHERITS] = apply_inherits,
 };
 
 int replay_forward(struct replay *replay, const struct turn_event *turn, struct error *err)
@@ -593,7 +593,7 @@ int replay_forward(struct replay *replay, const struct turn_event *turn, struct 
     entry->began_ms = job->started_ms != 0 ? job->started_ms : job->ended_ms;
     entry->job = NULL;
     replay_admit_again(entry);
-    sched_settle(replay->sched, replay->at_ms, job->id, entry->is_ok);
+    sched_resolve_dependents(replay->sched, replay->at_ms, job->id, entry->is_ok);
     job_free(job);
     return 0;
 }

@@ -301,7 +301,7 @@ static int take_decided(struct replay *replay, const struct turn_event *turn, st
     return r == 0 && is_decision(&turn->event) ? compare(replay, &turn->event, err) : r;
 }
 
-static int tell_all(struct replay *replay, size_t from, size_t until, struct error *err)
+static int apply_all(struct replay *replay, size_t from, size_t until, struct error *err)
 {
     int r = 0;
     for (size_t i = from; r == 0 && i < until; i++) {
@@ -336,9 +336,9 @@ static int run_turn(struct replay *replay, bool is_cut, struct error *err)
     int r = is_first ? 0 : catch_up(replay, replay->at_ms, err);
     size_t first = r == 0 ? first_decision(replay) : 0;
     if (r == 0)
-        r = tell_all(replay, 0, first, err);
+        r = apply_all(replay, 0, first, err);
     if (r == 0 && first + 2 < replay->n_turn && is_named_split(replay, &replay->turn[first].event)) {
-        r = tell_all(replay, first, first + 2, err);
+        r = apply_all(replay, first, first + 2, err);
         first += 2;
     }
     if (r < 0)

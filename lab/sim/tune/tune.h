@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What other settings would have done with the same jobs: variants of the scheduler's settings, one replay of
- * each in a process of its own, and the measures of every variant compared with those of the first one, which
+ * each in its own process, and the measures of every variant compared with those of the first one, which
  * stands for the settings in force.
  */
 #pragma once

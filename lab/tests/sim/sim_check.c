@@ -108,9 +108,9 @@ static void an_own_priority_that_counts_for_all_or_for_nobody_is_found(void **st
         struct check_spoiler spoiler;
         const char *found;
     } tries[] = {
-        { { .tell = make_own_count_for_all },
+        { { .change = make_own_count_for_all },
             "job 5 of user 2 stands before job 2 of user 1, which came first" },
-        { { .tell = forget_own }, "job 2 stands before job 3, which its owner wants before it" },
+        { { .change = forget_own }, "job 2 stands before job 3, which its owner wants before it" },
     };
     struct sim_case of;
     struct error err = { 0 };
@@ -159,7 +159,7 @@ static void forget_limit(void *arg, struct sched_job_spec *spec)
 
 static void a_promise_that_is_not_kept_is_found(void **state)
 {
-    const struct check_spoiler spoiler = { .tell = forget_limit };
+    const struct check_spoiler spoiler = { .change = forget_limit };
     struct sim_case of;
     struct error err = { 0 };
     (void)state;
@@ -252,9 +252,9 @@ static void parking_against_a_rule_is_found(void **state)
         size_t nodes;
         int64_t where, room, refuses, wide;
     } tries[] = {
-        { "job 1 returns to another node than it left", { .tell = forget_node }, 2, CHECK_PARK_NODE, 1000, 0,
-            0 },
-        { "job 1 returns to other GPUs than it left", { .tell = forget_gpus }, 1, CHECK_PARK_GPU, 1000, 0,
+        { "job 1 returns to another node than it left", { .change = forget_node }, 2, CHECK_PARK_NODE, 1000,
+            0, 0 },
+        { "job 1 returns to other GPUs than it left", { .change = forget_gpus }, 1, CHECK_PARK_GPU, 1000, 0,
             0 },
         { "holds 1000 thousandths of parked GPUs; its room is 0", { .allows = allow_all }, 2, CHECK_PARK_ANY,
             0, 0, 0 },

@@ -132,7 +132,7 @@ static void discard(const struct exec_steps *exec_steps, const struct spool_id *
 
 /* --- the stream of one that could not start --- */
 
-static void tell_end(const struct exec_step *exec_step, int32_t code, const char *text)
+static void send_end(const struct exec_step *exec_step, int32_t code, const char *text)
 {
     _cleanup_buffer_ struct buffer frame = { 0 };
     uint8_t head[TERMINAL_HEAD_SIZE + 4];
@@ -146,14 +146,14 @@ static void tell_end(const struct exec_step *exec_step, int32_t code, const char
     (void)send(exec_step->stream_fd, frame.bytes, frame.length, MSG_NOSIGNAL);
 }
 
-static void tell_exit(const struct exec_step *exec_step, int dirfd)
+static void send_exit(const struct exec_step *exec_step, int dirfd)
 {
     struct launch_exit record;
     if (file_read_record(dirfd, SPOOL_EXIT, &launch_exit_record, &record, NULL) < 0) {
-        tell_end(exec_step, 125, "the process could not be started");
+        send_end(exec_step, 125, "the process could not be started");
         return;
     }
-    tell_end(exec_step, record.exit_code, record.text != NULL ? record.text : "");
+    send_end(exec_step, record.exit_code, record.text != NULL ? record.text : "");
     record_clear(&launch_exit_record, &record);
 }
 
@@ -193,7 +193,7 @@ static void end(struct exec_step *exec_step, int dirfd)
     struct exec_steps *exec_steps = exec_step->exec_steps;
     struct spool_id id = exec_step->id;
     if (exec_step->stream_fd >= 0)
-        tell_exit(exec_step, dirfd);
+        send_exit(exec_step, dirfd);
     exec_step_free(exec_step);
     discard(exec_steps, &id);
 }
@@ -357,7 +357,7 @@ static int make_entry(struct exec_steps *exec_steps, struct spool_id *id, struct
     return error_set_errno(err, -errno, "cannot create a spool directory for job %" PRIu64, id->job);
 }
 
-/* Applies limits of its own, which are below those of the job. */
+/* Applies separate limits, which are below those of the job. */
 static int limit(const struct exec_steps *exec_steps, const struct spool_id *id,
     const struct message_open_step *request, struct launch_spec *spec, struct error *err)
 {
@@ -501,7 +501,7 @@ void exec_steps_reconcile(struct exec_steps *exec_steps, const struct spool_id *
 
 /* --- clients that return --- */
 
-static void say_farewell(const struct exec_step *exec_step)
+static void send_farewell(const struct exec_step *exec_step)
 {
     const struct terminal_visit farewell = { .magic = TERMINAL_FAREWELL_MAGIC };
     /* If the terminal no longer exists, no client waits for it. */
@@ -515,7 +515,7 @@ void exec_steps_rejoin(struct exec_steps *exec_steps, const struct message_rejoi
     struct exec_step *exec_step = find_key(exec_steps, &request->id, request->token, request->key);
     if (request->is_farewell) {
         if (exec_step != NULL)
-            say_farewell(exec_step);
+            send_farewell(exec_step);
         return;
     }
     _cleanup_close_ int fd = terminal_visit_dial(exec_steps->link_path);

@@ -168,7 +168,7 @@ static bool relay(int client_fd, int stream_fd, int init_fd)
 
 /* --- the whole --- */
 
-static int say(int fd, const struct spool_id *id, uint64_t token)
+static int send_identity(int fd, const struct spool_id *id, uint64_t token)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     const struct message_job_client first = { .id = *id, .token = token };
@@ -192,8 +192,8 @@ static int serve_job(const struct job_client *client, int fd)
         return EXIT_FAILURE;
     }
     _cleanup_close_ int init_fd = entry.init_fd;
-    bool is_answered =
-        stream_fd >= 0 && say(stream_fd, &client->id, entry.token) == 0 && relay(fd, stream_fd, init_fd);
+    bool is_answered = stream_fd >= 0 && send_identity(stream_fd, &client->id, entry.token) == 0 &&
+                       relay(fd, stream_fd, init_fd);
     if (!is_answered)
         reply(fd, &away);
     return is_answered ? EXIT_SUCCESS : EXIT_FAILURE;

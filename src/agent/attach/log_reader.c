@@ -46,7 +46,7 @@ static int check_file(int fd, const struct message_open_log *request, uint64_t *
 {
     struct stat status;
     if (fstat(fd, &status) < 0)
-        return error_set_errno(err, -errno, "cannot look at the log %s", request->path);
+        return error_set_errno(err, -errno, "cannot inspect the log %s", request->path);
     if (!S_ISREG(status.st_mode))
         return error_set(err, -EINVAL, "the log %s is not a regular file", request->path);
     if (status.st_uid != request->uid)

@@ -17,7 +17,7 @@ struct limit_values {
     const char *cpus; // list of its CPUs
     const char *dmem; // "REGION BYTES" of device memory
     const char *mems; // NUMA nodes whose memory it may use: required by a v1 cpuset
-    bool is_step;     // of a step with limits of its own, not of the attempt
+    bool is_step;     // of a step with its own limits, not of the attempt
 };
 
 /* Writes the values of this controller to the files of the directory. */

@@ -81,7 +81,7 @@ static void describe_private_tmp(const struct feature_facts *facts, struct node_
 {
     feature->is_on = facts->private_tmp_err->code == 0;
     if (feature->is_on) {
-        feature->text = xstrdup("a job with --private-tmp has a /tmp, /var/tmp and /dev/shm of its own");
+        feature->text = xstrdup("a job with --private-tmp has a private /tmp, /var/tmp and /dev/shm");
         return;
     }
     feature->text = xasprintf("--private-tmp does not work here: %s", facts->private_tmp_err->message);

@@ -14,7 +14,7 @@ struct feature_facts {
     const char *confine;                 // name of the kind in use
     const struct error *confine_err;     // why a better kind does not work here
     const struct error *devices_err;     // why device access is not restricted; code 0: it is restricted
-    const struct error *private_tmp_err; // why no job can have a /tmp of its own; code 0: each can
+    const struct error *private_tmp_err; // why no job can have its own /tmp; code 0: each can
     const struct error *early_err;       // why no job can start before it has its GPUs; code 0: each can
     bool is_root_job_allowed;
     const char *log_dir; // as passed to the launcher

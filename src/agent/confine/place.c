@@ -87,7 +87,7 @@ static char *own_scope(const struct place_facts *facts)
 
 /*
  * In a container without a cgroup namespace, all its processes are below the cgroup of its process 1, and
- * cgroups above it belong to the machine. Elsewhere the cgroup of process 1 is the top, or one of its own.
+ * cgroups above it belong to the machine. Elsewhere the cgroup of process 1 is the top, or a separate one.
  */
 static char *top(const struct place_facts *facts)
 {

@@ -76,7 +76,7 @@ static enum next act_wait(struct pass *pass)
     return DONE;
 }
 
-/* After a failure, the action is retried at a time of its own, which is also armed here: the observation
+/* After a failure, the action is retried at a separate time, which is also armed here: the observation
  * armed with the failure may have been made already for another reason. */
 static bool is_too_early(const struct pass *pass)
 {
@@ -191,20 +191,20 @@ static enum next act_settle(struct pass *pass)
     return give_back(pass, START_UNNAMED, "stopped before it started");
 }
 
-static void tell(
-    struct pass *pass, enum attempt_told what, const struct record_type *type, const void *message)
+static void report(
+    struct pass *pass, enum attempt_report what, const struct record_type *type, const void *message)
 {
     struct agent_effects *effects = &pass->core->effects;
-    if (pass->core->link != LINK_OBEYING || pass->attempt->told >= what)
+    if (pass->core->link != LINK_OBEYING || pass->attempt->reported >= what)
         return;
     effects->send(effects->arg, type, message);
-    pass->attempt->told = what;
+    pass->attempt->reported = what;
 }
 
 static enum next act_report_started(struct pass *pass)
 {
     if (pass->observed.started.id.job != 0)
-        tell(pass, TOLD_STARTED, &message_started_record, &pass->observed.started);
+        report(pass, REPORTED_STARTED, &message_started_record, &pass->observed.started);
     return DONE;
 }
 
@@ -216,7 +216,7 @@ static enum next act_report_ready(struct pass *pass)
         .token = attempt->token,
         .port = pass->observed.started.port,
     };
-    tell(pass, TOLD_READY, &message_ready_record, &ready);
+    report(pass, REPORTED_READY, &message_ready_record, &ready);
     return DONE;
 }
 
@@ -248,7 +248,7 @@ static enum next act_report_exited(struct pass *pass)
         (void)act_report_started(pass);
     struct launch_exit *record = &pass->observed.exit;
     record->ended_ago_ms = launch_exit_ago_ms(record, pass->boot_ms);
-    tell(pass, TOLD_END, &message_exited_record, record);
+    report(pass, REPORTED_END, &message_exited_record, record);
     return DONE;
 }
 
@@ -262,7 +262,7 @@ static enum next act_report_returned(struct pass *pass)
         .text = attempt->why_returned != NULL ? attempt->why_returned : given_up,
         .cause = attempt->cause_returned,
     };
-    tell(pass, TOLD_END, &message_returned_record, &returned);
+    report(pass, REPORTED_END, &message_returned_record, &returned);
     return DONE;
 }
 
@@ -284,7 +284,7 @@ static enum next act_recover(struct pass *pass)
         .is_executed = 1,
         .text = text,
     };
-    tell(pass, TOLD_END, &message_exited_record, &record);
+    report(pass, REPORTED_END, &message_exited_record, &record);
     return DONE;
 }
 
@@ -376,7 +376,7 @@ static void await_report(struct pass *pass)
 void agent_actions_inspect(
     struct agent_core *core, struct attempt *attempt, struct attempt_observation *observed)
 {
-    core->effects.observe(core->effects.arg, &attempt->id, attempt->told == TOLD_END, observed);
+    core->effects.observe(core->effects.arg, &attempt->id, attempt->reported == REPORTED_END, observed);
     observed->is_emptied = attempt->has_run && observed->verdict == VERDICT_NONE;
     attempt->has_run |= observed->verdict == VERDICT_GO;
 }
@@ -405,7 +405,7 @@ static void keep_launch(struct pass *pass)
  * Handles the LAUNCH of a prepared attempt: continues with it if both are the same, otherwise drops it first.
  * An attempt that an earlier agent took may already have its verdict. False if its user is being looked up.
  */
-static bool settle_speculative(struct pass *pass)
+static bool resolve_prepared(struct pass *pass)
 {
     struct error err = { 0 };
     struct attempt *attempt = pass->attempt;
@@ -443,7 +443,7 @@ void agent_actions_run(
     enum next next = REPEAT;
     for (int i = 0; next == REPEAT && i < PASSES_MAX; i++) {
         agent_actions_inspect(core, attempt, &pass.observed);
-        if (attempt_is_speculative(attempt->want) && !settle_speculative(&pass)) {
+        if (attempt_is_speculative(attempt->want) && !resolve_prepared(&pass)) {
             attempt_observation_clear(&pass.observed);
             return;
         }

@@ -5,14 +5,14 @@
 #include "agent/core/agent_core.h"
 
 enum agent_link_state { LINK_DOWN, LINK_GREETED, LINK_OBEYING };
-enum attempt_told { TOLD_NOTHING, TOLD_READY, TOLD_STARTED, TOLD_END };
+enum attempt_report { REPORTED_NOTHING, REPORTED_READY, REPORTED_STARTED, REPORTED_END };
 
 struct attempt {
     struct spool_id id;
     uint64_t token;
     enum attempt_want want;
-    enum attempt_told told; // since the last HELLO
-    uint32_t signal;        // of the last STOP
+    enum attempt_report reported; // since the last HELLO
+    uint32_t signal;              // of the last STOP
     int64_t grace_ms;
     uint32_t port;           // of the last GO
     uint32_t terms;          // number of the last UPDATE

@@ -110,7 +110,7 @@ static void note_event(struct agent_core *core, uint64_t event)
 static int on_welcome(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
     const struct message_welcome *welcome = message;
-    if (welcome->said_ms != 0 && welcome->said_ms != core->greeted_ms)
+    if (welcome->sent_ms != 0 && welcome->sent_ms != core->greeted_ms)
         return 0; // a late answer to an earlier HELLO
     if (welcome->epoch < core->epoch)
         return error_set(err, -ESTALE,
@@ -132,7 +132,7 @@ static int on_welcome(struct agent_core *core, int64_t boot_ms, const void *mess
     return 0;
 }
 
-static void say_returned(struct agent_core *core, const struct spool_id *id, uint64_t token, const char *why)
+static void send_returned(struct agent_core *core, const struct spool_id *id, uint64_t token, const char *why)
 {
     _cleanup_free_ char *text = xstrdup(why);
     struct message_returned returned = { *id, token, text };
@@ -153,11 +153,11 @@ static struct attempt *find_or_add(struct agent_core *core, const struct spool_i
     if (attempt == NULL && core->count < NODE_ATTEMPTS_MAX)
         return add(core, id, token);
     if (attempt == NULL)
-        say_returned(core, id, token, "the node has reached its limit of attempts");
+        send_returned(core, id, token, "the node has reached its limit of attempts");
     else if (attempt_is_speculative(attempt->want))
         attempt->token = token; // of the first order for this attempt
     else if (!is_meant(attempt, token))
-        say_returned(core, id, token, "the node still has another attempt with this number");
+        send_returned(core, id, token, "the node still has another attempt with this number");
     return attempt != NULL && is_meant(attempt, token) ? attempt : NULL;
 }
 
@@ -378,18 +378,18 @@ static int on_open_port(struct agent_core *core, int64_t boot_ms, const void *me
 
 static int on_notify(struct agent_core *core, int64_t boot_ms, const void *message, struct error *err)
 {
-    const struct message_notify *tell = message;
-    bool has_time = tell->time_ms > 0 && tell->time_ms <= NOTIFY_TIME_MAX_MS;
-    if (tell->defect == NULL && has_time) {
+    const struct message_notify *notify = message;
+    bool has_time = notify->time_ms > 0 && notify->time_ms <= NOTIFY_TIME_MAX_MS;
+    if (notify->defect == NULL && has_time) {
         core->effects.notify(core->effects.arg, message);
         return 0;
     }
-    _cleanup_free_ char *text = tell->defect != NULL
-                                    ? xstrdup(tell->defect)
-                                    : xasprintf("%" PRId64 " ms are no time to tell it in", tell->time_ms);
+    _cleanup_free_ char *text =
+        notify->defect != NULL ? xstrdup(notify->defect)
+                               : xasprintf("%" PRId64 " ms is not enough time to send it", notify->time_ms);
     agent_core_notified(core,
         &(struct message_notified){
-            .notification = tell->notification, .target = tell->target, .error = EBADMSG, .text = text });
+            .notification = notify->notification, .target = notify->target, .error = EBADMSG, .text = text });
     return 0;
 }
 
@@ -536,10 +536,10 @@ void agent_core_link_up(struct agent_core *core, int64_t boot_ms, const struct m
         if (!attempt_is_speculative(attempt->want) || attempt->is_launched || observed.verdict == VERDICT_GO)
             known[count++] = describe(core, attempt, &observed);
         attempt_observation_clear(&observed);
-        attempt->told = TOLD_NOTHING;
+        attempt->reported = REPORTED_NOTHING;
     }
     hello.attempts = (struct record_list){ known, count };
-    hello.said_ms = boot_ms;
+    hello.sent_ms = boot_ms;
     hello.epoch = core->epoch;
     hello.began_ms = core->seen.began_ms;
     hello.event = core->seen.event;

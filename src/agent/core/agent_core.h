@@ -141,7 +141,7 @@ void agent_core_gpus(struct agent_core *core, const struct message_gpus *gpus);
 void agent_core_process(struct agent_core *core, const struct message_process_info *process);
 
 /* The result of a notification; dropped in the same cases as a sample. */
-void agent_core_notified(struct agent_core *core, const struct message_notified *told);
+void agent_core_notified(struct agent_core *core, const struct message_notified *outcome);
 
 /* The result of an order to park or restore; dropped in the same cases as a sample. */
 void agent_core_parked(struct agent_core *core, const struct message_park_result *result);

@@ -15,10 +15,10 @@ void agent_core_process(struct agent_core *core, const struct message_process_in
         core->effects.send(core->effects.arg, &message_process_info_record, process);
 }
 
-void agent_core_notified(struct agent_core *core, const struct message_notified *told)
+void agent_core_notified(struct agent_core *core, const struct message_notified *outcome)
 {
     if (core->link == LINK_OBEYING)
-        core->effects.send(core->effects.arg, &message_notified_record, told);
+        core->effects.send(core->effects.arg, &message_notified_record, outcome);
 }
 
 void agent_core_parked(struct agent_core *core, const struct message_park_result *result)

@@ -95,7 +95,7 @@ static int apply(const struct gpu_access *access, struct error *err)
         r = apply_to(access, state.gid, names.items[i]);
         if (r < 0)
             (void)error_set_errno(
-                err, r, "cannot set who may open %s/%s", access->device_dir, names.items[i]);
+                err, r, "cannot set the access rights of %s/%s", access->device_dir, names.items[i]);
     }
     strings_clear(&names);
     gpu_lock_state_clear(&state);

@@ -209,7 +209,7 @@ static bool overlaps(const struct holder *holder, const struct gpu_grant *grant)
  * failed there and it is not known yet whether the GPU has failed too. This happens to an element committed
  * behind that attempt, or if mgpud was restored from a backup in which that attempt was parked and has
  * assigned its GPUs. */
-static int look_for_others(struct gpu_check *check, struct holder *holder, struct error *err)
+static int check_others(struct gpu_check *check, struct holder *holder, struct error *err)
 {
     const struct gpu_grant *grants = holder->grants.items;
     for (size_t i = 0; i < check->n_holders; i++)
@@ -231,7 +231,7 @@ int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct e
         return 0;
     if (holder->refusal != NULL)
         return error_set(err, -EBUSY, "%s", holder->refusal);
-    int r = look_for_others(check, holder, err);
+    int r = check_others(check, holder, err);
     holder->is_waiting = holder->is_waiting || r < 0;
     if (r == 0)
         r = check_gpus(check, holder, err);
@@ -251,7 +251,7 @@ int gpu_check_return(struct gpu_check *check, const struct spool_id *id, struct 
     struct holder *holder = find_holder(check, id);
     if (holder == NULL || holder->phase == RUNS)
         return 0;
-    return look_for_others(check, holder, err) < 0 ? -EBUSY : gpu_check_start(check, id, err);
+    return check_others(check, holder, err) < 0 ? -EBUSY : gpu_check_start(check, id, err);
 }
 
 void gpu_check_keep(struct gpu_check *check, const struct spool_id *id)
@@ -458,7 +458,7 @@ void gpu_check_refuse(struct gpu_check *check, const char *uuid, const char *why
     gpu->refusal = xstrdup(why);
 }
 
-static bool look_at(struct gpu_check *check, struct gpu_state *state, int64_t boot_ms)
+static bool check_state(struct gpu_check *check, struct gpu_state *state, int64_t boot_ms)
 {
     struct checked_gpu *gpu = take_gpu(check, state->uuid);
     enum gpu_condition before = gpu->condition;
@@ -492,7 +492,7 @@ bool gpu_check_report(struct gpu_check *check, struct record_list *gpus, int64_t
     bool is_news = false;
     for (size_t i = 0; i < gpus->count; i++)
         if (states[i].uuid != NULL)
-            is_news = look_at(check, &states[i], boot_ms) || is_news;
+            is_news = check_state(check, &states[i], boot_ms) || is_news;
     const struct message_gpus seen = { .gpus = *gpus };
     record_clear(&message_gpus_record, &check->last);
     record_copy(&message_gpus_record, &check->last, &seen);

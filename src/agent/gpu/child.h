@@ -12,7 +12,7 @@ struct gpu_child;
 
 struct gpu_helper_timing {
     int64_t period_ms;      // between samples
-    int64_t told_ms;        // the owner is notified after this time without a report
+    int64_t notice_ms;      // the owner is notified after this time without a report
     int64_t first_ms;       // maximum time for the driver to start, and for each GPU to open
     int64_t silent_ms;      // later, a helper hangs if it begins nothing new for this time, and could have
     int64_t leave_ms;       // time for a dismissed helper to exit before it is killed

@@ -217,7 +217,7 @@ static void on_scrubbed(void *arg, const char *uuid, const char *output, const c
     } else {
         free(gpu->failure);
         gpu->failure = xasprintf("its memory could not be overwritten after another user's job: %s",
-            why != NULL ? why : "mgpu-gpu-test gave no proof");
+            why != NULL ? why : "mgpu-gpu-test did not confirm it");
         log_error("GPU %u: %s", gpu->index, gpu->failure);
         gpu_check_refuse(chores->check, uuid, gpu->failure);
         (void)evtimer_add(gpu->retry, &after);

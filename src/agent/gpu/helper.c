@@ -37,7 +37,7 @@
 
 const struct gpu_helper_timing gpu_helper_defaults = {
     .period_ms = 1000,
-    .told_ms = 10000,
+    .notice_ms = 10000,
     .first_ms = 60000,
     .silent_ms = 5000,
     .leave_ms = 2000,
@@ -66,7 +66,7 @@ struct gpu_helper {
     uint64_t asked_old,
         asked_trial; // requested before the current helper and the probe existed; their first reports are the
                      // answer
-    bool has_said_why; // the current helper has reported why the driver does not work
+    bool has_explained; // the current helper has reported why the driver does not work
 };
 
 static void schedule(struct gpu_helper *helper);
@@ -102,8 +102,8 @@ static void review_failing_gpus(struct gpu_helper *helper)
 static int64_t opening_ms(const struct gpu_helper *helper, bool is_trial)
 {
     const struct gpu_helper_timing *timing = &helper->timing;
-    bool is_short = !is_trial && helper->failing_gpus.count > 0 && timing->told_ms < timing->first_ms;
-    return is_short ? timing->told_ms : timing->first_ms;
+    bool is_short = !is_trial && helper->failing_gpus.count > 0 && timing->notice_ms < timing->first_ms;
+    return is_short ? timing->notice_ms : timing->first_ms;
 }
 
 /* Opens all GPUs except those that hang or are released. A probe is started `with` one failing GPU and
@@ -127,7 +127,7 @@ static struct gpu_child *start_child(
 /* --- reports of the current helper --- */
 
 /* Once GPUs were found, a temporarily unavailable driver does not change the kind of machine. */
-static void settle_backend(struct gpu_helper *helper)
+static void keep_backend(struct gpu_helper *helper)
 {
     const struct gpu_vendor *vendor = gpu_vendor_by_backend(gpu_roster_backend(helper->roster));
     if (helper->spec.kind != GPU_SPEC_AUTO || vendor == NULL)
@@ -144,10 +144,10 @@ static void take_report(struct gpu_helper *helper, struct gpu_report *fresh)
     if (fresh->is_on || fresh->is_final)
         gpu_roster_take(helper->roster, fresh);
     gpu_last_report_take(&helper->last, fresh);
-    helper->has_said_why = !helper->last.report.is_on && !helper->last.report.is_final;
-    if (helper->has_said_why)
+    helper->has_explained = !helper->last.report.is_on && !helper->last.report.is_final;
+    if (helper->has_explained)
         return; // its end follows
-    settle_backend(helper);
+    keep_backend(helper);
     helper->failures = 0;
     helper->pause_ms = helper->timing.retry_first_ms;
     helper->suspect[0] = '\0';
@@ -211,13 +211,13 @@ static void leave_out(struct gpu_helper *helper, struct gpu_child *child, const 
 static void fail_whole(struct gpu_helper *helper, struct gpu_child *child, const char *why, bool is_silent)
 {
     bool is_start = is_silent && !gpu_child_is_open(child);
-    const char *text = helper->has_said_why ? helper->last.report.text : why;
+    const char *text = helper->has_explained ? helper->last.report.text : why;
     log_warning("GPU helper: %s", text);
     if (is_start)
         helper->children.starting = child;
     helper->due_ms = clock_boot_ms() + helper->pause_ms;
     helper->pause_ms = failing_gpus_lengthen(&helper->failing_gpus, helper->pause_ms);
-    if (++helper->failures > 1 || !helper->last.has_report || helper->has_said_why || is_start)
+    if (++helper->failures > 1 || !helper->last.has_report || helper->has_explained || is_start)
         gpu_last_report_pass_lost(&helper->last, text);
 }
 
@@ -375,7 +375,7 @@ static struct failing_gpu *next_trial(const struct gpu_helper *helper)
 static void start_current(struct gpu_helper *helper)
 {
     const struct gpu_child_events events = { on_current_report, on_current_failure, on_gone, helper };
-    helper->has_said_why = false;
+    helper->has_explained = false;
     helper->asked_old = helper->asked;
     gpu_roster_change_source(helper->roster, false);
     helper->children.current = start_child(helper, NULL, &events);
@@ -435,8 +435,9 @@ struct gpu_helper *gpu_helper_new(struct event_base *base, const struct gpu_spec
     helper->roster = roster;
     helper->pause_ms = timing->retry_first_ms;
     helper->timer = evtimer_new(base, on_timer, helper);
-    gpu_last_report_init(&helper->last, base, roster, &helper->spec, helper->timing.told_ms, on_report, arg);
-    settle_backend(helper);
+    gpu_last_report_init(
+        &helper->last, base, roster, &helper->spec, helper->timing.notice_ms, on_report, arg);
+    keep_backend(helper);
     for (size_t i = 0; i < gpus->count; i++)
         if (gpu_roster_is_hung(roster, i) && ((const struct gpu_state *)gpus->items)[i].pci != NULL &&
             ((const struct gpu_state *)gpus->items)[i].parent == NULL)

@@ -20,7 +20,7 @@ struct gpu_helper;
 extern const struct gpu_helper_timing gpu_helper_defaults;
 
 /* Called with every report, and when GPUs become lost, with all GPUs ever seen. The first call is made after
- * told_ms at the latest, even if the driver takes longer to start. The report is the helper's, its GPUs are
+ * notice_ms at the latest, even if the driver takes longer to start. The report is the helper's, its GPUs are
  * the roster's. */
 typedef void gpu_helper_fn(void *arg, const struct gpu_report *report);
 

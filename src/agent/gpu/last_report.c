@@ -13,7 +13,7 @@
 
 void gpu_last_report_pass(struct gpu_last_report *last)
 {
-    (void)evtimer_del(last->told);
+    (void)evtimer_del(last->timeout);
     struct gpu_report whole = last->report;
     whole.gpus = *gpu_roster_gpus(last->roster);
     last->has_report = true;
@@ -92,7 +92,7 @@ void gpu_last_report_pass_released(struct gpu_last_report *last)
     gpu_last_report_pass(last);
 }
 
-static void on_told(evutil_socket_t fd, short what, void *arg)
+static void on_timeout(evutil_socket_t fd, short what, void *arg)
 {
     struct gpu_last_report *last = arg;
     free(last->report.fix);
@@ -102,16 +102,16 @@ static void on_told(evutil_socket_t fd, short what, void *arg)
 }
 
 void gpu_last_report_init(struct gpu_last_report *last, struct event_base *base, struct gpu_roster *roster,
-    const struct gpu_spec *spec, int64_t told_ms, gpu_helper_fn *on_report, void *arg)
+    const struct gpu_spec *spec, int64_t notice_ms, gpu_helper_fn *on_report, void *arg)
 {
-    const struct timeval told = { told_ms / 1000, told_ms % 1000 * 1000 };
+    const struct timeval timeout = { notice_ms / 1000, notice_ms % 1000 * 1000 };
     *last = (struct gpu_last_report){ .roster = roster, .spec = spec, .on_report = on_report, .arg = arg };
-    last->told = evtimer_new(base, on_told, last);
-    (void)evtimer_add(last->told, &told);
+    last->timeout = evtimer_new(base, on_timeout, last);
+    (void)evtimer_add(last->timeout, &timeout);
 }
 
 void gpu_last_report_clear(struct gpu_last_report *last)
 {
-    event_free(last->told);
+    event_free(last->timeout);
     record_clear(&gpu_report_record, &last->report);
 }

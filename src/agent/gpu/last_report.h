@@ -17,13 +17,13 @@ struct gpu_last_report {
     const struct gpu_spec *spec;
     gpu_helper_fn *on_report;
     void *arg;
-    struct event *told; // the first report is due, although the driver is not ready
-    bool has_report;    // a report was passed on
+    struct event *timeout; // the first report is due, although the driver is not ready
+    bool has_report;       // a report was passed on
 };
 
-/* The first report is passed on after told_ms at the latest. */
+/* The first report is passed on after notice_ms at the latest. */
 void gpu_last_report_init(struct gpu_last_report *last, struct event_base *base, struct gpu_roster *roster,
-    const struct gpu_spec *spec, int64_t told_ms, gpu_helper_fn *on_report, void *arg);
+    const struct gpu_spec *spec, int64_t notice_ms, gpu_helper_fn *on_report, void *arg);
 void gpu_last_report_clear(struct gpu_last_report *last);
 
 /* Takes the report except for its GPUs, which the caller keeps. Nothing is passed on. */

@@ -20,7 +20,7 @@ struct seen {
     struct gpu_xid last[GPU_XIDS_MAX]; // a ring: the one after `count` errors is at count % GPU_XIDS_MAX
 };
 
-/* Each GPU has a set of its own, because one that is lost makes every wait for its set fail. */
+/* Each GPU has its own set, because one that is lost makes every wait for its set fail. */
 struct watch {
     struct nvml_events *events;
     nvml_event_set set; // NULL: it reports no errors

@@ -268,7 +268,7 @@ static void learn(struct gpu_owners *owners, struct known *ret, pid_t pid, const
 }
 
 /* The process as it is now; NULL if it has ended. */
-static struct known *look(
+static struct known *inspect(
     struct gpu_owners *owners, pid_t pid, bool is_claim_new, const struct gpu_claim *claims, size_t n_claims)
 {
     struct identity identity, after;
@@ -346,7 +346,8 @@ void gpu_owners_fill(
     for (size_t i = 0; i < gpus->count; i++) {
         struct gpu_process *processes = states[i].processes.items;
         for (size_t k = 0; k < states[i].processes.count; k++) {
-            const struct known *known = look(owners, (pid_t)processes[k].pid, is_claim_new, claims, n_claims);
+            const struct known *known =
+                inspect(owners, (pid_t)processes[k].pid, is_claim_new, claims, n_claims);
             processes[k].start = 0;
             if (known != NULL)
                 fill(&processes[k], known);

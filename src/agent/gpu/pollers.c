@@ -49,16 +49,16 @@ struct gpu_pollers {
     pthread_mutex_t lock; // protects everything except the states
     pthread_cond_t done;
     size_t n_awaited;
-    bool has_told; // through done_fd
+    bool is_signalled; // through done_fd
     bool is_over;
     struct turn *turns;
     size_t count;
 };
 
-static void tell(struct gpu_pollers *turns, struct turn *turn)
+static void signal_done(struct gpu_pollers *turns, struct turn *turn)
 {
     if (!turn->is_awaited) {
-        turns->has_told = true;
+        turns->is_signalled = true;
         (void)eventfd_write(turns->done_fd, 1);
         return;
     }
@@ -85,7 +85,7 @@ static void *take_turns(void *arg)
         turn->is_busy = false;
         turn->is_fresh = true;
         gpu_progress_step(turns->page);
-        tell(turns, turn);
+        signal_done(turns, turn);
     }
     (void)pthread_mutex_unlock(&turns->lock);
     return NULL;
@@ -207,9 +207,9 @@ static bool collect(struct gpu_pollers *turns, struct gpu_state *gpus)
 {
     eventfd_t ended;
     bool is_answer = false;
-    if (turns->has_told)
+    if (turns->is_signalled)
         (void)eventfd_read(turns->done_fd, &ended);
-    turns->has_told = false;
+    turns->is_signalled = false;
     for (size_t i = 0; i < turns->count; i++) {
         struct turn *turn = &turns->turns[i];
         if (turn->is_busy || !turn->is_fresh)

@@ -117,7 +117,7 @@ static void add_released(const struct gpu_progress *page, struct buffer *text)
         buffer_printf(text, "; %zu released", count);
 }
 
-static void tell_what_is_found(struct probe *probe)
+static void report_found(struct probe *probe)
 {
     char remark[REMARK_SIZE] = "";
     if (probe->backend->remark != NULL)
@@ -204,7 +204,7 @@ static int sample(struct probe *probe, int fd, enum wake wake)
     else
         read_in_order(probe, is_full);
     if (is_full && probe->has_found)
-        tell_what_is_found(probe);
+        report_found(probe);
     return is_full || is_answer ? report(probe, fd, is_full) : 0;
 }
 

@@ -34,7 +34,7 @@
 #define FRESH_MS  5000                    // older values are not reported
 
 struct rocm_gpu {
-    uint32_t told;             // values that sysfs has ever provided
+    uint32_t provided;         // values that sysfs has ever provided
     struct rocm_values values; // the last ones
     int64_t read_ms;           // boot clock; 0: never
 };
@@ -149,8 +149,8 @@ void rocm_fill(struct rocm *rocm, size_t i, struct gpu_state *gpu)
     take_all_news(rocm);
     struct rocm_gpu *from = &rocm->gpus[i];
     bool is_fresh = from->read_ms != 0 && clock_boot_ms() - from->read_ms <= FRESH_MS;
-    from->told |= gpu->valid;
-    uint32_t taken = is_fresh ? from->values.valid & ~from->told : 0;
+    from->provided |= gpu->valid;
+    uint32_t taken = is_fresh ? from->values.valid & ~from->provided : 0;
     for (size_t k = 0; k < sizeof(fields) / sizeof(fields[0]); k++)
         if ((taken & (uint32_t)fields[k].bit) != 0)
             memcpy((char *)gpu + fields[k].to, (const char *)&from->values + fields[k].from, fields[k].size);

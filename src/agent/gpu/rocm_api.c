@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The name of the library contains its version, and distributions have versions of their own: the names are a
+ * The name of the library contains its version, and distributions have their own versions: the names are a
  * table, as are those of the functions.
  *
  * Clocks have had two layouts, which no version number distinguishes reliably:

@@ -145,7 +145,7 @@ static int open_library(struct reader *reader, const char *library, struct error
     return find_gpus(reader) > 0 ? 0 : error_set(err, -ENODEV, "it knows none of these GPUs");
 }
 
-static bool tell(int fd, const struct rocm_news *news)
+static bool write_news(int fd, const struct rocm_news *news)
 {
     return write(fd, news, sizeof(*news)) == (ssize_t)sizeof(*news);
 }
@@ -156,10 +156,10 @@ static bool read_gpus(const struct reader *reader, int fd)
         struct rocm_news news = { .position = (uint32_t)i };
         for (size_t k = 0; reader->gpus[i].is_known && k < sizeof(readers) / sizeof(readers[0]); k++)
             readers[k](&reader->api, reader->gpus[i].index, &news.values);
-        if (!tell(fd, &news))
+        if (!write_news(fd, &news))
             return false;
     }
-    return tell(fd, &(struct rocm_news){ .position = ROCM_ALL_GPUS });
+    return write_news(fd, &(struct rocm_news){ .position = ROCM_ALL_GPUS });
 }
 
 void rocm_reader_run(int fd, const char *library, const char *const *addresses, size_t count)
@@ -171,7 +171,7 @@ void rocm_reader_run(int fd, const char *library, const char *const *addresses, 
         reader.gpus[i].address = read_address(addresses[i]);
     if (open_library(&reader, library, &err) < 0) {
         (void)snprintf(failure.why, sizeof(failure.why), "%.*s", (int)sizeof(failure.why) - 1, err.message);
-        (void)tell(fd, &failure);
+        (void)write_news(fd, &failure);
         return;
     }
     struct pollfd gone = { .fd = fd }; // POLLERR: the reader has closed

@@ -44,7 +44,7 @@ struct test_results *test_results_new(int state_fd)
     struct error err = { 0 };
     int r = file_read_record(state_fd, FILE_NAME, &test_results_record, results, &err);
     if (r < 0 && r != -ENOENT)
-        log_warning("results of GPU tests are forgotten: %s", err.message);
+        log_warning("results of GPU tests are discarded: %s", err.message);
     if (r < 0)
         *results = (struct test_results){ 0 };
     results->state_fd = state_fd;

@@ -81,7 +81,7 @@ void gpu_tools_free(struct gpu_tools *tools)
     free(tools);
 }
 
-static void tell(struct run *run, const char *output, const char *why)
+static void report_end(struct run *run, const char *output, const char *why)
 {
     gpu_tool_fn *on_end = run->on_end;
     run->on_end = NULL;
@@ -126,7 +126,7 @@ static void on_end(void *arg, int status)
                                : WIFEXITED(status)
                                    ? xasprintf("mgpu-gpu-test ended with status %d", WEXITSTATUS(status))
                                    : xasprintf("mgpu-gpu-test was ended by signal %d", WTERMSIG(status));
-    tell(run, output, why);
+    report_end(run, output, why);
     run_free(run);
 }
 
@@ -135,10 +135,10 @@ static void on_late(evutil_socket_t fd, short what, void *arg)
     struct run *run = arg;
     _cleanup_free_ char *why =
         run->child == NULL ? xstrdup("mgpu-gpu-test could not be started, or still hangs in the driver")
-                           : xasprintf("it was not done within %lld s", (long long)run->timeout_ms / 1000);
+                           : xasprintf("it did not finish within %lld s", (long long)run->timeout_ms / 1000);
     if (run->child != NULL)
         (void)process_signal(child_pidfd(run->child), SIGKILL);
-    tell(run, NULL, why);
+    report_end(run, NULL, why);
     if (run->child == NULL)
         run_free(run);
 }

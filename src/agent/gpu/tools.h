@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Runs mgpu-gpu-test on GPUs that no job has, to overwrite their memory or to test them. The program runs as
- * this process's user in a process of its own, because CUDA may hang or crash.
+ * this process's user in its own process, because CUDA may hang or crash.
  */
 #pragma once
 

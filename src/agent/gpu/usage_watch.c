@@ -382,7 +382,8 @@ static void note_users(struct usage_watch *watch, const struct record_list *gpus
     }
 }
 
-static void look(struct usage_watch *watch, struct watched *watched, const struct usage_sample *sample)
+static void measure_running(
+    struct usage_watch *watch, struct watched *watched, const struct usage_sample *sample)
 {
     if (!has_ended(watch, watched) && !is_parked(watch, &watched->id))
         measure(watch, watched, sample);
@@ -404,7 +405,7 @@ void usage_watch_add(struct usage_watch *watch, struct record_list *gpus, int64_
         bool is_always = watched->spec.gpus.count > 0 || watched->is_adopted || watched->is_on_gpu;
         if (!is_always && turns == TURNS_MAX)
             continue;
-        look(watch, watched, &sample);
+        measure_running(watch, watched, &sample);
         turns += !is_always;
         if (!is_always)
             watch->turn = at + 1;

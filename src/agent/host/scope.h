@@ -10,7 +10,7 @@
 #define SCOPE_SUFFIX  ".scope"
 
 /*
- * Executes this program again, with the same process id, descriptors and arguments, in a scope of its own, if
+ * Executes this program again, with the same process id, descriptors and arguments, in its own scope, if
  * it is in the scope of a session. Returns if it is not, or if no scope can be created: `mgpu doctor` then
  * lists what is not enforced. Not for an ordinary user without lingering: systemd ends all their units with
  * the last session, which jobs must outlive.

@@ -194,7 +194,7 @@ static void arm(struct question *question, int64_t ms)
 
 /* The step is notified from the loop, never from within one of its own calls. Takes ownership of the
  * answer. */
-static void settle(struct question *question, const struct answer *answer)
+static void set_answer(struct question *question, const struct answer *answer)
 {
     question->answer = *answer;
     question->state = QUESTION_ANSWERED;
@@ -205,7 +205,7 @@ static void refuse(struct question *question, int r, const struct error *err)
 {
     struct answer answer;
     make_refusal(r, err, &answer);
-    settle(question, &answer);
+    set_answer(question, &answer);
 }
 
 /* --- helpers, seen from the agent --- */
@@ -268,7 +268,7 @@ static void share(const struct question *asked, const struct answer *answer)
         if (count++ < SHARED_MAX) {
             record_copy(&user_answer_record, &copy, answer);
             other->stamp = asked->stamp;
-            settle(other, &copy);
+            set_answer(other, &copy);
         } else {
             arm(other, resolver->answer_ms);
         }
@@ -295,7 +295,7 @@ static void take_answer(struct helper *helper)
     buffer_clear(input);
     if (answer.error == 0)
         share(helper->question, &answer);
-    settle(helper->question, &answer);
+    set_answer(helper->question, &answer);
     helper->question = NULL;
 }
 

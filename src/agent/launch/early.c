@@ -46,7 +46,7 @@ int early_make_entry(int dirfd)
 }
 
 /* Without an init, no process is waiting. */
-static int tell_init(int dirfd)
+static int notify_init(int dirfd)
 {
     _cleanup_close_ int fd = openat(dirfd, SPOOL_GRANT, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
@@ -77,9 +77,9 @@ int launcher_grant(const struct launcher *launcher, const struct spool_id *id, s
     const struct record_list none = { 0 };
     struct error ignored;
     r = set_devices(launcher, id, fd, &spec.gpus, &spec, err);
-    if (r == 0 && (r = tell_init(fd)) < 0)
+    if (r == 0 && (r = notify_init(fd)) < 0)
         (void)error_set_errno(
-            err, r, "cannot tell job %llu that it has its GPUs", (unsigned long long)id->job);
+            err, r, "cannot notify job %llu that it has its GPUs", (unsigned long long)id->job);
     /* An agent that has died may have opened its devices too. */
     if (r < 0 && set_devices(launcher, id, fd, &none, &spec, &ignored) < 0) {
         (void)error_wrap(err, "the filter of its GPUs cannot be closed again");

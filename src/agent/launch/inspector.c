@@ -53,7 +53,7 @@ void inspector_forget(struct inspector *looks, uint64_t job)
     }
 }
 
-static void say_over(struct inspector *looks, uint64_t job, uint32_t pid)
+static void report_ended(struct inspector *looks, uint64_t job, uint32_t pid)
 {
     _cleanup_free_ char *text = xasprintf("process %" PRIu32 " ended while it waited to be adopted", pid);
     struct message_process_info over = { .job = job, .error = ESRCH, .pid = pid, .text = text };
@@ -67,7 +67,7 @@ static void on_over(evutil_socket_t fd, short what, void *arg)
     uint64_t job = waiting->job;
     uint32_t pid = waiting->pid;
     waiting_free(waiting);
-    say_over(looks, job, pid);
+    report_ended(looks, job, pid);
 }
 
 static void await(struct inspector *looks, const struct message_inspect *request)
@@ -79,7 +79,7 @@ static void await(struct inspector *looks, const struct message_inspect *request
         return; // its end will be noticed in its turn
     int pidfd = process_open((pid_t)request->pid, request->start);
     if (pidfd < 0)
-        return say_over(looks, request->job, request->pid);
+        return report_ended(looks, request->job, request->pid);
     struct waiting *waiting = xcalloc(1, sizeof(*waiting));
     *waiting = (struct waiting){
         .looks = looks,

@@ -365,7 +365,7 @@ static char *fallback_directory(const char *cwd, const struct user *user)
     return xstrdup(strcmp(cwd, SPEC_CWD_HOME) == 0 ? user->home : "/tmp");
 }
 
-static char *say_pipe_path(const struct message_launch *launch, const struct launch_node *node)
+static char *status_pipe_path(const struct message_launch *launch, const struct launch_node *node)
 {
     char name[SPOOL_NAME_SIZE];
     spool_name(&launch->id, name);
@@ -427,7 +427,7 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
         .tty_columns = job->tty_columns,
         .time_limit_ms = job->ask.time_limit_ms,
         .grace_ms = job->ask.grace_ms,
-        .say_pipe = say_pipe_path(launch, node),
+        .say_pipe = status_pipe_path(launch, node),
         .is_gated = launch->peers.count > 0,
         .start_ms = LAUNCH_START_MS,
         .files_ms = START_FILES_MS,

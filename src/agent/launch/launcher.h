@@ -37,7 +37,7 @@ struct launcher_options {
     const struct share_ways *shares;   // ways to enforce shares of GPUs; borrowed, NULL: none
     bool is_guarding;                  // jobs may open only their own GPUs; requires `devices`
     const struct error
-        *private_tmp_err; // why no job can have a /tmp of its own; borrowed, NULL or code 0: each can
+        *private_tmp_err; // why no job can have its own /tmp; borrowed, NULL or code 0: each can
 };
 
 /* A started shepherd. The caller owns the descriptor, which becomes readable when the shepherd has finished

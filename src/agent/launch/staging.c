@@ -215,7 +215,7 @@ static int make_spec(const struct launcher *launcher, const struct message_launc
         .pids_max = launcher->pids_max,
         .has_no_new_privs = launcher->has_no_new_privs };
     if (job->ask.private_tmp && launcher->private_tmp_err != NULL && launcher->private_tmp_err->code != 0)
-        return error_set(err, -ENOTSUP, "node %s cannot give the job a /tmp of its own: %s", launcher->node,
+        return error_set(err, -ENOTSUP, "node %s cannot give the job its own /tmp: %s", launcher->node,
             launcher->private_tmp_err->message);
     int r = share_make_spec(&shares, launch, job, user, &node, ret, err);
     if (r == 0 && launcher->devices != NULL) {

@@ -134,7 +134,7 @@ int mps_join(struct mps *mps, const struct mps_client *client, char **ret_name, 
     if (daemon != NULL && daemon->phase == MPS_LOST)
         return error_set(err, -EBUSY, "jobs still use the server of an MPS control daemon that has died");
     if (daemon != NULL && !text_equal(daemon->record.uuid, client->uuid))
-        return error_set(err, -EBUSY, "two GPUs have UUIDs that begin alike");
+        return error_set(err, -EBUSY, "two GPUs have UUIDs with the same beginning");
     int r = daemon == NULL ? start_daemon(mps, name, client, &daemon, err) : 0;
     if (r < 0)
         return r;

@@ -31,7 +31,7 @@
 #define CLEARS_MAX 200U
 #define MEMORY_MAX (512ULL << 20)
 #define PIDS_MAX   128U
-#define SAID_MAX   200U // bytes of standard error that are kept
+#define OUTPUT_MAX 200U // bytes of standard error that are kept
 #define READ_MAX   4096U
 #define READS_MAX  64U // of READ_MAX bytes; further output is ignored
 
@@ -44,10 +44,10 @@ struct notifier {
     uint32_t target, uid;
     struct child *child; // while it runs
     pid_t pid;           // valid while there is a child
-    int said_fd;         // the other end of its standard error
+    int output_fd;       // the other end of its standard error
     struct event *status_event, *timer;
-    char said[SAID_MAX + 1];
-    size_t said_length;
+    char output[OUTPUT_MAX + 1];
+    size_t output_length;
     unsigned reads, clears;
     int64_t time_ms;
     int64_t rest_ms; // in CLEARING, time for remaining processes
@@ -59,7 +59,7 @@ struct notifiers {
     const struct confine *confine;
     struct confine_state *cells;
     struct notifiers_options options;
-    notified_fn *on_told;
+    notified_fn *on_notified;
     void *arg;
     struct notifier *list;
 };
@@ -74,7 +74,7 @@ static void notifier_free(struct notifier *notifier)
         event_free(notifier->status_event);
     if (notifier->timer != NULL)
         event_free(notifier->timer);
-    closep(&notifier->said_fd);
+    closep(&notifier->output_fd);
     free(notifier);
 }
 
@@ -82,7 +82,7 @@ static struct notifier *notifier_new(struct notifiers *notifiers)
 {
     struct notifier *notifier = xcalloc(1, sizeof(*notifier));
     notifier->notifiers = notifiers;
-    notifier->said_fd = -1;
+    notifier->output_fd = -1;
     notifier->where = &notifiers->list;
     notifier->next = notifiers->list;
     if (notifier->next != NULL)
@@ -126,29 +126,29 @@ static void clear(struct notifier *notifier)
 }
 
 /* Keeps the last bytes and discards the rest. */
-static void keep_said(struct notifier *notifier, const char *bytes, size_t length)
+static void keep_output(struct notifier *notifier, const char *bytes, size_t length)
 {
-    if (length > SAID_MAX) {
-        bytes += length - SAID_MAX;
-        length = SAID_MAX;
+    if (length > OUTPUT_MAX) {
+        bytes += length - OUTPUT_MAX;
+        length = OUTPUT_MAX;
     }
-    size_t kept = notifier->said_length;
-    if (kept + length > SAID_MAX) {
-        size_t drop = kept + length - SAID_MAX;
-        memmove(notifier->said, notifier->said + drop, kept - drop);
+    size_t kept = notifier->output_length;
+    if (kept + length > OUTPUT_MAX) {
+        size_t drop = kept + length - OUTPUT_MAX;
+        memmove(notifier->output, notifier->output + drop, kept - drop);
         kept -= drop;
     }
-    memcpy(notifier->said + kept, bytes, length);
-    notifier->said_length = kept + length;
+    memcpy(notifier->output + kept, bytes, length);
+    notifier->output_length = kept + length;
 }
 
 /* 0 if there is no more to read. */
-static int read_said(struct notifier *notifier)
+static int read_output(struct notifier *notifier)
 {
     char bytes[READ_MAX];
-    ssize_t n = read(notifier->said_fd, bytes, sizeof(bytes));
+    ssize_t n = read(notifier->output_fd, bytes, sizeof(bytes));
     if (n > 0)
-        keep_said(notifier, bytes, (size_t)n);
+        keep_output(notifier, bytes, (size_t)n);
     return n > 0 && ++notifier->reads < READS_MAX;
 }
 
@@ -157,46 +157,46 @@ static void stop_listening(struct notifier *notifier)
     if (notifier->status_event != NULL)
         event_free(notifier->status_event);
     notifier->status_event = NULL;
-    closep(&notifier->said_fd);
+    closep(&notifier->output_fd);
 }
 
-static void on_said(evutil_socket_t fd, short what, void *arg)
+static void on_output(evutil_socket_t fd, short what, void *arg)
 {
     struct notifier *notifier = arg;
-    if (read_said(notifier) == 0)
+    if (read_output(notifier) == 0)
         stop_listening(notifier);
 }
 
 static void answer(
     struct notifiers *notifiers, uint64_t notification, uint32_t target, int32_t error, char *text)
 {
-    struct message_notified told = {
+    struct message_notified result = {
         .notification = notification, .target = target, .error = error, .text = text
     };
-    notifiers->on_told(notifiers->arg, &told);
+    notifiers->on_notified(notifiers->arg, &result);
 }
 
 /* Why it failed, in one line. The caller frees it. */
 static char *describe(struct notifier *notifier, int status)
 {
-    while (notifier->said_length > 0 && notifier->said[notifier->said_length - 1] == '\n')
-        notifier->said_length--;
-    notifier->said[notifier->said_length] = '\0';
-    _cleanup_free_ char *said = text_escape(notifier->said, SAID_MAX);
-    const char *colon = said[0] != '\0' ? ": " : "";
+    while (notifier->output_length > 0 && notifier->output[notifier->output_length - 1] == '\n')
+        notifier->output_length--;
+    notifier->output[notifier->output_length] = '\0';
+    _cleanup_free_ char *output = text_escape(notifier->output, OUTPUT_MAX);
+    const char *colon = output[0] != '\0' ? ": " : "";
     if (notifier->is_late)
         return xasprintf("it took longer than %lld s and was killed%s%s",
-            (long long)(notifier->time_ms / 1000), colon, said);
+            (long long)(notifier->time_ms / 1000), colon, output);
     if (WIFSIGNALED(status))
-        return xasprintf("signal %d%s%s", WTERMSIG(status), colon, said);
-    return said[0] != '\0' ? xstrdup(said) : xasprintf("exit %d", WEXITSTATUS(status));
+        return xasprintf("signal %d%s%s", WTERMSIG(status), colon, output);
+    return output[0] != '\0' ? xstrdup(output) : xasprintf("exit %d", WEXITSTATUS(status));
 }
 
 static void on_end(void *arg, int status)
 {
     struct notifier *notifier = arg;
     notifier->child = NULL;
-    while (notifier->said_fd >= 0 && read_said(notifier) != 0)
+    while (notifier->output_fd >= 0 && read_output(notifier) != 0)
         continue;
     stop_listening(notifier);
     bool is_good = status == 0 && !notifier->is_late;
@@ -264,15 +264,15 @@ static int make_cell(struct notifier *notifier, uint64_t job, struct launch_spec
     return r < 0 ? r : 0;
 }
 
-static void watch(struct notifier *notifier, pid_t pid, int pidfd, int said_fd)
+static void watch(struct notifier *notifier, pid_t pid, int pidfd, int output_fd)
 {
     const struct timeval time = { .tv_sec = notifier->time_ms / 1000,
         .tv_usec = notifier->time_ms % 1000 * 1000 };
     struct event_base *base = notifier->notifiers->base;
-    notifier->said_fd = said_fd;
+    notifier->output_fd = output_fd;
     notifier->pid = pid;
     notifier->child = child_watch(base, pidfd, on_end, notifier);
-    notifier->status_event = event_new(base, said_fd, EV_READ | EV_PERSIST, on_said, notifier);
+    notifier->status_event = event_new(base, output_fd, EV_READ | EV_PERSIST, on_output, notifier);
     notifier->timer = evtimer_new(base, on_late, notifier);
     if (notifier->status_event == NULL || notifier->timer == NULL)
         abort(); // memory
@@ -342,7 +342,7 @@ void notifiers_clear_cell(struct notifiers *notifiers, const struct spool_id *id
 }
 
 struct notifiers *notifiers_new(struct event_base *base, const struct confine *confine,
-    struct confine_state *cells, const struct notifiers_options *options, notified_fn *on_told, void *arg)
+    struct confine_state *cells, const struct notifiers_options *options, notified_fn *on_notified, void *arg)
 {
     struct notifiers *notifiers = xcalloc(1, sizeof(*notifiers));
     *notifiers = (struct notifiers){
@@ -350,7 +350,7 @@ struct notifiers *notifiers_new(struct event_base *base, const struct confine *c
         .confine = confine,
         .cells = cells,
         .options = *options,
-        .on_told = on_told,
+        .on_notified = on_notified,
         .arg = arg,
     };
     return notifiers;

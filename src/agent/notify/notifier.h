@@ -23,13 +23,14 @@ struct notifiers_options {
 };
 
 /* The result of a notification. */
-typedef void notified_fn(void *arg, const struct message_notified *told);
+typedef void notified_fn(void *arg, const struct message_notified *result);
 
 struct notifiers;
 
 /* Copies `options`, and borrows what it points to. */
 struct notifiers *notifiers_new(struct event_base *base, const struct confine *confine,
-    struct confine_state *cells, const struct notifiers_options *options, notified_fn *on_told, void *arg);
+    struct confine_state *cells, const struct notifiers_options *options, notified_fn *on_notified,
+    void *arg);
 
 /* `on_told` is called for each, unless the same notification is already in progress. */
 void notifiers_notify(struct notifiers *notifiers, const struct message_notify *request);

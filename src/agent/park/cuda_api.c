@@ -41,7 +41,7 @@ int cuda_api_load(const char *path, struct cuda_api *ret, struct error *err)
         memcpy((char *)&api + symbols[i].offset, &symbol, sizeof(symbol));
     }
     if (api.init == NULL || api.version == NULL || api.version(&version) != CUDA_OK)
-        return error_set(err, -EOPNOTSUPP, "the CUDA driver library does not tell its version");
+        return error_set(err, -EOPNOTSUPP, "the CUDA driver library does not report its version");
     if (version < CUDA_VERSION_PARKABLE)
         return too_old(version, err);
     for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {

@@ -61,11 +61,11 @@ static const char *next_left(const struct strings *home, const struct record_lis
 static int add_pair(struct cuda_gpu_pair *pair, const char *from, const char *to, struct error *err)
 {
     if (!parse_uuid(from, pair->from))
-        return error_set(err, -EOPNOTSUPP, "GPU %s has no UUID that the driver could be told",
+        return error_set(err, -EOPNOTSUPP, "GPU %s has no UUID that can be passed to the driver",
             from != NULL ? from : "without a name");
     return parse_uuid(to, pair->to)
                ? 0
-               : error_set(err, -EOPNOTSUPP, "GPU %s has no UUID that the driver could be told",
+               : error_set(err, -EOPNOTSUPP, "GPU %s has no UUID that can be passed to the driver",
                      to != NULL ? to : "without a name");
 }
 
@@ -80,7 +80,7 @@ int device_map_make(const struct record_list *gpus, const struct strings *home,
     if (home->count == 0)
         return 0;
     if (home->count != grants->count)
-        return error_set(err, -EIO, "its GPUs were %zu, and are %zu now", home->count, grants->count);
+        return error_set(err, -EIO, "it had %zu GPUs, and has %zu now", home->count, grants->count);
     for (size_t i = 0; i < gpus->count; i++) {
         const char *uuid = states[i].uuid, *to = uuid;
         size_t was = find_home(home, uuid);

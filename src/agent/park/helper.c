@@ -78,8 +78,8 @@ static int ask_state(struct park_run *run, struct park_process *process, struct 
     if (error != CUDA_OK && !process_is_alive(process->pid, process->start))
         return 0;
     if (error != CUDA_OK)
-        return error_set(err, -EIO, "the driver does not tell the state of process %d: %s", (int)process->pid,
-            cuda_api_error(&run->api, error));
+        return error_set(err, -EIO, "the driver does not report the state of process %d: %s",
+            (int)process->pid, cuda_api_error(&run->api, error));
     if (state < CUDA_RUNNING || state > CUDA_FAILED)
         return error_set(
             err, -EIO, "the driver reports an unknown state %d for process %d", state, (int)process->pid);
@@ -99,7 +99,7 @@ static int check_time(const struct park_run *run, struct error *err)
     if (is_given_up == 0 && clock_boot_ms() < run->until_ms)
         return 0;
     return error_set(
-        err, -ETIMEDOUT, "the driver needed longer than %" PRId64 " s", run->task->timeout_ms / 1000);
+        err, -ETIMEDOUT, "the driver took longer than %" PRId64 " s", run->task->timeout_ms / 1000);
 }
 
 static int lock(struct park_run *run, struct park_process *process, struct error *err)
@@ -121,8 +121,8 @@ static int lock(struct park_run *run, struct park_process *process, struct error
     if (error != CUDA_OK)
         return fail(run, process, "lock", error, err);
     if (process->state != CUDA_LOCKED)
-        return error_set(
-            err, -EIO, "the driver says that it has locked process %d, and that it runs", (int)process->pid);
+        return error_set(err, -EIO,
+            "the driver reports that it has locked process %d, but that it is running", (int)process->pid);
     return 0;
 }
 
@@ -138,8 +138,8 @@ static int save(struct park_run *run, struct park_process *process, struct error
     if (error != CUDA_OK)
         return fail(run, process, "save", error, err);
     if (process->state != CUDA_CHECKPOINTED)
-        return error_set(err, -EIO, "the driver says that it has saved process %d, and that it has not",
-            (int)process->pid);
+        return error_set(err, -EIO,
+            "the driver reports that it has saved process %d, but then that it has not", (int)process->pid);
     return 0;
 }
 
@@ -157,7 +157,7 @@ static int lock_all(struct park_run *run, struct error *err)
             if (r == 0 && was_running)
                 r = ask_state(run, process, err);
             if (r == 0 && process->state == CUDA_FAILED)
-                r = error_set(err, -EIO, "the driver has given process %d up", (int)process->pid);
+                r = error_set(err, -EIO, "the driver has abandoned process %d", (int)process->pid);
             if (r == 0 && process->state == CUDA_RUNNING) {
                 r = lock(run, process, err);
                 is_any_new = true;
@@ -220,7 +220,7 @@ static int restore(struct park_run *run, struct park_process *process, struct er
             return fail(run, process, "restore", error, err);
     }
     if (process->state == CUDA_FAILED)
-        return error_set(err, -EIO, "the driver has given process %d up", (int)process->pid);
+        return error_set(err, -EIO, "the driver has abandoned process %d", (int)process->pid);
     return 0;
 }
 
@@ -275,8 +275,8 @@ static int check_saved(const struct park_run *run, struct error *err)
 {
     for (size_t i = 0; i < run->tree.count; i++)
         if (run->tree.processes[i].is_touched && run->tree.processes[i].state == CUDA_NO_STATE)
-            return error_set(err, -EIO, "the driver knows nothing of process %d any more",
-                (int)run->tree.processes[i].pid);
+            return error_set(
+                err, -EIO, "the driver no longer knows process %d", (int)run->tree.processes[i].pid);
     return 0;
 }
 

@@ -9,15 +9,15 @@
 
 bool usage_reported_read(int dirfd, struct job_usage *usage)
 {
-    struct spool_said said;
-    if (!spool_read_said(dirfd, &said))
+    struct spool_report report;
+    if (!spool_read_report(dirfd, &report))
         return false;
-    if (said.has_progress != 0 && said.progress_ppm <= PROGRESS_WHOLE) {
+    if (report.has_progress != 0 && report.progress_ppm <= PROGRESS_WHOLE) {
         usage->valid |= USAGE_PROGRESS;
-        usage->progress_ppm = said.progress_ppm;
+        usage->progress_ppm = report.progress_ppm;
     }
     free(usage->status);
-    usage->status = said.status[0] != '\0' ? xstrdup(said.status) : NULL;
-    usage->checkpointed_ms = said.checkpointed_ms;
+    usage->status = report.status[0] != '\0' ? xstrdup(report.status) : NULL;
+    usage->checkpointed_ms = report.checkpointed_ms;
     return true;
 }

@@ -51,7 +51,7 @@ static void sift_down(struct timers *timers, size_t at, struct timer_due due)
     put(timers, at, due);
 }
 
-static void settle(struct timers *timers, size_t at, struct timer_due due)
+static void sift(struct timers *timers, size_t at, struct timer_due due)
 {
     if (at > 0 && is_before(&due, &timers->heap[(at - 1) / CHILDREN]))
         sift_up(timers, at, due);
@@ -64,7 +64,7 @@ static void take_away(struct timers *timers, uint32_t number)
     size_t at = timers->at[number];
     struct timer_due last = timers->heap[--timers->count];
     if (at < timers->count)
-        settle(timers, at, last);
+        sift(timers, at, last);
     *timers->timers[number].place = 0;
     timers->at[number] = timers->free;
     timers->free = number;
@@ -87,7 +87,7 @@ void timers_set(struct timers *timers, int64_t at_ms, int kind, void *owner, siz
     if (*place != 0 && at_ms != INT64_MAX) {
         uint32_t number = (uint32_t)(*place - 1);
         timers->timers[number] = (struct timer){ kind, owner, place };
-        settle(timers, timers->at[number], (struct timer_due){ at_ms, ++timers->last_order, number });
+        sift(timers, timers->at[number], (struct timer_due){ at_ms, ++timers->last_order, number });
         return;
     }
     if (*place != 0)

@@ -201,7 +201,7 @@ static bool must_wait(const struct open_gate *gate, const struct seccomp_notif *
 /* --- answers --- */
 
 /* A process that was interrupted or has died needs no answer. */
-static void go_on(const struct open_gate *gate, uint64_t id)
+static void resume_open(const struct open_gate *gate, uint64_t id)
 {
     struct seccomp_notif_resp response = { .id = id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
     int r;
@@ -250,7 +250,7 @@ bool open_gate_answer(struct open_gate *gate)
     if (waits && make_room(gate))
         gate->waiting[gate->n_waiting++] = asked->id;
     else
-        go_on(gate, asked->id);
+        resume_open(gate, asked->id);
     return waits;
 }
 
@@ -258,7 +258,7 @@ void open_gate_open(struct open_gate *gate)
 {
     gate->is_open = true;
     for (size_t i = 0; i < gate->n_waiting; i++)
-        go_on(gate, gate->waiting[i]);
+        resume_open(gate, gate->waiting[i]);
     gate->n_waiting = 0;
 }
 
@@ -282,7 +282,7 @@ static _Noreturn void open_null(void)
     _exit(fd < 0 ? errno : 0);
 }
 
-/* In a child: becomes another user behind a gate, as a job does, and delays a child of its own. Returns a
+/* In a child: becomes another user behind a gate, as a job does, and delays its own child. Returns a
  * positive errno, or 0. */
 static int try_gate(uint32_t uid)
 {

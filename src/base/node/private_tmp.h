@@ -8,7 +8,7 @@
 #include "base/private_places.h"
 
 /*
- * Moves the calling process, which has one thread and CAP_SYS_ADMIN, into namespaces of its own, in which
+ * Moves the calling process, which has one thread and CAP_SYS_ADMIN, into its own namespaces, in which
  * these directories are empty. Mounts of the machine still appear in it, and none of its own appear outside.
  * The kernel frees the files with the last process inside, and charges them to the cgroup of the process that
  * writes them. Returns 0 or a negative errno; then the process must not continue.

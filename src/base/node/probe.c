@@ -14,6 +14,6 @@ int probe_wait(pid_t pid, const char *what, struct error *err)
         ended = waitpid(pid, &status, 0);
     while (ended < 0 && errno == EINTR);
     if (ended < 0 || !WIFEXITED(status))
-        return error_set(err, -ECHILD, "the process that tried it did not end by itself");
+        return error_set(err, -ECHILD, "the process that tried it did not end on its own");
     return WEXITSTATUS(status) == 0 ? 0 : error_set_errno(err, -WEXITSTATUS(status), "%s", what);
 }

@@ -33,7 +33,7 @@
 #define DELAY_FIRST_MS 20
 #define DELAY_MAX_MS   1000
 #define CONNECT_MS     30000
-#define TELL_MS        300 // a shorter absence is not reported
+#define PRINT_WAIT_MS  300 // a shorter absence is not reported
 
 static const char *extra_place; // searched after the usual ones; NULL: none
 static int answer_usual_ms = ANSWER_WAIT_MS;
@@ -244,8 +244,8 @@ static int find(struct client *client, struct http_client **ret, struct error *e
     if (err != NULL)
         *err = first;
     client->is_short = first.code == -EMFILE || first.code == -ENFILE;
-    bool is_told = first.code == -EPERM || first.code == -EINVAL;
-    return is_told ? first.code : explain_unreachable(client, err);
+    bool is_explained = first.code == -EPERM || first.code == -EINVAL;
+    return is_explained ? first.code : explain_unreachable(client, err);
 }
 
 void client_hurry(struct client *client)
@@ -254,17 +254,17 @@ void client_hurry(struct client *client)
     client->timeout_ms = 0;
 }
 
-static void tell_wait(struct client *client, int64_t first_ms, const char *why, const char *next)
+static void print_wait(struct client *client, int64_t first_ms, const char *why, const char *next)
 {
-    if (client->has_told || clock_boot_ms() - first_ms < TELL_MS)
+    if (client->has_printed_wait || clock_boot_ms() - first_ms < PRINT_WAIT_MS)
         return;
-    client->has_told = true;
+    client->has_printed_wait = true;
     (void)fprintf(stderr, "%s: %s; %s\n", program_invocation_short_name, why, next);
 }
 
 void client_report_absence(struct client *client, int64_t first_ms)
 {
-    tell_wait(client, first_ms, "mgpud does not answer", "waiting for it to come back");
+    print_wait(client, first_ms, "mgpud does not answer", "waiting for it to return");
 }
 
 static int64_t restart_wait_ms(const struct client *client)
@@ -295,7 +295,7 @@ static int find_patiently(struct client *client, struct http_client **ret, struc
             return r;
         client_report_absence(client, first_ms);
         if (client_back_off_until(&interrupt, &delay_ms))
-            return error_set(err, -EINTR, "interrupted while mgpud was away");
+            return error_set(err, -EINTR, "interrupted while mgpud was not reachable");
     }
     return r;
 }
@@ -365,7 +365,7 @@ bool client_is_away(const struct error *err)
     return client_is_loss(err->code);
 }
 
-/* Values of the API's `code` with an exit status of their own. */
+/* Values of the API's `code` with their own exit status. */
 static int problem_error(const char *code, unsigned status)
 {
     static const struct {
@@ -551,7 +551,7 @@ int client_call(struct client *client, const char *method, const char *path, con
             return r == -EHOSTDOWN ? r
                                    : error_recode(err, -EAGAIN); // it is unknown whether it was carried out
         if (r == -EAGAIN && err != NULL) // the server answered that it cannot carry this out now
-            tell_wait(client, first_ms, err->message, "trying again");
+            print_wait(client, first_ms, err->message, "trying again");
         else
             client_report_absence(client, first_ms);
         client_back_off(&delay_ms);

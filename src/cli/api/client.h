@@ -37,7 +37,7 @@ struct client {
     int64_t timeout_ms;       // after mgpud was reached: time for retries when it becomes unreachable
     bool is_impatient;        // an mgpud that may be restarting is not waited for
     bool is_short;            // the last attempt to connect lacked a descriptor
-    bool has_told;            // the wait was reported
+    bool has_printed_wait;    // the wait was reported
     bool is_quiet;            // a second mgpud that answers is not named
 };
 

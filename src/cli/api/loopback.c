@@ -45,11 +45,11 @@ static int connect_known(const struct addrinfo *at, int timeout_ms, int *ret_fd,
 {
     uint32_t before = 0, after = 0;
     _cleanup_close_ int fd = -1;
-    bool is_told = listener_owner(at->ai_addr, &before);
+    bool is_known = listener_owner(at->ai_addr, &before);
     int r = tcp_connect(at, timeout_ms, &fd);
     if (r < 0)
         return r;
-    if (!is_told || !listener_owner(at->ai_addr, &after) || before != after)
+    if (!is_known || !listener_owner(at->ai_addr, &after) || before != after)
         return -EPERM;
     *ret_uid = after;
     *ret_fd = take_fd(&fd);

@@ -88,7 +88,7 @@ static bool read_line(int fd, char *line, size_t size)
     }
 }
 
-static int hear(int fd, struct error *err)
+static int read_reply(int fd, struct error *err)
 {
     char word[WORD_MAX], text[WORD_MAX] = "", hint[WORD_MAX] = "";
     if (!read_line(fd, word, sizeof(word)))
@@ -114,7 +114,7 @@ static int hear_in_time(int fd, const char *host, int timeout_ms, struct error *
     int length = (int)strcspn(host, "#");
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     errno = 0;
-    int r = hear(fd, err);
+    int r = read_reply(fd, err);
     if (r == -EPROTO && errno == EAGAIN) {
         (void)error_set(err, -EHOSTDOWN, "%.*s did not respond within %d s", length, host, timeout_ms / 1000);
         return error_hint(err, "a firewall may drop the packets, or the machine is off");

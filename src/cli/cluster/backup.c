@@ -58,7 +58,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         return r;
     const char *state_dir = find_state_dir(answer), *config = find_config(answer);
     if (state_dir == NULL)
-        return error_set(err, -EPROTO, "mgpud does not say where its state is");
+        return error_set(err, -EPROTO, "mgpud does not report its state directory");
     r = check_user(state_dir, err);
     if (r < 0)
         return r;

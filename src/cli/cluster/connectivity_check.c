@@ -15,7 +15,7 @@
 #define HELPER_FD 3
 #define FIELDS    4
 
-static void tell_line(char *line, doctor_step_fn *on_step, void *arg)
+static void report_line(char *line, doctor_step_fn *on_step, void *arg)
 {
     char *fields[FIELDS] = { line, NULL, NULL, NULL };
     line[strcspn(line, "\n")] = '\0';
@@ -50,7 +50,7 @@ int doctor_walk(const char *where, doctor_step_fn *on_step, void *arg, struct er
         return r < 0 ? r : error_set_errno(err, -errno, "cannot read the output of mgpu-tls");
     ours = -1; // the stream owns it now
     while (getline(&line, &size, in) > 0)
-        tell_line(line, on_step, arg);
+        report_line(line, on_step, arg);
     free(line);
     (void)fclose(in);
     return 0;

@@ -59,7 +59,7 @@ struct doctor {
     bool is_connected; // connected to mgpud, if that was tried
 };
 
-static void tell(
+static void report(
     struct doctor *doctor, enum verdict verdict, const char *name, const char *text, const char *fix)
 {
     doctor->off += verdict == VERDICT_OFF;
@@ -80,7 +80,7 @@ static void check_other(struct doctor *doctor)
         "another mgpud answers at %s; mgpu does not use it, and both may allocate the same GPUs", other);
     _cleanup_free_ char *fix =
         xasprintf("stop your own: mgpud --stop; or choose: export MGPU_SOCKET=%s", other);
-    tell(doctor, VERDICT_OFF, "other mgpud", text, fix);
+    report(doctor, VERDICT_OFF, "other mgpud", text, fix);
 }
 
 static bool check_socket(struct doctor *doctor)
@@ -91,11 +91,11 @@ static bool check_socket(struct doctor *doctor)
     int r = client_connect(client, &http, &err);
     if (r == 0) {
         _cleanup_free_ char *text = xasprintf("%s, of uid %u", client->path, (unsigned)client->server_uid);
-        tell(doctor, VERDICT_ON, "socket", text, NULL);
+        report(doctor, VERDICT_ON, "socket", text, NULL);
         check_other(doctor);
         return true;
     }
-    tell(doctor, VERDICT_BAD, "socket", err.message, err.hint);
+    report(doctor, VERDICT_BAD, "socket", err.message, err.hint);
     doctor->is_connected = false;
     return false;
 }
@@ -122,7 +122,7 @@ static void check_loop(struct doctor *doctor, const json_t *version)
     _cleanup_free_ char *text = xasprintf("longest turn %" PRId64 " ms%s, latest end of a turn %" PRId64
                                           " ms late (last ten minutes)",
         busy_ms, part, stall_ms);
-    tell(doctor, stall_ms >= STALL_BAD_MS ? VERDICT_OFF : VERDICT_ON, "event loop", text,
+    report(doctor, stall_ms >= STALL_BAD_MS ? VERDICT_OFF : VERDICT_ON, "event loop", text,
         "if the machine is not overloaded, report it with the log of mgpud");
 }
 
@@ -131,7 +131,7 @@ static void check_store(struct doctor *doctor, const json_t *version)
     const json_t *check = json_object_get(version, "store_check");
     int64_t findings = field_integer(check, "findings", 0);
     if (json_is_true(json_object_get(version, "store_full")))
-        tell(doctor, VERDICT_BAD, "store",
+        report(doctor, VERDICT_BAD, "store",
             json_is_true(json_object_get(version, "store_lacks_inodes")) ? "no inodes left to store new jobs"
                                                                          : "no space left to store new jobs",
             "free space on the file system of mgpud's --state-dir (mgpu config get state-dir)");
@@ -142,7 +142,7 @@ static void check_store(struct doctor *doctor, const json_t *version)
     _cleanup_free_ char *text =
         xasprintf("damaged, %" PRId64 " finding%s%s: %s", findings, findings == 1 ? "" : "s",
             is_file ? ", new jobs are refused" : "", finding != NULL ? finding : "unknown");
-    tell(doctor, VERDICT_BAD, "store", text,
+    report(doctor, VERDICT_BAD, "store", text,
         "mgpud --fsck lists all; see docs/store.md, Damage while mgpud runs");
 }
 
@@ -150,7 +150,7 @@ static void check_page(struct doctor *doctor, const json_t *version)
 {
     const char *trouble = field_text(version, "page_trouble");
     if (trouble != NULL)
-        tell(doctor, VERDICT_OFF, "web-page", trouble,
+        report(doctor, VERDICT_OFF, "web-page", trouble,
             "end that program or set another port (listen in mgpu.yaml); docs/web.md, If the port is taken");
 }
 
@@ -159,21 +159,21 @@ static void check_version(struct doctor *doctor)
     _cleanup_json_ json_t *answer = NULL;
     struct error err = { 0 };
     if (client_get(&doctor->call->client, API_PATH "/version", &answer, &err) < 0) {
-        tell(doctor, VERDICT_BAD, "version", err.message, "restart mgpud");
+        report(doctor, VERDICT_BAD, "version", err.message, "restart mgpud");
         return;
     }
     const char *version = field_text(answer, "version");
     bool is_same = text_equal(version, MGPU_VERSION);
     _cleanup_free_ char *text =
         xasprintf("mgpu %s, mgpud %s", MGPU_VERSION, version == NULL ? "unknown" : version);
-    tell(doctor, is_same ? VERDICT_ON : VERDICT_OFF, "version", text,
+    report(doctor, is_same ? VERDICT_ON : VERDICT_OFF, "version", text,
         "restart mgpud after an upgrade; running jobs are not affected");
     check_store(doctor, answer);
     check_page(doctor, answer);
     check_loop(doctor, answer);
     int64_t there = time_parse(field_text(answer, "time")), here = clock_wall_ms();
     if (there != 0 && (there - here > CLOCK_SLACK_MS || here - there > CLOCK_SLACK_MS))
-        tell(doctor, VERDICT_OFF, "clock", "the clocks of this machine and of mgpud differ",
+        report(doctor, VERDICT_OFF, "clock", "the clocks of this machine and of mgpud differ",
             "timedatectl set-ntp true");
 }
 
@@ -194,11 +194,11 @@ static void check_members(struct doctor *doctor, const json_t *answer)
             trouble != NULL ? xasprintf("%s: %s", name, trouble)
                             : xasprintf("%s is %" PRId64 " entries of the log behind", name, behind);
         if (trouble != NULL || behind >= LAG_ENTRIES)
-            tell(doctor, trouble != NULL ? VERDICT_BAD : VERDICT_OFF, "controller", text,
+            report(doctor, trouble != NULL ? VERDICT_BAD : VERDICT_OFF, "controller", text,
                 "see the log of mgpud there: journalctl -u mgpud");
     }
     if (i == 1)
-        tell(doctor, VERDICT_OFF, "controllers", "there is no other controller to take over",
+        report(doctor, VERDICT_OFF, "controllers", "there is no other controller to take over",
             "start mgpud on a second machine with the same --cluster");
 }
 
@@ -213,13 +213,13 @@ static void check_etcd(struct doctor *doctor, const json_t *answer)
         _cleanup_free_ char *text = xasprintf("%s: %s", url, trouble != NULL ? trouble : "up");
         up += is_up && trouble == NULL;
         if (!is_up || trouble != NULL)
-            tell(doctor, VERDICT_BAD, "etcd", text,
+            report(doctor, VERDICT_BAD, "etcd", text,
                 is_up ? "see docs/high-availability.md, Full etcd"
-                      : "start this member of etcd; two of three are enough to go on");
+                      : "start this member of etcd; two of three are enough to continue");
     }
     _cleanup_free_ char *all = xasprintf("%zu of %zu endpoints answer", up, i);
     if (i > 0 && up == i)
-        tell(doctor, VERDICT_ON, "etcd", all, NULL);
+        report(doctor, VERDICT_ON, "etcd", all, NULL);
 }
 
 static void check_lease(struct doctor *doctor, const json_t *answer)
@@ -233,10 +233,10 @@ static void check_lease(struct doctor *doctor, const json_t *answer)
         xasprintf("%.0f of %" PRId64 " ms left: it is renewed late", left_ms, lease_ms);
     _cleanup_free_ char *age = xasprintf("this standby last had the whole log %.0f s ago", age_ms / 1000);
     if (is_leader && has_left && left_ms < (double)lease_ms / LEASE_LOW)
-        tell(doctor, VERDICT_OFF, "lease", lease,
+        report(doctor, VERDICT_OFF, "lease", lease,
             "etcd or its disks are slow: etcdctl check perf; or set a longer --cluster-lease");
     if (!is_leader && has_age && age_ms >= AGE_BAD_MS)
-        tell(doctor, VERDICT_BAD, "standby", age, "see the log of mgpud: journalctl -u mgpud");
+        report(doctor, VERDICT_BAD, "standby", age, "see the log of mgpud: journalctl -u mgpud");
 }
 
 /* True if this is a standby, which answers no other checks. */
@@ -252,7 +252,7 @@ static bool check_controllers(struct doctor *doctor)
     _cleanup_free_ char *text =
         trouble != NULL ? xstrdup(trouble)
                         : xasprintf("%s; leader: %s", role, leader != NULL ? leader : "none at present");
-    tell(doctor,
+    report(doctor,
         trouble != NULL  ? VERDICT_BAD
         : leader == NULL ? VERDICT_OFF
                          : VERDICT_ON,
@@ -271,7 +271,7 @@ static void check_settings(struct doctor *doctor)
     json_t *warning = NULL;
     if (client_get(&doctor->call->client, API_PATH "/config", &answer, NULL) < 0)
         return;
-    json_array_foreach(json_object_get(answer, "warnings"), index, warning) tell(doctor, VERDICT_OFF,
+    json_array_foreach(json_object_get(answer, "warnings"), index, warning) report(doctor, VERDICT_OFF,
         "settings", json_string_value(warning), "correct the file; mgpud reads it on SIGHUP");
 }
 
@@ -281,13 +281,14 @@ static void check_gpus(struct doctor *doctor, const json_t *node)
     _cleanup_free_ char *backend = field_shown(node, "gpu_backend");
     _cleanup_free_ char *text =
         gpus > 0 ? xasprintf("%" PRId64 " found by %s", gpus, backend) : xstrdup("none found");
-    tell(doctor, gpus > 0 ? VERDICT_ON : VERDICT_OFF, "GPUs", text,
+    report(doctor, gpus > 0 ? VERDICT_ON : VERDICT_OFF, "GPUs", text,
         "install the driver (nvidia-smi must work), or try with: mgpud --gpus sim:8x24G");
     int64_t drained = field_integer(node, "gpus_drained", 0);
     _cleanup_free_ char *failed =
         xasprintf("%" PRId64 " of them failed and %s out of service", drained, drained == 1 ? "is" : "are");
     if (drained > 0)
-        tell(doctor, VERDICT_BAD, "GPU health", failed, "mgpu gpus shows why; mgpu gpu resume resumes a GPU");
+        report(
+            doctor, VERDICT_BAD, "GPU health", failed, "mgpu gpus shows why; mgpu gpu resume resumes a GPU");
 }
 
 /* mgpud parks jobs by its own rule (park: auto) only where this test has passed. */
@@ -306,12 +307,11 @@ static void check_parking(struct doctor *doctor, const json_t *node)
     else if (text_equal(state, "failed"))
         text = xasprintf("failed with driver %s: %s", tested, why != NULL ? why : "no reason");
     else if (text_equal(state, "outdated"))
-        text =
-            xasprintf("not made with driver %s and the GPUs that are here now: last with %s", driver, tested);
+        text = xasprintf("not tested with driver %s and the present GPUs: last with %s", driver, tested);
     else
-        text = xasprintf("never made here, so park: auto parks nothing (driver %s)", driver);
+        text = xasprintf("never tested here, so park: auto parks nothing (driver %s)", driver);
     bool is_wrong = text_equal(state, "failed") && json_is_true(json_object_get(parking, "wrong"));
-    tell(doctor, is_passed ? VERDICT_ON : is_wrong ? VERDICT_BAD : VERDICT_OFF, "park test", text, fix);
+    report(doctor, is_passed ? VERDICT_ON : is_wrong ? VERDICT_BAD : VERDICT_OFF, "park test", text, fix);
 }
 
 static void check_node(struct doctor *doctor, const json_t *node)
@@ -323,14 +323,14 @@ static void check_node(struct doctor *doctor, const json_t *node)
     if (doctor->findings == NULL)
         (void)printf("node %s\n", name);
     doctor->about = name;
-    tell(doctor, is_up ? VERDICT_ON : VERDICT_BAD, "agent", is_up ? "connected" : "not connected",
+    report(doctor, is_up ? VERDICT_ON : VERDICT_BAD, "agent", is_up ? "connected" : "not connected",
         "journalctl -u mgpud");
     check_gpus(doctor, node);
     json_array_foreach(json_object_get(node, "features"), index, feature)
     {
         _cleanup_free_ char *label = field_shown(feature, "name");
         bool is_on = json_is_true(json_object_get(feature, "on"));
-        tell(doctor, is_on ? VERDICT_ON : VERDICT_OFF, label, field_text(feature, "text"),
+        report(doctor, is_on ? VERDICT_ON : VERDICT_OFF, label, field_text(feature, "text"),
             field_text(feature, "fix"));
     }
     check_parking(doctor, node);
@@ -364,7 +364,7 @@ static void check_tests(struct doctor *doctor, const char *node)
             continue;
         _cleanup_free_ char *text = xasprintf("GPU %s:%" PRId64 ": %s", field_text(gpu, "node"),
             field_integer(gpu, "index", 0), field_text(gpu, "test_text"));
-        tell(doctor, VERDICT_BAD, "GPU test", text,
+        report(doctor, VERDICT_BAD, "GPU test", text,
             "test it again: mgpu gpu test; mgpu gpu pause takes it out of service");
     }
 }
@@ -391,7 +391,7 @@ static int check_nodes(struct doctor *doctor, const char *name, struct error *er
         (void)json_array_extend(doctor->nodes, json_object_get(answer, "nodes"));
     doctor->n_nodes += index;
     if (index == 0)
-        tell(doctor, VERDICT_BAD, "nodes", "no node has connected yet",
+        report(doctor, VERDICT_BAD, "nodes", "no node has connected yet",
             "journalctl -u mgpud; if mgpud runs with --no-agent, add a node: mgpu node token");
     check_tests(doctor, name);
     return 0;
@@ -400,7 +400,11 @@ static int check_nodes(struct doctor *doctor, const char *name, struct error *er
 static void on_step(void *arg, const char *verdict, const char *name, const char *text, const char *fix)
 {
     bool is_bad = strcmp(verdict, "bad") == 0;
-    tell(arg, is_bad ? VERDICT_BAD : strcmp(verdict, "on") == 0 ? VERDICT_ON : VERDICT_OFF, name, text, fix);
+    report(arg,
+        is_bad                       ? VERDICT_BAD
+        : strcmp(verdict, "on") == 0 ? VERDICT_ON
+                                     : VERDICT_OFF,
+        name, text, fix);
 }
 
 static int status_of(const struct doctor *doctor)
@@ -422,8 +426,8 @@ static void check_shared_memory(struct doctor *doctor)
 {
     _cleanup_free_ char *text = shared_memory_text();
     if (text != NULL)
-        tell(doctor, VERDICT_OFF, "shared memory", text,
-            "ls -l /dev/shm; rm what its owner does not need, ipcrm -m ID for segments; jobs with "
+        report(doctor, VERDICT_OFF, "shared memory", text,
+            "ls -l /dev/shm; remove unneeded files with rm, segments with ipcrm -m ID; jobs with "
             "--private-tmp leave none");
 }
 

@@ -42,7 +42,7 @@ static int set_group(void *target, const char *value, struct error *err)
     }
 
 static const struct option_row lock_rows[] = {
-    { 'g', "group", "GROUP", "members of this group open the GPUs without a job, too (none)", set_group },
+    { 'g', "group", "GROUP", "members of this group can also open the GPUs without a job (none)", set_group },
     PLACE_ROWS,
     { 0 },
 };
@@ -53,7 +53,7 @@ static char *find_places(const struct call *call, struct gpu_lock_places *ret, s
 {
     const struct lock_options *options = call->options;
     if (geteuid() != 0) {
-        (void)error_set(err, -EPERM, "only root can change who may open the GPUs");
+        (void)error_set(err, -EPERM, "only root can change the access to GPUs");
         return NULL;
     }
     const char *state = options->state_dir != NULL ? options->state_dir : SYSTEM_STATE_DIR;
@@ -185,7 +185,7 @@ const struct command command_gpu_unlock = {
     .name = "gpu unlock",
     .usage = "[OPTIONS]",
     .help = "Open the GPUs of this machine to logins again (root)",
-    .detail = "Everybody has the access that they had before mgpu gpu lock.",
+    .detail = "All users have the same access as before mgpu gpu lock.",
     .tables = { unlock_rows },
     .options_size = sizeof(struct lock_options),
     .takes_nothing = true,

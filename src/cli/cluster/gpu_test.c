@@ -71,10 +71,10 @@ static int set_user(void *target, const char *value, struct error *err)
 static const struct option_row rows[] = {
     { 'm', "memory", "SIZE", "how much of the memory to test with a pattern: 4G, 200G for all", set_memory,
         "4G" },
-    { 0, "park", NULL, "test instead, as an operator, whether jobs can be parked on the nodes named",
+    { 0, "park", NULL, "test instead, as an operator, whether jobs can be parked on the given nodes",
         OPTION_INNER(flag, struct test_options, is_park) },
     { 0, "park-most", "SIZE", "the most memory to park (40G)", set_most },
-    { 0, "as", "USER", "as root: whose the jobs of --park are (the user behind sudo)", set_user },
+    { 0, "as", "USER", "as root: owner of the jobs of --park (the user behind sudo)", set_user },
     { 0 },
 };
 
@@ -118,7 +118,7 @@ static const struct list_column columns[] = {
         .field = "multiply_gflop_per_s",
         .is_right = true,
         .form = figure_text },
-    { .name = "job", .header = "JOB", .help = "the job that tested it", .field = "job", .is_right = true },
+    { .name = "job", .header = "JOB", .help = "job that tested it", .field = "job", .is_right = true },
     { .name = "result", .header = "RESULT", .help = "passed, slow, or failed", .field = "result" },
     { .name = "text", .header = "", .help = "what is wrong", .field = "text", .shrink = 2 },
     { 0 },
@@ -188,31 +188,31 @@ static void add_value(struct reference *reference, const json_t *row, const char
         reference->values[reference->count++] = field_number(row, member, 0);
 }
 
-/* Twins: the other GPUs of the model, each with its latest result. The past is sorted newest first. */
+/* Others: the other GPUs of the model, each with its latest result. The past is sorted newest first. */
 static double find_reference(
     const json_t *tests, const json_t *past, const json_t *row, const char *member, const char **ret_what)
 {
-    struct reference twins = { 0 }, own = { 0 };
+    struct reference others = { 0 }, own = { 0 };
     const json_t *other;
     size_t i;
     json_array_foreach(tests, i, other)
     {
         if (other != row && field_is(other, "model", field_text(row, "model")))
-            add_value(&twins, other, member);
+            add_value(&others, other, member);
     }
     json_array_foreach(past, i, other)
     {
         bool is_own = field_is(other, "uuid", field_text(row, "uuid"));
         if (!field_is(other, "model", field_text(row, "model")))
             continue;
-        add_value(is_own ? &own : &twins, other, member);
+        add_value(is_own ? &own : &others, other, member);
     }
-    struct reference *chosen = twins.count > 0 ? &twins : &own;
+    struct reference *chosen = others.count > 0 ? &others : &own;
     if (chosen->count == 0)
         return 0;
-    *ret_what = twins.count > 0 ? "its twins" : "its best";
+    *ret_what = others.count > 0 ? "the median of its model" : "its best";
     qsort(chosen->values, chosen->count, sizeof(double), compare_numbers);
-    return twins.count > 0 ? chosen->values[chosen->count / 2] : chosen->values[chosen->count - 1];
+    return others.count > 0 ? chosen->values[chosen->count / 2] : chosen->values[chosen->count - 1];
 }
 
 static void compare(const json_t *tests, const json_t *past, json_t *row)
@@ -293,7 +293,7 @@ static int await(struct call *call, json_t *row, struct error *err)
 }
 
 /* Ctrl-C ends the wait, but not the jobs. */
-static void tell_jobs(const struct call *call, const json_t *tests)
+static void print_jobs(const struct call *call, const json_t *tests)
 {
     const json_t *row;
     size_t i;
@@ -361,7 +361,7 @@ static int run_tests(struct call *call, const json_t *gpus, json_t *tests, struc
     int r = 0, status = EXIT_OK;
     json_array_foreach(tests, i, row) r = r < 0 ? r : submit(call, row, err);
     if (r == 0)
-        tell_jobs(call, tests);
+        print_jobs(call, tests);
     call->client.timeout_ms = CLIENT_PATIENT_MS;
     json_array_foreach(tests, i, row) r = r < 0 ? r : await(call, row, err);
     if (r < 0)

@@ -235,7 +235,7 @@ static int wait_ms(const void *arg)
     return trial->step >= RETURNING ? -1 : left_ms > 0 ? (int)left_ms : 0;
 }
 
-static void tell(void *arg, const json_t *job)
+static void advance_trial(void *arg, const json_t *job)
 {
     struct trial *trial = arg;
     trial->look_ms = clock_boot_ms() + LOOK_MS;
@@ -286,10 +286,10 @@ static void judge(struct trial *trial, const json_t *job)
         fail(trial, "refused", not_parked(job)); // it ended before its refusal was noticed
     else if (!field_is(job, "state", "done"))
         fail(trial, "failed",
-            xasprintf("job %" PRId64 " ended as %s, and the same memory was right without parking",
+            xasprintf("job %" PRId64 " ended as %s, and the same memory was correct without parking",
                 trial->job, field_text(job, "state")));
     else if (trial->is_elsewhere && !is_away)
-        fail(trial, "refused", xstrdup("it returned to its own GPU alone"));
+        fail(trial, "refused", xstrdup("it returned only to its own GPU"));
     else
         (void)json_object_set_new(trial->row, "result", json_string("passed"));
     (void)json_object_set_new(trial->row, "return", json_string(is_away ? "other" : "own"));
@@ -328,7 +328,7 @@ static int control(struct trial *trial, const char *gpu, struct error *err)
 /* `gpu` NULL: on any GPU of the model, and it must return on another one. */
 static int run_trial(struct trial *trial, const char *gpu, struct error *err)
 {
-    const struct job_end_news news = { .wait_ms = wait_ms, .tell = tell, .arg = trial };
+    const struct job_end_news news = { .wait_ms = wait_ms, .on_job = advance_trial, .arg = trial };
     _cleanup_json_ json_t *job = NULL;
     int r = gpu != NULL ? control(trial, gpu, err) : 0;
     if (r < 0 || field_is_known(trial->row, "result"))
@@ -471,7 +471,7 @@ static size_t count_alike(const json_t *gpus, const json_t *gpu, size_t before)
     return count;
 }
 
-static int tell_mgpud(struct session *session, json_t *models, struct error *err)
+static int store_result(struct session *session, json_t *models, struct error *err)
 {
     _cleanup_free_ char *path = xasprintf(API_PATH "/nodes/%s/parking", field_text(session->node, "name"));
     (void)json_object_set(session->claims, "driver", json_object_get(session->node, "driver"));
@@ -499,7 +499,7 @@ static int test_node(struct session *session, const json_t *gpus, struct error *
             r = try_elsewhere(session, gpu, err);
     }
     if (r == 0)
-        r = tell_mgpud(session, models, err);
+        r = store_result(session, models, err);
     return r < 0 ? r : has_passed(session) ? EXIT_OK : EXIT_PARTLY;
 }
 
@@ -512,7 +512,7 @@ static int check_role(struct call *call, struct error *err)
     if (r < 0 || field_is(caller, "role", "admin") || field_is(caller, "role", "administrator") ||
         field_is(caller, "role", "operator"))
         return r;
-    (void)error_set(err, -EPERM, "only operators may say whether a node can park jobs");
+    (void)error_set(err, -EPERM, "only operators may record whether a node can park jobs");
     return error_hint(err, "mgpu users shows roles; mgpu gpu test without --park is for every user");
 }
 
@@ -546,11 +546,11 @@ static int check_node(const json_t *node, struct error *err)
         return error_set(err, -EHOSTDOWN, "node %s is not connected", name);
     if (field_is(json_object_get(node, "parking"), "state", "none")) {
         (void)error_set(err, -EINVAL, "node %s cannot park jobs", name);
-        return error_hint(err, "mgpu doctor %s says why", name);
+        return error_hint(err, "mgpu doctor %s shows why", name);
     }
     return field_is_known(node, "driver")
                ? 0
-               : error_set(err, -EINVAL, "node %s does not say which driver it has", name);
+               : error_set(err, -EINVAL, "node %s does not report its driver", name);
 }
 
 int gpu_test_park(

@@ -38,7 +38,7 @@ static const struct option_row forget_rows[] = {
     { 0 },
 };
 
-static void say_what_next(const struct call *call, const char *ticket, const json_t *answer)
+static void print_next_step(const struct call *call, const char *ticket, const json_t *answer)
 {
     if (call->is_quiet || isatty(STDERR_FILENO) == 0)
         return;
@@ -73,7 +73,7 @@ static int run_token(struct call *call, int argc, char **argv, struct error *err
     if (ticket == NULL)
         return error_set(err, -EBADMSG, "the answer of mgpud contains no token");
     (void)printf("%s\n", ticket);
-    say_what_next(call, ticket, answer);
+    print_next_step(call, ticket, answer);
     return EXIT_OK;
 }
 

@@ -65,7 +65,7 @@ static int set_hours(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "name", "NAME", "name to recognise the token by (cli)",
+    { 0, "name", "NAME", "name by which to recognise the token (cli)",
         OPTION_INNER(text, struct token_options, name) },
     { 0, "expires", "TIME", "validity (30d)", OPTION_INNER(expiry, struct token_options, expires_ms) },
     { 0, "scope", "LIST", "what it permits: read,submit,control,manage (all of them)", .set = set_scopes },
@@ -85,7 +85,7 @@ static json_t *split_scopes(const char *list)
     return array;
 }
 
-static void say_what_next(const struct call *call, const char *api)
+static void print_next_step(const struct call *call, const char *api)
 {
     const struct token_options *options = call->options;
     if (call->is_quiet)
@@ -124,7 +124,7 @@ static int run_create(struct call *call, int argc, char **argv, struct error *er
     if (token == NULL)
         return error_set(err, -EBADMSG, "the answer of mgpud contains no token");
     (void)printf("%s\n", token);
-    say_what_next(call, field_text(answer, "api"));
+    print_next_step(call, field_text(answer, "api"));
     return EXIT_OK;
 }
 

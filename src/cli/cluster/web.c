@@ -31,7 +31,7 @@ static const struct option_row rows[] = {
         OPTION_INNER(flag, struct web_options, is_printed_only) },
     { 0, "host", "HOST", "address of this machine for a browser elsewhere (its host name)",
         OPTION_INNER(text, struct web_options, host) },
-    { 0, "browser-user", "USER", "whose browser the address is for, on this machine (you)",
+    { 0, "browser-user", "USER", "user on this machine whose browser the address is for (you)",
         OPTION_INNER(text, struct web_options, browser_user) },
     { 0 },
 };

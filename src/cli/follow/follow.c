@@ -63,7 +63,7 @@ struct follow {
     struct stream channels[CHANNELS];
     struct follow_ranks ranks;  // its outputs on other nodes
     struct labelled first;      // then also that on the first node
-    struct follow_ranks errors; // standard error of all nodes, if it has logs of its own
+    struct follow_ranks errors; // standard error of all nodes, if it has its own logs
     struct waiting_line line;
     struct outlet out, error;
     bool has_output;     // of this attempt
@@ -187,7 +187,7 @@ static void request(struct follow *follow, int signal, enum going_step step)
 }
 
 /* Does what this program's row specifies for the signal. */
-static void go(struct follow *follow, int signal)
+static void apply_signal(struct follow *follow, int signal)
 {
     enum going_step step = going_next(&follow->going, is_waiting(follow), signal, clock_boot_ms());
     waiting_line_clear(&follow->line);
@@ -237,7 +237,7 @@ static void on_signal(struct follow *follow, int signal_fd)
     if (passed != NULL)
         post(follow, going_request(GOING_SIGNAL)->action, passed);
     else if (is_one)
-        go(follow, (int)info.ssi_signo);
+        apply_signal(follow, (int)info.ssi_signo);
 }
 
 static void write_output(struct follow *follow)
@@ -252,7 +252,7 @@ static void write_output(struct follow *follow)
     follow->is_output_lost = !is_reader_gone;
     /* As in a shell pipeline, the program ends if its output has no reader. */
     if (is_reader_gone && follow->phase != FOLLOW_DONE)
-        go(follow, SIGPIPE);
+        apply_signal(follow, SIGPIPE);
 }
 
 static void set_job(struct follow *follow, json_t *job)
@@ -373,7 +373,7 @@ static int on_news(struct follow *follow, struct error *err)
 static const struct {
     int (*on_complete)(struct follow *follow, struct error *err);
     bool is_vital; // its failure ends following; failures of others are only reported
-    bool is_told;
+    bool is_printed;
 } channel_rows[CHANNELS] = {
     [CHANNEL_LOG] = { on_log, true, true },
     [CHANNEL_WATCH] = { on_watch, true, true },
@@ -397,7 +397,7 @@ static int advance(struct follow *follow, enum channel channel, bool is_readable
         *err = here;
         return r;
     }
-    if (channel_rows[channel].is_told)
+    if (channel_rows[channel].is_printed)
         talk_error("run", &here);
     return 0;
 }

@@ -66,7 +66,7 @@ void input_leave_rest(uint64_t taken, uint64_t unused)
 
 /* Otherwise a pipe would have a reader even after the sender has ended, and its writer would wait for
  * ever. */
-static void let_go(void)
+static void close_input(void)
 {
     _cleanup_close_ int fd = isatty(STDIN_FILENO) == 1 ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (fd >= 0)
@@ -91,7 +91,7 @@ int input_feed_start(struct input_feed *feed, struct call *call, uint64_t job, s
         return error_set_errno(err, r, "cannot start a process for standard input");
     }
     *feed = (struct input_feed){ .pid = pid, .fd = pair[0] };
-    let_go();
+    close_input();
     return 0;
 }
 

@@ -366,7 +366,7 @@ void input_say_unused(uint64_t bytes)
 }
 
 /* The bytes that the job has not read are left to other readers, or reported. */
-static void settle(const struct sender *sender)
+static void return_unread(const struct sender *sender)
 {
     uint64_t used = sender->is_read_known ? sender->read : sender->taken;
     if (is_file(sender)) {
@@ -388,6 +388,6 @@ _Noreturn void input_send(struct call *call, uint64_t job, int order_fd)
     open_source(&sender);
     while (sender.phase != ENDING || (sender.http != NULL && clock_boot_ms() < sender.ends_ms))
         turn(&sender);
-    settle(&sender);
+    return_unread(&sender);
     _exit(EXIT_SUCCESS);
 }

@@ -65,7 +65,7 @@ static int attach_once(struct call *call, const char *path, const struct termina
         .is_tty = true,
         .is_read_only = is_read_only,
         .is_input_shut = isatty(STDIN_FILENO) != 1 && !options->is_interactive,
-        .is_told_idleness = !is_read_only,
+        .shows_idleness = !is_read_only,
         .is_from_start = is_from_start };
     int status = -1;
     uint64_t position = 0;
@@ -136,7 +136,7 @@ int run_job(struct call *call, const json_t *job, bool is_tty, const struct term
     if (r < 0 || started == NULL)
         return r;
     if (!call->is_quiet && options->detach_keys == NULL && isatty(STDERR_FILENO) == 1)
-        talk_line("Ctrl-] d detaches; the job goes on");
+        talk_line("Ctrl-] d detaches; the job continues");
     _cleanup_free_ char *path = xasprintf("%" PRId64, field_integer(job, "id", 0));
     return run_attached(call, path, options, false, true, err);
 }

@@ -156,7 +156,7 @@ static int pause_joining(struct session *session, int *delay_ms, struct error *e
 {
     struct pollfd signals = { .fd = session->signal_fd, .events = POLLIN };
     if (client_back_off_until(&signals, delay_ms) && session->has_joined)
-        return error_set(err, -EINTR, "interrupted while mgpud was away");
+        return error_set(err, -EINTR, "interrupted while mgpud was not reachable");
     return 0;
 }
 
@@ -349,7 +349,7 @@ static void write_pending(struct session *session, int index)
         session->written[index] = pending->length = 0;
 }
 
-static void tell_idleness(struct session *session, bool is_readable)
+static void show_idleness(struct session *session, bool is_readable)
 {
     _cleanup_free_ char *sentence = idle_news_advance(&session->news, is_readable);
     if (sentence == NULL || session->call->is_quiet)
@@ -404,7 +404,7 @@ static int turn(struct session *session, struct error *err)
         if (fds[SOURCE_STDOUT + i].revents != 0)
             write_pending(session, i);
     session_expire_keys(session);
-    tell_idleness(session, fds[SOURCE_NEWS].revents != 0);
+    show_idleness(session, fds[SOURCE_NEWS].revents != 0);
     send_output(session);
     if ((fds[SOURCE_SOCKET].revents & ~POLLOUT) != 0 && session->http != NULL && is_reading)
         r = on_socket(session, err);
@@ -466,7 +466,7 @@ int session_run(struct call *call, const struct session_options *options, int *r
         raw_terminal_set(&session.raw);
     if (options->exec != NULL && options->is_input_shut)
         session_put_frame(&session, TERMINAL_INPUT_END, "", 0);
-    if (options->is_told_idleness)
+    if (options->shows_idleness)
         idle_news_start(&session.news, &call->client, options->job, call->times);
     r = take_frames(&session, err);
     /* Output received before the end is written, but not after detaching. */

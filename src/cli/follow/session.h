@@ -23,9 +23,9 @@ struct session_options {
     enum leaver leaver; // what signals do
     bool is_tty;        // the other side has a terminal
     bool is_read_only;
-    bool is_input_shut;    // standard input is not forwarded
-    bool is_told_idleness; // report when the job leaves its GPUs unused
-    bool is_from_start;    // show all output; else from the last screenful on
+    bool is_input_shut;  // standard input is not forwarded
+    bool shows_idleness; // report when the job leaves its GPUs unused
+    bool is_from_start;  // show all output; else from the last screenful on
     struct detach_keys keys;
 };
 

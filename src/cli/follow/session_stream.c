@@ -93,7 +93,7 @@ bool session_stream_take(struct session_stream *stream, uint8_t type, const uint
         stream->received += TERMINAL_HEAD_SIZE + length;
         if (type == TERMINAL_CONFIRMED && length == 8)
             on_confirmed(stream, terminal_get(payload, 8));
-        if (stream->received - stream->told >= TERMINAL_CONFIRM_SIZE)
+        if (stream->received - stream->confirmed >= TERMINAL_CONFIRM_SIZE)
             session_stream_confirm(stream);
     }
     return type == TERMINAL_CONFIRMED;
@@ -102,9 +102,9 @@ bool session_stream_take(struct session_stream *stream, uint8_t type, const uint
 void session_stream_confirm(struct session_stream *stream)
 {
     uint8_t number[8];
-    if (!stream->is_kept || stream->told == stream->received)
+    if (!stream->is_kept || stream->confirmed == stream->received)
         return;
-    stream->told = stream->received;
+    stream->confirmed = stream->received;
     terminal_put(number, sizeof(number), stream->received);
     session_stream_put(stream, TERMINAL_CONFIRMED, number, sizeof(number));
 }

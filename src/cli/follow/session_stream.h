@@ -15,12 +15,12 @@
 struct session_stream {
     struct resend out;
     uint8_t *ring;
-    uint64_t key;      // of an exec; 0: its process, or the terminal, is found by the job alone
-    bool is_kept;      // the other side keeps frames, too
-    bool is_greeted;   // by the first frame of this connection
-    uint64_t received; // bytes of frames
-    uint64_t told;     // of these, confirmed
-    uint64_t read;     // bytes of ours, up to which the process has read its input
+    uint64_t key;       // of an exec; 0: its process, or the terminal, is found by the job alone
+    bool is_kept;       // the other side keeps frames, too
+    bool is_greeted;    // by the first frame of this connection
+    uint64_t received;  // bytes of frames
+    uint64_t confirmed; // of these, confirmed
+    uint64_t read;      // bytes of ours, up to which the process has read its input
 };
 
 /* `has_key`: frames are kept if the other side does the same. -errno. */

@@ -79,7 +79,7 @@ static int sleep_until_news(struct race *race, int64_t deadline_ms, struct error
 }
 
 /* 1: this job has ended; 0: not yet. */
-static int look(struct race *race, size_t i, json_t **ret, struct error *err)
+static int check_ended(struct race *race, size_t i, json_t **ret, struct error *err)
 {
     int r = stream_advance(&race->streams[i], race->fds[i].revents != 0, err);
     race->fds[i].revents = 0;
@@ -116,7 +116,7 @@ int wait_any(struct call *call, const struct strings *jobs, int64_t deadline_ms,
         ask(&race, i);
     for (;;) {
         for (size_t i = 0; i < jobs->count; i++) {
-            int r = look(&race, i, ret, err);
+            int r = check_ended(&race, i, ret, err);
             if (r > 0)
                 *ret_which = i;
             if (r != 0)

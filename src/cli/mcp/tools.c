@@ -43,7 +43,7 @@ static const struct mcp_tool tools[] = {
         true, false, mcp_read_output, .is_text = true },
     { "wait_job",
         "Waits until a job has ended, and answers with the job: exit_code, ended_by, message. If it has not "
-        "ended by then, the answer is the job as it is; call again.",
+        "ended by then, the answer is the job in its present state; call again.",
         {
             { "job", MCP_JOB, JOB_HELP, true },
             { "seconds", "integer", "wait at most this long, 1 to 300; 60", false },
@@ -59,8 +59,8 @@ static const struct mcp_tool tools[] = {
             { "gpu_mem", "string", "memory needed on each GPU, such as 8G; the GPU can then be shared",
                 false },
             { "time_limit", "string", "such as 30m or 4h; jobs with a limit start earlier", false },
-            { "name", "string", "a name to recognise it by", false },
-            { "cwd", "string", "absolute working directory; that of this server", false },
+            { "name", "string", "a name by which to recognise it", false },
+            { "cwd", "string", "absolute working directory; default: that of this server", false },
             { "cpus", "number", "CPUs", false },
             { "memory", "string", "host memory, such as 32G", false },
             { "dry_run", "boolean", "only check the request", false },
@@ -68,10 +68,10 @@ static const struct mcp_tool tools[] = {
         false, false, mcp_submit_job },
     { "retry_job", "Submits a copy of one of the user's ended jobs, and answers with the new job.",
         { { "job", MCP_JOB, JOB_HELP, true } }, false, false, mcp_retry_job },
-    { "hold_job", "Keeps one of the user's waiting jobs from starting until it is released.",
+    { "hold_job", "Prevents one of the user's waiting jobs from starting until it is released.",
         { { "job", MCP_JOB, JOB_HELP, true } }, false, false, mcp_hold_job },
-    { "release_job", "Lets a held job of the user start.", { { "job", MCP_JOB, JOB_HELP, true } }, false,
-        false, mcp_release_job },
+    { "release_job", "Releases a held job of the user.", { { "job", MCP_JOB, JOB_HELP, true } }, false, false,
+        mcp_release_job },
     { "cancel_job", "Cancels one of the user's jobs: SIGTERM, then SIGKILL.",
         { { "job", MCP_JOB, JOB_HELP, true } }, false, true, mcp_cancel_job },
 };

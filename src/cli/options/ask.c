@@ -251,7 +251,7 @@ static int read_share(
         return read_text(client, what, text, ret, err);
     (void)error_set(err, -EINVAL, "%s: '%.40s' is not " SHARE_NAMES, what, text);
     return error_hint(err, "%s",
-        strcmp(text, "mig") == 0 ? "a MIG instance is a GPU of its own: request it as one"
+        strcmp(text, "mig") == 0 ? "a MIG instance counts as a GPU: request it as one"
                                  : "auto uses the strongest that works on the node");
 }
 
@@ -457,7 +457,7 @@ static int read_after(
     return 0;
 }
 
-/* Of keys that are typed in a form of their own. The others are read as their kind is. */
+/* For keys that are typed in a special form. The others are read as their kind is. */
 static const struct ask_key forms[] = {
     { "name", NULL, "NAME", "job name", read_name },
     { "gpus", NULL, "N|0.5|N:TYPE", "GPUs; 0 for none, part of one, or of a model", read_gpus },

@@ -52,7 +52,7 @@ static int check_named_gpus(const json_t *request, struct error *err)
 }
 
 /* -N and --gpus-per-node together are a number of GPUs. */
-static int settle_nodes(json_t *request, int64_t gpus, struct error *err)
+static int resolve_nodes(json_t *request, int64_t gpus, struct error *err)
 {
     int64_t nodes = field_integer(request, "nodes", 1);
     int64_t each = field_integer(request, "gpus_per_node", 0);
@@ -101,5 +101,5 @@ int ask_resolve(json_t *request, struct error *err)
     /* Both are UTC in the same form, so that they compare as text. */
     if (begin != NULL && deadline != NULL && strcmp(deadline, begin) <= 0)
         return error_set(err, -EINVAL, "--deadline is not after --begin, so the job could never start");
-    return settle_nodes(request, count, err);
+    return resolve_nodes(request, count, err);
 }

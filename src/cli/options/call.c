@@ -206,7 +206,7 @@ int call_read_again(struct call *call, call_layer_fn *layer, void *arg, struct e
 }
 
 /* A standby answered, because it was asked, or because nobody leads. */
-static void tell_age(const struct call *call)
+static void print_age(const struct call *call)
 {
     if (call->client.age_ms >= 0)
         talk_line("answered by a standby, as of %" PRId64 ".%d s ago", call->client.age_ms / 1000,
@@ -245,7 +245,7 @@ static int run_verb(
     client_init(&call->client, call->socket, call->host);
     call->client.is_quiet = call->is_quiet;
     r = command->run(call, argc - first, argv + first, err);
-    tell_age(call);
+    print_age(call);
     client_clear(&call->client);
     return r;
 }

@@ -90,7 +90,7 @@ static char *plain(const struct view *view, const struct list_column *column, co
 }
 
 /* A list that lacks columns says so, for those who look for one of them. */
-static void tell_dropped(const struct selection *selection, const struct selection *shown)
+static void print_dropped(const struct selection *selection, const struct selection *shown)
 {
     struct buffer out = { 0 };
     size_t next = 0;
@@ -204,7 +204,7 @@ static int print_table(const struct view *view, const struct list_choice *choice
         table_must_fit(table);
     shown.count = table_print(table, view->screen, !choice->is_headless, out);
     if (!choice->is_headless)
-        tell_dropped(selection, &shown);
+        print_dropped(selection, &shown);
     return 0;
 }
 

@@ -109,7 +109,7 @@ int maintenance_wait_gpus(struct call *call, const json_t *names, struct error *
 }
 
 /* 1 when all of them are, 0 when one is not yet. */
-static int look_for_released(struct call *call, const json_t *names, struct error *err)
+static int check_released(struct call *call, const json_t *names, struct error *err)
 {
     _cleanup_json_ json_t *answer = NULL;
     size_t index = 0;
@@ -139,7 +139,7 @@ int maintenance_wait_released(struct call *call, const json_t *names, struct err
     int64_t until_ms = clock_boot_ms() + RELEASE_MOST_MS;
     int r = 0;
     call->client.timeout_ms = CLIENT_PATIENT_MS;
-    while ((r = look_for_released(call, names, err)) == 0 && clock_boot_ms() < until_ms)
+    while ((r = check_released(call, names, err)) == 0 && clock_boot_ms() < until_ms)
         (void)nanosleep(&pause_time, NULL);
     if (r != 0)
         return r < 0 ? r : 0;

@@ -35,8 +35,8 @@ char *talk_in_own_words(const char *text)
 
 char *talk_verb(const char *verb)
 {
-    const char *said = verb != NULL && verb_name != NULL ? verb_name : verb;
-    return said == NULL || said[0] == '\0' ? xstrdup("") : xasprintf(" %s", said);
+    const char *named = verb != NULL && verb_name != NULL ? verb_name : verb;
+    return named == NULL || named[0] == '\0' ? xstrdup("") : xasprintf(" %s", named);
 }
 
 const char *talk_program(void)
@@ -49,8 +49,8 @@ void talk_error(const char *verb, const struct error *err)
     _cleanup_free_ char *message = text_escape(err->message, sizeof(err->message));
     _cleanup_free_ char *own = wording_apply(hint_words, err->hint);
     _cleanup_free_ char *hint = text_escape(own, sizeof(err->hint));
-    _cleanup_free_ char *said = talk_verb(verb);
-    (void)fprintf(stderr, "%s%s: %s\n", program_name, said, message);
+    _cleanup_free_ char *named = talk_verb(verb);
+    (void)fprintf(stderr, "%s%s: %s\n", program_name, named, message);
     if (hint[0] != '\0')
         (void)fprintf(stderr, "hint: %s\n", hint);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each connection has a process of its own: connecting to mgpud may take time (TLS, a slow node), and the
+ * Each connection has its own process: connecting to mgpud may take time (TLS, a slow node), and the
  * other connections must not wait for it.
  */
 #include "cli/ports/carry.h"

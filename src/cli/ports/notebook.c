@@ -195,7 +195,7 @@ static int find(struct call *call, struct jupyter *jupyter, struct error *err)
     return 0;
 }
 
-/* One request on a connection of its own. 0 if it was answered. */
+/* One request on its own connection. 0 if it was answered. */
 static int ask_once(struct call *call, const struct jupyter *jupyter, int timeout_ms, struct error *err)
 {
     const struct carry_to to = { .job = jupyter->job, .remote = &jupyter->target.remote };
@@ -239,19 +239,19 @@ static int leave(struct call *call, const struct jupyter *jupyter, int signal, s
 static int await_answer(struct call *call, const struct jupyter *jupyter, struct error *err)
 {
     int64_t begin_ms = clock_boot_ms();
-    bool is_told = call->is_quiet;
+    bool is_printed = call->is_quiet;
     for (;;) {
         struct error now = { 0 };
-        if (ask_once(call, jupyter, is_told ? ANSWER_MS : PATIENCE_MS, &now) == 0)
+        if (ask_once(call, jupyter, is_printed ? ANSWER_MS : PATIENCE_MS, &now) == 0)
             return 0;
         if (has_ended(call, jupyter->job)) {
             int r = running_report_end(call, jupyter->job, err);
             talk_line("the output of job %s: mgpu logs %s", jupyter->job, jupyter->job);
             return r != EXIT_OK ? r : EXIT_SELF;
         }
-        if (!is_told && clock_boot_ms() - begin_ms >= PATIENCE_MS) {
+        if (!is_printed && clock_boot_ms() - begin_ms >= PATIENCE_MS) {
             talk_line("job %s runs; waiting until Jupyter answers", jupyter->job);
-            is_told = true;
+            is_printed = true;
         }
         int signal = take_signal(ASK_AGAIN_MS);
         if (signal != 0) {

@@ -112,7 +112,7 @@ int ssh_keys_load(struct ssh_keys *ret, struct error *err)
     _cleanup_free_ char *config = config_folder();
     if (config == NULL)
         return error_set(
-            err, -ENOENT, "neither HOME nor XDG_CONFIG_HOME is set, so there is no place for the keys");
+            err, -ENOENT, "neither HOME nor XDG_CONFIG_HOME is set, so the keys cannot be stored");
     keys.folder = xasprintf("%s/ssh", config);
     int r = access(keys.folder, F_OK) == 0 ? 0 : make_folder(config, keys.folder, err);
     if (r == 0)

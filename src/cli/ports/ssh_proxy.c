@@ -4,7 +4,7 @@
  * the job, without root and without a port, which serves this one connection on its standard input and
  * output. Processes started by ssh are its descendants, in the job's cgroup and with the job's limits.
  *
- * sshd gives its sessions an environment of their own, so each begins by loading that of the job.
+ * sshd gives its sessions their own environment, so each begins by loading that of the job.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -170,8 +170,9 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
         return print_config(call, err);
     if (argc == 1 && !options->is_config)
         return connect_to(call, argv[0], err);
-    (void)error_set(err, -EINVAL, argc == 0 ? "no job given" : "one job, or --config alone");
-    return error_hint(err, "ssh runs this command: mgpu ssh-proxy --config prints what it needs for that");
+    (void)error_set(err, -EINVAL, argc == 0 ? "no job given" : "give one job, or only --config");
+    return error_hint(
+        err, "ssh runs this command: mgpu ssh-proxy --config prints the necessary configuration");
 }
 
 const struct command command_ssh_proxy = {
@@ -180,7 +181,8 @@ const struct command command_ssh_proxy = {
     .help = "Connect ssh, scp, sftp or an editor to the inside of a running job",
     .detail =
         "The ProxyCommand of OpenSSH. Once: mgpu ssh-proxy --config >> ~/.ssh/config; then ssh gpu-job, ssh\n"
-        "42.mgpu, scp file 42.mgpu:, or Remote-SSH of VS Code. The node needs OpenSSH's sshd, no port of it.",
+        "42.mgpu, scp file 42.mgpu:, or Remote-SSH of VS Code. The node needs OpenSSH's sshd, but no open "
+        "port.",
     .tables = { rows },
     .options_size = sizeof(struct ssh_proxy_options),
     .takes_jobs = true,

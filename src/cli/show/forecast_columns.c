@@ -48,13 +48,13 @@ static char *render_interval(const struct view *view, const json_t *row, enum co
 static const struct list_column columns[] = {
     { "wait", "FORECAST WAIT", "wait that was forecast", "wait_from_s", false, 0, render_wait },
     { "started", "STARTED", "jobs that have started", "started", true, 0, NULL },
-    { "right", "RIGHT", "of these, within the interval told, which is to hold for 80%", NULL, true, 0,
+    { "right", "RIGHT", "of these, within the forecast interval, which should hold for 80%", NULL, true, 0,
         render_right, bare_right },
     { "earlier", "EARLIER", "jobs that started before the interval", "earlier", true, 0, NULL },
     { "later", "LATER", "jobs that started after the interval", "later", true, 0, NULL },
     { "waiting", "WAITING", "jobs that have not started", "waiting", true, 0, NULL },
-    { "interval", "INTERVAL NOW", "the interval that is told now, as multiples of the forecast wait", NULL,
-        false, 0, render_interval },
+    { "interval", "INTERVAL NOW", "the present interval, as multiples of the forecast wait", NULL, false, 0,
+        render_interval },
     { 0 },
 };
 

@@ -359,7 +359,7 @@ const struct list_column job_columns[] = {
     { "ended", "ENDED", "when it ended", "ended_at", false, 0, .form = list_time },
     { "wait", "WAIT", "waiting time", "wait_seconds", true, 0, .form = list_seconds },
     { "run", "RUN", "run time", "run_seconds", true, 0, .form = list_seconds },
-    { "parked", "PARKED", "how long it was parked, which is no run time", "parked_seconds", true, 0,
+    { "parked", "PARKED", "how long it was parked, not counted as run time", "parked_seconds", true, 0,
         .form = list_seconds },
     { "exit", "EXIT", "its exit status", "exit_code", true, 0, NULL },
     { "signal", "SIGNAL", "the signal that ended it", "signal", true, 0, NULL },

@@ -25,7 +25,7 @@ bool job_is_done(const json_t *job);
 /* True for a queued job that is held. */
 bool job_is_held(const json_t *job);
 
-/* True for an array all of whose elements are jobs of their own: nothing of the array itself waits. */
+/* True for an array all of whose elements are separate jobs: nothing of the array itself waits. */
 bool job_is_split_up(const json_t *job);
 
 /* The displayed state: that of the API, but "held" for a queued job that is held. */

@@ -13,7 +13,7 @@
 /* Shows the state of one or several jobs in the meantime. */
 struct job_end_news {
     int (*wait_ms)(const void *arg); // time until it needs the object of the job or the list; -1: never again
-    void (*tell)(void *arg, const json_t *object);
+    void (*on_job)(void *arg, const json_t *object);
     void *arg;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A stream of its own, so that a slow answer for display does not delay the answer that is awaited. */
+/* A separate stream, so that a slow answer for display does not delay the answer that is awaited. */
 #include "cli/show/job_news.h"
 
 #include "base/json/field.h"
@@ -21,16 +21,16 @@ int job_news_turn(struct job_news *news, struct call *call, const char *path, bo
     if (r == 0)
         return stream_wait_ms(&news->stream);
     const struct http_answer *answer = r > 0 ? stream_answer(&news->stream) : NULL;
-    _cleanup_json_ json_t *told =
+    _cleanup_json_ json_t *object =
         answer != NULL && answer->status == 200
             ? json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL)
             : NULL;
     news->is_asked = false;
-    if (told == NULL) {
+    if (object == NULL) {
         news->wanted = NULL;
         return -1;
     }
-    news->wanted->tell(news->wanted->arg, told);
+    news->wanted->on_job(news->wanted->arg, object);
     return news->wanted->wait_ms(news->wanted->arg);
 }
 

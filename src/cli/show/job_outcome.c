@@ -77,20 +77,20 @@ char *job_outcome(const json_t *job)
 {
     static const struct {
         const char *text; // NULL: the text of the function
-        char *(*tell)(const json_t *job);
+        char *(*describe)(const json_t *job);
     } outcomes[END_KINDS] = {
-        [END_EXIT] = { .tell = outcome_exit },
-        [END_SIGNAL] = { .tell = outcome_signal },
-        [END_CANCELLED] = { .tell = outcome_cancelled },
-        [END_START_FAILED] = { .tell = outcome_start },
-        [END_SETUP_FAILED] = { .tell = outcome_setup },
+        [END_EXIT] = { .describe = outcome_exit },
+        [END_SIGNAL] = { .describe = outcome_signal },
+        [END_CANCELLED] = { .describe = outcome_cancelled },
+        [END_START_FAILED] = { .describe = outcome_start },
+        [END_SETUP_FAILED] = { .describe = outcome_setup },
         [END_UNKNOWN] = { "ended, result unknown" },
         [END_REBOOT] = { "its node rebooted" },
-        [END_TIME_LIMIT] = { .tell = outcome_time_limit },
+        [END_TIME_LIMIT] = { .describe = outcome_time_limit },
         [END_DEADLINE] = { "could not start before its deadline" },
         [END_DEPENDENCY] = { "its dependency could never be satisfied" },
-        [END_OOM] = { .tell = outcome_oom },
-        [END_GPU_FAULT] = { .tell = outcome_gpu_fault },
+        [END_OOM] = { .describe = outcome_oom },
+        [END_GPU_FAULT] = { .describe = outcome_gpu_fault },
         [END_IDLE_TIMEOUT] = { "ended because it was idle" }, // the message contains the GPUs and the time
         [END_RELEASED] = { "released" },
         [END_NODE_LOST] = { "its node was lost" },
@@ -105,7 +105,7 @@ char *job_outcome(const json_t *job)
         return NULL;
     char *text = end >= END_KINDS             ? text_escape(name, NAME_MAX_BYTES)
                  : outcomes[end].text != NULL ? xstrdup(outcomes[end].text)
-                                              : outcomes[end].tell(job);
+                                              : outcomes[end].describe(job);
     if (field_text(job, "message") == NULL)
         return text;
     _cleanup_free_ char *message = field_shown(job, "message"), *start = text;

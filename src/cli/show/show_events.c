@@ -137,11 +137,11 @@ void show_print_steps(const struct page *page)
 }
 
 /* Members of an event that its line already shows. */
-static bool is_told(const char *key)
+static bool is_shown_apart(const char *key)
 {
-    static const char *const told[] = { "seq", "type", "at", "attempt", "job" };
-    for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
-        if (strcmp(key, told[i]) == 0)
+    static const char *const apart[] = { "seq", "type", "at", "attempt", "job" };
+    for (size_t i = 0; i < sizeof(apart) / sizeof(apart[0]); i++)
+        if (strcmp(key, apart[i]) == 0)
             return true;
     return false;
 }
@@ -165,7 +165,7 @@ static void print_event(const struct page *page, json_t *event)
         buffer_printf(&line, " (attempt %" PRId64 ")", field_integer(event, "attempt", 0));
     json_object_foreach(event, key, value)
     {
-        if (is_told(key) || json_is_null(value) || json_is_array(value) || json_is_object(value))
+        if (is_shown_apart(key) || json_is_null(value) || json_is_array(value) || json_is_object(value))
             continue;
         _cleanup_free_ char *name = text_escape(key, WORD_MAX), *text = field_shown(event, key);
         buffer_printf(&line, "  %s=%s", name, text);
@@ -173,7 +173,7 @@ static void print_event(const struct page *page, json_t *event)
     wrapped_print(page->view.screen, buffer_text(&line), 0, EVENT_INDENT, page->out);
 }
 
-/* An array has two events for each element: that it became a job of its own, and that it ended. */
+/* An array has two events for each element: that it became a separate job, and that it ended. */
 static bool is_of_elements(const struct page *page, const json_t *event)
 {
     return field_is_known(page->job, "array") &&

@@ -64,7 +64,7 @@ static void append_cause(struct buffer *out, const json_t *cause)
         if (field_is(cause, "cause", rows[i].name))
             buffer_printf(out, ", %s", rows[i].words);
     if (cause != NULL && field_measured(cause, "guest", &guest))
-        buffer_printf(out, ", for job %.0f, which was probably over sooner", guest);
+        buffer_printf(out, ", for job %.0f, which probably ended sooner", guest);
     if (cause == NULL || !field_is(cause, "cause", "asked") || !field_is_known(cause, "user"))
         return;
     _cleanup_free_ char *user = field_shown(cause, "user");

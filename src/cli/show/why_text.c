@@ -47,7 +47,7 @@ static const struct {
     { "backoff", "Backing off", "it could not be started and will be retried" },
     { "starting", "Starting", "it is being started" },
     { "partition", "Partition", "its partition has no nodes, or is no longer configured" },
-    { "node_starting", "Node starting", "its node starts as many jobs at a time as it may" },
+    { "node_starting", "Node starting", "its node is starting the maximum number of jobs" },
     { "never_fits", "Never fits", "no node can satisfy its request any more" },
 };
 
@@ -372,7 +372,7 @@ static void print_parks(const struct view *view, const json_t *job, FILE *out)
     int64_t until_ms =
         field_is_known(job, "latest_return") ? time_parse(field_text(job, "latest_return")) : 0;
     if (field_measured(job, "park_guest", &guest))
-        (void)fprintf(out, "It makes way for job %.0f, which is probably over much sooner.\n", guest);
+        (void)fprintf(out, "It makes room for job %.0f, which will probably end much sooner.\n", guest);
     else if (field_is(job, "park_cause", "due"))
         (void)fprintf(out, "Its GPUs were due to a job that had been parked for it.\n");
     if (until_ms != 0) {
@@ -418,8 +418,8 @@ void why_print(const struct view *view, const json_t *job, const json_t *why, FI
     if (job != NULL && job_is_split_up(job)) {
         _cleanup_free_ char *name = field_shown(job, "name"), *id = job_id(job);
         (void)fprintf(out,
-            "Job %s (%s) is not waiting: all its elements are jobs of their own. See mgpu why %s.INDEX.\n",
-            id, name, id);
+            "Job %s (%s) is not waiting: all its elements are separate jobs. See mgpu why %s.INDEX.\n", id,
+            name, id);
         return;
     }
     if (job != NULL && !field_is(job, "state", "queued")) {

@@ -170,7 +170,7 @@ static char *describe(const struct peak *peak)
         peak->is_exact ? "with this command" : "of this program with other arguments", used);
 }
 
-static void tell_peak(const struct call *call, const struct peak *peak, uint64_t asked)
+static void print_peak(const struct call *call, const struct peak *peak, uint64_t asked)
 {
     char size[32];
     if (call->is_quiet || call->is_json || peak->bytes == 0 || asked <= peak->bytes + peak->bytes / 2)
@@ -180,7 +180,7 @@ static void tell_peak(const struct call *call, const struct peak *peak, uint64_t
     talk_line("%s; this one requests %s", text, size);
 }
 
-static int settle(struct call *call, const struct likeness *likeness, json_t *request, struct error *err)
+static int apply_peak(struct call *call, const struct likeness *likeness, json_t *request, struct error *err)
 {
     const json_t *asked = json_object_get(request, "gpu_mem");
     bool is_auto = json_is_string(asked);
@@ -188,7 +188,7 @@ static int settle(struct call *call, const struct likeness *likeness, json_t *re
     char size[32];
     int r = find_peak(call, likeness, &peak, err);
     if (!is_auto) {
-        tell_peak(call, &peak, (uint64_t)json_integer_value(asked));
+        print_peak(call, &peak, (uint64_t)json_integer_value(asked));
         return 0; // missing advice is not a failure
     }
     if (r < 0)
@@ -213,7 +213,7 @@ int gpu_peak_settle(struct call *call, const json_t *command, json_t *request, s
     if (!is_auto && (!json_is_integer(asked) || call->is_quiet || call->is_json))
         return 0;
     bool is_known = find_likeness(command, &likeness);
-    int r = is_known || is_auto ? settle(call, &likeness, request, err) : 0;
+    int r = is_known || is_auto ? apply_peak(call, &likeness, request, err) : 0;
     likeness_clear(&likeness);
     return r;
 }

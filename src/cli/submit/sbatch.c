@@ -61,7 +61,7 @@ static void check_partition(struct sbatch *sbatch, struct call *call)
 
 /* In the form of -g, which then replaces both number and model. Without a request, the job gets mgpu's
  * default. */
-static void settle_gpus(struct slurm_job *job)
+static void resolve_gpus(struct slurm_job *job)
 {
     json_t *ask = job->submit.ask;
     const char *model = json_string_value(json_object_get(ask, "gpu_model"));
@@ -145,7 +145,7 @@ int sbatch_apply(struct call *call, const char *text, const char *path, struct e
         if (sbatch.job.is_waited)
             leave_out(&sbatch, "wait", 0);
         check_partition(&sbatch, call);
-        settle_gpus(&sbatch.job);
+        resolve_gpus(&sbatch.job);
         give(call, &sbatch.job);
     }
     if (r == 0 && sbatch.left_out.length > 0 && !call->is_quiet)

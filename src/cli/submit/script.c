@@ -60,7 +60,7 @@ static int each_line(const char *text, bool is_of_head, take_line_fn *take, void
 
 /* --- is it one? --- */
 
-static int look_for_options(void *arg, const char *line, unsigned number, struct error *err)
+static int find_options(void *arg, const char *line, unsigned number, struct error *err)
 {
     struct script *script = arg;
     script->is_slurm |= after_mark(line, SLURM_LINE_MARK) != NULL;
@@ -131,7 +131,7 @@ bool script_open(struct script *script, const char *word)
         return false;
     if (script->is_wide)
         return true;
-    (void)each_line(script->head, true, look_for_options, script, NULL);
+    (void)each_line(script->head, true, find_options, script, NULL);
     if (script->has_options)
         return true;
     if (strchr(word, '/') == NULL && script_is_in_path(word))
@@ -176,7 +176,7 @@ static int apply_options(void *arg, const char *line, unsigned number, struct er
 }
 
 /* Such a line has no effect, contrary to its author's expectation. */
-static int tell_late(void *arg, const char *line, unsigned number, struct error *err)
+static int warn_late(void *arg, const char *line, unsigned number, struct error *err)
 {
     struct reading *reading = arg;
     if (!reading->is_late_told && after_mark(line, OPTION_MARK) != NULL)
@@ -194,7 +194,7 @@ int script_apply(struct call *call, void *arg, struct error *err)
     if (r == 0)
         r = each_line(script->head, true, apply_options, &reading, err);
     if (r == 0 && !call->is_quiet)
-        (void)each_line(script->head, false, tell_late, &reading, NULL);
+        (void)each_line(script->head, false, warn_late, &reading, NULL);
     call->layer = NULL;
     return r;
 }

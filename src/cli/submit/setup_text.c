@@ -91,7 +91,7 @@ static const char conda_check_text[] =
     "case $mgpu_name in\n"
     "  base|root) exit ;;\n"
     "  */*) [ -d \"$mgpu_name/conda-meta\" ] ||\n"
-    "    echo \"--conda $mgpu_name: the folder is no environment of conda\"; exit ;;\n"
+    "    echo \"--conda $mgpu_name: the folder is not a conda environment\"; exit ;;\n"
     "esac\n"
     "for mgpu_file in \"${HOME:-}/.condarc\" \"$mgpu_root/.condarc\" /etc/conda/.condarc; do\n"
     "  if grep -q '^envs_\\(dirs\\|path\\)' \"$mgpu_file\" 2>/dev/null; then exit; fi\n"
@@ -102,7 +102,8 @@ static const char conda_check_text[] =
     "mgpu_all=$mgpu_root/envs:${HOME:-}/.conda/envs:${CONDA_ENVS_PATH:-}:${CONDA_ENVS_DIRS:-}\n"
     "IFS=:\n"
     "for mgpu_file in $mgpu_all; do [ ! -d \"$mgpu_file/$mgpu_name\" ] || exit; done\n"
-    "echo \"--conda $mgpu_name: there is no such environment here; conda create -n $mgpu_name makes one\")\n";
+    "echo \"--conda $mgpu_name: there is no such environment here; conda create -n $mgpu_name creates "
+    "one\")\n";
 
 static char *quote(const char *word)
 {

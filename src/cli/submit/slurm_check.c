@@ -135,7 +135,7 @@ static int refuse(
     return error_mark(err, SLURM_BOTH, row->code);
 }
 
-/* --- rules of their own --- */
+/* --- special rules --- */
 
 /* "30", "task=30,energy=10". */
 static int check_frequency(const struct slurm_option *option, const char *value, struct error *err)

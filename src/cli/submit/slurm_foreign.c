@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each kind is a table: a letter, and the option of sbatch that it means or none. Some values are converted;
- * resources of #PBS -l are a table of their own.
+ * resources of #PBS -l are a separate table.
  */
 #include "cli/submit/slurm_foreign.h"
 

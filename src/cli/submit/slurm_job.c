@@ -91,7 +91,7 @@ void slurm_job_warn_few_tasks(int64_t tasks, int64_t nodes, const char *program)
 }
 
 /* Derives the numbers of nodes and tasks from each other. */
-static void settle_tasks(struct slurm_job *job)
+static void resolve_tasks(struct slurm_job *job)
 {
     bool has_tasks = job->tasks > 0;
     if (job->tasks_per_gpu > 0 && job->tasks <= 0) {
@@ -114,7 +114,7 @@ static void settle_tasks(struct slurm_job *job)
 }
 
 /* A constraint names GPU models, like the type of --gpus. */
-static int settle_model(struct slurm_job *job, int64_t gpus, struct error *err)
+static int resolve_model(struct slurm_job *job, int64_t gpus, struct error *err)
 {
     const char *model = job->gpu_model != NULL ? job->gpu_model : job->constraint;
     if (gpus == 0 && job->constraint != NULL) {
@@ -132,7 +132,7 @@ static int settle_model(struct slurm_job *job, int64_t gpus, struct error *err)
     return 0;
 }
 
-static int settle_gpus(struct slurm_job *job, struct error *err)
+static int resolve_gpus(struct slurm_job *job, struct error *err)
 {
     json_t *ask = job->submit.ask;
     if (job->gpus_per_socket > 0 && job->gpus_per_node <= 0)
@@ -148,11 +148,11 @@ static int settle_gpus(struct slurm_job *job, struct error *err)
         job->nodes > 1 || job->gpus_per_node > 0; // also of a single node: no others are added for them
     if (is_each && gpus > 0 && job->gpus <= 0 && gpus % job->nodes == 0)
         (void)json_object_set_new(ask, "gpus_per_node", json_integer(gpus / job->nodes));
-    return settle_model(job, gpus, err);
+    return resolve_model(job, gpus, err);
 }
 
 /* CPUs are requested if specified; memory below the minimum for a command is raised to it. */
-static void settle_host(struct slurm_job *job)
+static void resolve_host(struct slurm_job *job)
 {
     json_t *ask = job->submit.ask;
     int64_t here = (job->tasks + job->nodes - 1) / job->nodes;
@@ -175,7 +175,7 @@ static void settle_host(struct slurm_job *job)
         (void)json_object_set_new(ask, "nodes", json_integer(job->nodes));
 }
 
-static int settle_mail(struct slurm_job *job, struct error *err)
+static int resolve_mail(struct slurm_job *job, struct error *err)
 {
     if (job->mail_on == NULL)
         return 0;
@@ -185,7 +185,7 @@ static int settle_mail(struct slurm_job *job, struct error *err)
 }
 
 /* Sets the paths of the output files; those of a batch job are named as in Slurm. */
-static void settle_files(struct slurm_job *job, bool is_batch)
+static void resolve_files(struct slurm_job *job, bool is_batch)
 {
     const char *usual =
         json_object_get(job->submit.ask, "array") != NULL ? "slurm-%A_%a.out" : "slurm-%j.out";
@@ -232,7 +232,7 @@ static void add_variables(struct slurm_job *job)
 }
 
 /* "gpu[1-2],gpu1" as "gpu1,gpu2", the first `most` of them; the number of names in *ret_count. */
-static int settle_list(struct slurm_job *job, const char *key, const char *list, size_t most,
+static int resolve_list(struct slurm_job *job, const char *key, const char *list, size_t most,
     size_t *ret_count, struct error *err)
 {
     _cleanup_strings_ struct strings names = { 0 };
@@ -252,12 +252,12 @@ static int settle_list(struct slurm_job *job, const char *key, const char *list,
 }
 
 /* A job gets all listed nodes, and no others. */
-static int settle_nodes(struct slurm_job *job, struct error *err)
+static int resolve_nodes(struct slurm_job *job, struct error *err)
 {
     size_t listed = 0, excluded = 0;
-    int r = settle_list(job, "nodelist", job->nodelist, SIZE_MAX, &listed, err);
+    int r = resolve_list(job, "nodelist", job->nodelist, SIZE_MAX, &listed, err);
     if (r == 0)
-        r = settle_list(job, "exclude", job->exclude, SIZE_MAX, &excluded, err);
+        r = resolve_list(job, "exclude", job->exclude, SIZE_MAX, &excluded, err);
     if (r == 0 && listed > 0 && job->nodes > 0 && (size_t)job->nodes != listed)
         return error_set(err, -EINVAL, "Requested node configuration is not available");
     if (r == 0 && listed > 0)
@@ -266,7 +266,7 @@ static int settle_nodes(struct slurm_job *job, struct error *err)
         if (!job->is_quiet || text_equal(job->program, "srun"))
             slurm_job_warn_few_tasks(job->tasks, job->nodes, job->program);
         job->nodes = job->tasks; // a node without a task is not part of the job
-        r = settle_list(job, "nodelist", job->nodelist, (size_t)job->nodes, &listed, err);
+        r = resolve_list(job, "nodelist", job->nodelist, (size_t)job->nodes, &listed, err);
         if (listed > 0)
             job->nodelist = json_string_value(json_object_get(job->submit.ask, "nodelist"));
     }
@@ -297,16 +297,16 @@ int slurm_job_resolve_request(struct slurm_job *job, struct error *err)
         r = slurm_gpus_check(job, err);
     slurm_gpus_note(job);
     if (r == 0)
-        r = settle_nodes(job, err);
-    settle_tasks(job);
+        r = resolve_nodes(job, err);
+    resolve_tasks(job);
     if (r == 0)
-        r = settle_gpus(job, err);
-    settle_host(job);
+        r = resolve_gpus(job, err);
+    resolve_host(job);
     if (job->is_exclusive)
         (void)json_object_set_new(job->submit.ask, "exclusive", json_true());
     if (job->name != NULL)
         (void)json_object_set_new(job->submit.ask, "name", json_string(job->name));
-    return r == 0 ? settle_mail(job, err) : r;
+    return r == 0 ? resolve_mail(job, err) : r;
 }
 
 int slurm_job_resolve(struct slurm_job *job, const struct slurm_program *program, struct error *err)
@@ -315,7 +315,7 @@ int slurm_job_resolve(struct slurm_job *job, const struct slurm_program *program
     job->program = program->name;
     int r = slurm_job_resolve_request(job, err);
     slurm_job_note_set(job, SLURM_NOTE_KIND, program->name);
-    settle_files(job, program->bit == SLURM_SBATCH);
+    resolve_files(job, program->bit == SLURM_SBATCH);
     add_variables(job);
     for (size_t i = 0; i < job->notes.count; i++)
         (void)json_array_append_new(notes, json_string(job->notes.items[i]));

@@ -26,7 +26,7 @@ static int apply(const char *line, const char *where, const struct slurm_reading
     if (is_component) { // its lines would be read as lines of a single job
         (void)error_set(err, -ENOTSUP, "%s: there are no heterogeneous jobs", words.items[0]);
         (void)error_hint(
-            err, "submit its components as jobs of their own, or as one job with the largest request");
+            err, "submit its components as separate jobs, or as one job with the largest request");
         return error_wrap(err, "%s", where);
     }
     int argc = (int)words.count + 1;

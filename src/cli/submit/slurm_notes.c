@@ -65,7 +65,7 @@ static void find_variables(const char *text, struct strings *names)
     }
 }
 
-static void tell_variables(const struct script *script)
+static void print_variables(const struct script *script)
 {
     _cleanup_strings_ struct strings names = { 0 };
     _cleanup_buffer_ struct buffer line = { 0 };
@@ -81,7 +81,7 @@ static void tell_variables(const struct script *script)
 
 void slurm_notes_print(const struct script *script, const json_t *ask)
 {
-    tell_variables(script);
+    print_variables(script);
     bool asks = json_object_get(ask, "gpus") != NULL || json_object_get(ask, "gpu_ids") != NULL;
     if (script->is_slurm && !asks)
         talk_line(

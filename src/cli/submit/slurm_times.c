@@ -60,7 +60,7 @@ static int set_latest_start(struct slurm_job *job, int64_t wall_ms, const char *
 
 /* A limit that would end after the deadline however early the job starts is shortened, to whole minutes. A
  * job that must start at once has one second to do so. */
-static int settle_deadline(struct slurm_job *job, int64_t earliest_ms, struct error *err)
+static int resolve_deadline(struct slurm_job *job, int64_t earliest_ms, struct error *err)
 {
     int64_t start_ms = job->deadline_ms - least_of(job) * MILLI;
     int64_t most_s = (job->deadline_ms - earliest_ms) / MILLI;
@@ -79,7 +79,7 @@ int slurm_settle_times(struct slurm_job *job, int64_t now_ms, struct error *err)
     int64_t earliest_ms = job->begin_ms > now_ms ? job->begin_ms : now_ms;
     int r = check(job, earliest_ms, err);
     if (r == 0 && job->deadline_ms != 0)
-        r = settle_deadline(job, earliest_ms, err);
+        r = resolve_deadline(job, earliest_ms, err);
     if (r == 0 && job->immediate_s > 0) {
         job->immediate_until_ms = now_ms + job->immediate_s * MILLI;
         r = set_latest_start(job, job->immediate_until_ms, "--immediate", err);

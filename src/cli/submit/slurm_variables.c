@@ -43,7 +43,7 @@ static const struct {
 };
 
 /* An option of the --mem group on the command line replaces those of the script and the environment. */
-static void settle_memory(struct slurm_job *job, const char *option)
+static void replace_memory(struct slurm_job *job, const char *option)
 {
     const struct {
         const char *option;
@@ -153,7 +153,7 @@ void slurm_job_show(const struct slurm_reading *reading, const struct slurm_opti
 {
     struct slurm_job *job = reading->target;
     if (reading->where == NULL)
-        settle_memory(job, option->name);
+        replace_memory(job, option->name);
     define(job, option->name, value);
     bool is_batch = reading->program->bit == SLURM_SBATCH;
     for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)

@@ -207,7 +207,7 @@ static bool are_streams_one(void)
 
 /* If standard output and standard error of this program are different files, those of a displayed job are
  * kept separate. In one file, they keep their order. */
-static void settle_log(const struct call *call, json_t *request)
+static void choose_log(const struct call *call, json_t *request)
 {
     const struct submit_options *options = call->options;
     bool has_files = options->output != NULL || options->error != NULL;
@@ -226,7 +226,7 @@ int submit_request(
         r = gpu_peak_settle(call, command, request, err);
     if (r < 0)
         return r;
-    settle_log(call, request);
+    choose_log(call, request);
     *ret = take_ptr(request);
     return 0;
 }
@@ -258,13 +258,13 @@ void submit_print_notes(const struct call *call, unsigned left_out)
 }
 
 /* Reported once, not for each of many jobs. */
-static void tell_own_priority(struct call *call, const json_t *job)
+static void print_own_priority(struct call *call, const json_t *job)
 {
     if (call->was_own_told || call->is_quiet || !json_is_true(json_object_get(job, "own_priority")))
         return;
     call->was_own_told = true;
     talk_line("priority %" PRId64
-              " orders your own jobs: those of a lower one wait for it, other users' do not",
+              " orders your own jobs: your jobs with a lower priority wait for it, other users' jobs do not",
         field_integer(job, "priority", 0));
 }
 
@@ -284,7 +284,7 @@ int submit_send(struct call *call, const json_t *request, json_t **ret, struct e
     if (json_object_get(request, "split_log") != NULL) // a short answer omits it
         (void)json_object_set(*ret, "split_log", json_object_get(request, "split_log"));
     standard_note_submitted(field_integer(*ret, "id", 0));
-    tell_own_priority(call, *ret);
+    print_own_priority(call, *ret);
     return 0;
 }
 
@@ -363,7 +363,7 @@ static void print_place(const struct call *call, const json_t *job)
 }
 
 /* The answer to a submit arrives before the scheduler has considered the job; a moment later it has. */
-static void tell_place(struct call *call, int64_t id)
+static void show_place(struct call *call, int64_t id)
 {
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64, id);
     _cleanup_json_ json_t *job = NULL;
@@ -382,7 +382,7 @@ void submit_print(struct call *call, const json_t *job)
     if (call->is_quiet || isatty(STDERR_FILENO) != 1)
         return;
     (void)fflush(stdout);
-    tell_place(call, id);
+    show_place(call, id);
     struct screen screen;
     screen_open(&screen, STDERR_FILENO, call->color);
     const char *dot = screen_dot(&screen);

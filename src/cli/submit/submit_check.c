@@ -41,7 +41,7 @@ static char *from_directory(const struct submit_options *options, const char *pa
 }
 
 /* Warns about a directory that is missing or closed to this user. True if the job can use it. */
-static bool check_folder(const char *path, int access_needed, const char *consequence, bool is_told)
+static bool check_folder(const char *path, int access_needed, const char *consequence, bool is_warned)
 {
     struct stat st;
     _cleanup_free_ char *name = shown(path);
@@ -49,9 +49,9 @@ static bool check_folder(const char *path, int access_needed, const char *conseq
     bool is_closed = is_there ? access(path, access_needed) < 0 : errno == EACCES;
     if (is_there && !is_closed)
         return true;
-    if (is_told && is_closed)
+    if (is_warned && is_closed)
         talk_line("warning: you have no access to %s; the job cannot %s it", name, consequence);
-    else if (is_told)
+    else if (is_warned)
         talk_line(
             "warning: no such directory: %s; the job cannot %s it: mkdir -p %s", name, consequence, name);
     return false;
@@ -298,7 +298,7 @@ static void check_name(const struct submit_options *options, const char *word)
     bool is_file = stat(file, &st) == 0 && S_ISREG(st.st_mode);
     _cleanup_free_ char *by = is_file ? interpreter_command(file) : NULL;
     if (!is_file && strcmp(word, "python") == 0 && script_find_in_path("python3", directory, false))
-        talk_line("warning: python: command not found in PATH; python3 is there");
+        talk_line("warning: python: command not found in PATH; python3 is available");
     else if (!is_file)
         talk_line("warning: %s: command not found in PATH", name);
     else if (by != NULL)
@@ -338,10 +338,10 @@ static void check_gpu_memory(const json_t *ask)
         return;
     format_size((uint64_t)bytes, size, sizeof(size));
     if (bytes % MIB == 0)
-        talk_line("warning: %s of GPU memory is less than a CUDA program needs to begin; did you mean %lldG?",
+        talk_line("warning: %s of GPU memory is less than a CUDA program needs to start; did you mean %lldG?",
             size, (long long)(bytes / MIB));
     else
-        talk_line("warning: %s of GPU memory is less than a CUDA program needs to begin", size);
+        talk_line("warning: %s of GPU memory is less than a CUDA program needs to start", size);
 }
 
 void submit_check_ask(const struct call *call, const json_t *ask)

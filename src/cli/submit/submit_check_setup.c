@@ -29,8 +29,8 @@ static void check_venv(const struct submit_options *options)
     _cleanup_free_ char *activate = xasprintf("%s/bin/activate", path);
     struct stat st;
     if (stat(activate, &st) < 0 && errno == ENOENT)
-        talk_line(
-            "warning: %s is no virtual environment: it has no bin/activate; python3 -m venv %s makes one",
+        talk_line("warning: %s is not a virtual environment: it has no bin/activate; python3 -m venv %s "
+                  "creates one",
             name, name);
 }
 
@@ -59,12 +59,12 @@ void submit_check_setup(const struct submit_options *options)
     _cleanup_free_ char *text = check_text(options, check);
     char line[SHOWN_MAX * 2];
     (void)fflush(NULL);
-    FILE *said = popen(text, "re");
-    for (unsigned i = 0; said != NULL && i < LINES_MAX && fgets(line, sizeof(line), said) != NULL; i++) {
+    FILE *output = popen(text, "re");
+    for (unsigned i = 0; output != NULL && i < LINES_MAX && fgets(line, sizeof(line), output) != NULL; i++) {
         line[strcspn(line, "\n")] = '\0';
         _cleanup_free_ char *shown = text_escape(line, SHOWN_MAX);
         talk_line("warning: %s", shown);
     }
-    if (said != NULL)
-        (void)pclose(said);
+    if (output != NULL)
+        (void)pclose(output);
 }

@@ -29,7 +29,7 @@ void standard_note_submitted(int64_t job)
 }
 
 /* A user who believes that nothing was submitted would submit it again. */
-static void tell_submitted(void)
+static void print_submitted(void)
 {
     if (submitted.count == 1)
         (void)fprintf(stderr, "mgpu: job %" PRId64 " was submitted\n", submitted.first);
@@ -46,6 +46,6 @@ int standard_output_end(int status)
         return status;
     (void)fprintf(
         stderr, "mgpu: cannot write the output%s%s\n", is_lost ? ": " : "", is_lost ? strerror(error) : "");
-    tell_submitted();
+    print_submitted();
     return status != 0 ? status : 1;
 }

@@ -179,7 +179,7 @@ static char *detail_past_path(struct top *top)
     int64_t started_ms = time_parse(field_text(job, "started_at"));
     int64_t seconds = top->view.range == RANGE_MINUTES ? 600 : 3600, step = 10;
     bool is_for_all = json_array_size(top->model.gpus) <= LAYOUT_GPU_ROWS_MAX;
-    if (uuid == NULL || started_ms == 0 || job_is_done(job)) // an ended job has a timeline of its own
+    if (uuid == NULL || started_ms == 0 || job_is_done(job)) // an ended job has its own timeline
         return NULL;
     if (top->view.range == RANGE_ALL)
         seconds = (clock_wall_ms() - started_ms) / 1000 + 1;

@@ -158,7 +158,7 @@ static void show_log(struct top *top)
 static const struct {
     const char *name;
     void (*open)(struct top *top);
-    bool is_told; // as a starting point
+    bool is_named; // as a starting point
 } places[] = {
     { "jobs", show_jobs, true },
     { "gpus", show_gpus, true },
@@ -173,7 +173,7 @@ static const struct {
 
 const char *top_place_name(size_t i)
 {
-    return i < sizeof(places) / sizeof(places[0]) && places[i].is_told ? places[i].name : NULL;
+    return i < sizeof(places) / sizeof(places[0]) && places[i].is_named ? places[i].name : NULL;
 }
 
 bool top_is_place(const char *text)

@@ -21,7 +21,7 @@ struct tail {
 /* Appends output of the job. */
 void tail_add(struct tail *tail, const void *bytes, size_t length);
 
-/* Ends an incomplete line: text that is appended next is on a line of its own. */
+/* Ends an incomplete line: text that is appended next is on its own line. */
 void tail_end_line(struct tail *tail);
 
 /* The number of lines, including the incomplete one, and the i-th of them; valid until the next add. */

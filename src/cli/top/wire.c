@@ -249,7 +249,8 @@ static bool is_log_settled(const struct top *top)
     return top->log.job == 0 || top_log_is_settled(&top->log);
 }
 
-static int settle(struct top *top, bool (*is_done)(const struct top *top), int timeout_ms, struct error *err)
+static int wait_until_done(
+    struct top *top, bool (*is_done)(const struct top *top), int timeout_ms, struct error *err)
 {
     int64_t until = clock_boot_ms() + timeout_ms;
     top_wire_advance(top, NULL);
@@ -273,7 +274,7 @@ static int settle(struct top *top, bool (*is_done)(const struct top *top), int t
 
 int top_wire_await_answers(struct top *top, int timeout_ms, struct error *err)
 {
-    int r = settle(top, is_settled, timeout_ms, err);
+    int r = wait_until_done(top, is_settled, timeout_ms, err);
     bool is_there = top->model.is_complete && top->model.gpus != NULL;
     return r == 0 && !is_there
                ? error_set(err, -ETIME, "mgpud did not respond within %d s", timeout_ms / 1000)
@@ -282,5 +283,5 @@ int top_wire_await_answers(struct top *top, int timeout_ms, struct error *err)
 
 int top_wire_await_log(struct top *top, int timeout_ms, struct error *err)
 {
-    return settle(top, is_log_settled, timeout_ms, err);
+    return wait_until_done(top, is_log_settled, timeout_ms, err);
 }

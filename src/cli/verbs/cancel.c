@@ -149,7 +149,7 @@ static bool is_confirmed(const struct strings *jobs)
 }
 
 /* It is worth reporting that a job has not ended yet only if its node is unreachable. */
-static void tell(const struct call *call, const char *id, const json_t *job)
+static void print_result(const struct call *call, const char *id, const json_t *job)
 {
     struct view view = { .times = call->times, .now_ms = clock_wall_ms() };
     bool is_stopping = field_is(job, "state", "stopping");
@@ -177,7 +177,7 @@ static int cancel(struct call *call, const char *id, void *arg, struct error *er
     if (call->is_json)
         show_json_line(job, stdout);
     else if (!call->is_quiet)
-        tell(call, id, job);
+        print_result(call, id, job);
     return 0;
 }
 

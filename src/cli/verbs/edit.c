@@ -121,7 +121,7 @@ static void complete_operand(const struct completion *completion)
     }
 }
 
-#define NAMES_WIDTH 24 // longer ones are on a line of their own
+#define NAMES_WIDTH 24 // longer ones are on their own line
 
 static void print_keys(FILE *out)
 {

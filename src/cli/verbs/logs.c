@@ -71,7 +71,7 @@ static const struct option_row follow_rows[] = {
 static const struct option_row rows[] = {
     { 'n', "lines", "N", "only the last N lines, and everything after them", set_lines },
     { 0, "rank", "N", "for a job on several nodes: only the output of rank N, from 0", set_rank },
-    { 0, "raw", NULL, "every byte, also terminal output elsewhere and that of other users",
+    { 0, "raw", NULL, "every byte, even of terminal output and of other users' jobs",
         OPTION_INNER(flag, struct logs_options, is_raw) },
     { 0, "strip", NULL, "remove colours and other terminal control sequences",
         OPTION_INNER(flag, struct logs_options, is_strip) },
@@ -320,7 +320,7 @@ static int fail_unread(struct error *err)
 {
     (void)signal(SIGPIPE, SIG_DFL);
     (void)raise(SIGPIPE);
-    return error_set(err, -EPIPE, "the reader of the output has gone");
+    return error_set(err, -EPIPE, "the reader of the output has closed it");
 }
 
 static int advance(struct log *log, bool is_readable, struct error *err)

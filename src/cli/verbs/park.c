@@ -19,7 +19,8 @@ static int set_for(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row park_rows[] = {
-    { 0, "for", "TIME", "return by itself after this time (default: when mgpu unpark requests it)", set_for },
+    { 0, "for", "TIME", "return automatically after this time (default: when mgpu unpark requests it)",
+        set_for },
     { 0 },
 };
 
@@ -32,7 +33,7 @@ static int run_park(struct call *call, int argc, char **argv, struct error *err)
     int status = jobs_post_each(call, argc, argv, "park", body, "is being parked", err);
     if (status == EXIT_OK && !call->is_quiet && !call->is_json)
         talk_line(
-            "its GPUs are free once their memory is saved; mgpu show tells when, or why it goes on running");
+            "its GPUs are free once their memory is saved; mgpu show says when, or why it keeps running");
     return status;
 }
 

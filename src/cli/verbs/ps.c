@@ -247,7 +247,7 @@ static size_t arrange(json_t *answer, const struct ps_choice *choice)
 }
 
 /* An empty table does not show whose jobs were requested. */
-static bool tell_whose(const struct call *call, const json_t *jobs, bool has_user)
+static bool print_whose(const struct call *call, const json_t *jobs, bool has_user)
 {
     if (has_user || json_array_size(jobs) > 0 || isatty(STDERR_FILENO) != 1 || call->is_quiet)
         return false;
@@ -322,7 +322,7 @@ static bool is_listed(const json_t *jobs, const char *name)
 }
 
 /* 0, or the status of other verbs if some of the given jobs do not exist. */
-static int tell_missing(
+static int report_missing(
     const struct call *call, const struct strings *named, const json_t *jobs, struct error *err)
 {
     size_t missing = 0;
@@ -353,13 +353,13 @@ int ps_show(struct call *call, const char *path, const struct ps_choice *choice,
     drop_unheld(choice->states, answer);
     json_t *jobs = json_object_get(answer, "jobs");
     bool is_plain = screen.is_tty && !list_is_machine(call) && !choice->keeps_ended;
-    bool is_told = !list_is_machine(call) && tell_whose(call, jobs, choice->has_user);
+    bool is_printed = !list_is_machine(call) && print_whose(call, jobs, choice->has_user);
     if (choice->is_folded)
         ps_describe_arrays(jobs, choice->states);
-    int missing = tell_missing(call, choice->named, jobs, err);
+    int missing = report_missing(call, choice->named, jobs, err);
     if (missing < 0)
         return missing;
-    if (is_told && screen.is_tty && call->list.output == NULL)
+    if (is_printed && screen.is_tty && call->list.output == NULL)
         return missing;
     size_t dropped = is_plain ? arrange(answer, choice) : 0;
     if (screen.width > 0 && screen.width < NARROW && !list_is_machine(call))

@@ -39,7 +39,7 @@ static const struct option_row rows[] = {
     { 'i', "interactive", NULL, "run on a terminal, and pass standard input to it", set_interactive },
     { 0, "no-input", NULL, "do not pass standard input to the job",
         OPTION_INNER(flag, struct run_options, has_no_input) },
-    { 0, "ctrl-c", "forward|detach|cancel", "what Ctrl-C does to a job without a terminal (forward)",
+    { 0, "ctrl-c", "forward|detach|cancel", "effect of Ctrl-C on a job without a terminal (forward)",
         TERMINAL_CTRL_C(struct run_options) },
     { 0, "detach-keys", "KEYS", "keys to detach: ctrl-p,ctrl-q, or none (Ctrl-] d)",
         TERMINAL_KEYS(struct run_options) },
@@ -54,7 +54,7 @@ static const enum leaver leavers[CTRL_C_CHOICES][2] = {
 };
 
 /* For a job without a terminal; a terminal is its own input. */
-static int settle_input(struct run_options *options, struct error *err)
+static int resolve_input(struct run_options *options, struct error *err)
 {
     struct submit_options *submit = &options->submit;
     bool is_asked = submit->input != NULL && strcmp(submit->input, SPEC_INPUT_SENT) == 0;
@@ -90,7 +90,7 @@ static int run(struct call *call, int argc, char **argv, struct error *err)
     options->terminal.leaver = leavers[options->terminal.ctrl_c][options->submit.is_tty];
     options->terminal.output_begin = submit_output_size(&options->submit);
     call->is_followed = call->is_shown = !options->is_detached;
-    int r = options->submit.is_dry ? 0 : settle_input(options, err);
+    int r = options->submit.is_dry ? 0 : resolve_input(options, err);
     if (r == 0)
         r = submit_job(call, argc, argv, &job, err);
     if (r < 0 || options->submit.is_dry)
@@ -107,7 +107,7 @@ const struct command command_run = {
     .usage = "[OPTIONS] [--] COMMAND [ARGUMENT...]",
     .help = "Wait for GPUs, run a command in the foreground, and exit with its status",
     .detail =
-        "On a terminal, the command gets a terminal of its own, to which this one is attached: all keys go "
+        "On a terminal, the command gets its own terminal, to which this one is attached: all keys go "
         "to\n"
         "the command, Ctrl-] d detaches, Ctrl-] ? shows more keys. The job survives the loss of this\n"
         "terminal; mgpu attach reattaches.\n"

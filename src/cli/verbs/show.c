@@ -250,7 +250,7 @@ static void print_tries(const struct page *page)
     }
 }
 
-/* "250 of 300 ended: 200 done, 50 failed; 12 are jobs of their own" */
+/* "250 of 300 ended: 200 done, 50 failed; 12 are separate jobs" */
 static void print_elements(const struct page *page)
 {
     _cleanup_free_ char *counts = elements_counts(page->job);
@@ -357,9 +357,9 @@ static void print_use(const struct page *page)
 
 static void print_reported(const struct page *page)
 {
-    _cleanup_free_ char *said = progress_sentence(page->view.screen, page->job);
-    if (said != NULL)
-        show_print_line(page, "reports", said);
+    _cleanup_free_ char *report = progress_sentence(page->view.screen, page->job);
+    if (report != NULL)
+        show_print_line(page, "reports", report);
     print_time(page, "saved", "checkpointed_at");
 }
 

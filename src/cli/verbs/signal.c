@@ -33,7 +33,7 @@ static int set_to(void *target, const char *value, struct error *err)
     options->to = value;
     if (signal_scope_find(value, &scope))
         return 0;
-    (void)error_set(err, -EINVAL, "--to: nobody is called %.60s", value);
+    (void)error_set(err, -EINVAL, "--to: unknown recipient %.60s", value);
     return error_hint(err, "handlers, steps, script or all");
 }
 
@@ -96,9 +96,9 @@ static int run_suspend(struct call *call, int argc, char **argv, struct error *e
     _cleanup_json_ json_t *body = json_object();
     int status = jobs_post_each(call, argc, argv, "suspend", body, "is suspended", err);
     if (status == EXIT_OK && !call->is_quiet && !call->is_json)
-        talk_line(
-            "a suspended job keeps its GPUs and what is in their memory, and its time limit is not extended; "
-            "mgpu continue resumes it");
+        talk_line("a suspended job keeps its GPUs and the contents of their memory, and its time limit is "
+                  "not extended; "
+                  "mgpu continue resumes it");
     return status;
 }
 

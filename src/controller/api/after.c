@@ -18,7 +18,7 @@ struct settling {
     struct core_facts facts;
 };
 
-static void go_on(struct settling *settling);
+static void fetch_next(struct settling *settling);
 
 static void on_row(void *arg, uint64_t id, struct job *row)
 {
@@ -29,7 +29,7 @@ static void on_row(void *arg, uint64_t id, struct job *row)
             .began_ms = row->started_ms != 0 ? row->started_ms : row->ended_ms };
     job_free(row);
     settling->at++;
-    go_on(settling);
+    fetch_next(settling);
 }
 
 static void finish(struct settling *settling)
@@ -44,7 +44,7 @@ static void finish(struct settling *settling)
     free(settling);
 }
 
-static void go_on(struct settling *settling)
+static void fetch_next(struct settling *settling)
 {
     const struct controller *controller = settling->request->serve->controller;
     while (settling->at < settling->count &&
@@ -67,5 +67,5 @@ void after_resolve(struct request *request, const struct job_ask *ask, void *sub
         settling->count = 0; // it was validated
     settling->facts.items = xcalloc(settling->count + 1, sizeof(struct core_fact));
     request_ref(request);
-    go_on(settling);
+    fetch_next(settling);
 }

@@ -53,7 +53,7 @@ static int read_signal(struct request *request, int *ret, uint32_t *ret_scope, s
         return r;
     _cleanup_free_ char *name = asked.signal, *to = asked.to;
     if (to != NULL && !signal_scope_find(to, ret_scope)) {
-        (void)error_set(err, -EINVAL, "to: nobody is called %.60s", to);
+        (void)error_set(err, -EINVAL, "to: unknown recipient %.60s", to);
         return error_hint(err, "handlers, steps, script or all");
     }
     *ret = name != NULL ? signal_find(name) : 0;
@@ -97,7 +97,7 @@ static void suspend(struct request *request, const struct job *job)
     set_suspended(request, job, false);
 }
 
-static void go_on(struct request *request, const struct job *job)
+static void resume_job(struct request *request, const struct job *job)
 {
     set_suspended(request, job, true);
 }
@@ -185,7 +185,7 @@ void handle_suspend(struct request *request)
 
 void handle_continue(struct request *request)
 {
-    jobs_find(request, request->job, go_on);
+    jobs_find(request, request->job, resume_job);
 }
 
 void handle_park(struct request *request)

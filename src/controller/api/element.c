@@ -40,7 +40,7 @@ static void reply_none(struct request *request)
     jobs_find(request, request->job, reply_missing);
 }
 
-static void look_on(struct search *search);
+static void fetch_more(struct search *search);
 
 static void on_events(void *arg, const struct job_event *events, size_t count)
 {
@@ -53,7 +53,7 @@ static void on_events(void *arg, const struct job_event *events, size_t count)
         search->after = events[i].seq;
     }
     if (!request_is_over(request) && element == 0 && count > 0) {
-        look_on(search);
+        fetch_more(search);
         return;
     }
     if (!request_is_over(request) && element == 0)
@@ -66,7 +66,7 @@ static void on_events(void *arg, const struct job_event *events, size_t count)
     free(search);
 }
 
-static void look_on(struct search *search)
+static void fetch_more(struct search *search)
 {
     store_fetch_events(search->request->serve->controller->store, search->after, search->request->job,
         LIMIT_EVENT_REPLAY, on_events, search);
@@ -113,5 +113,5 @@ void element_find_or(
     struct search *search = xcalloc(1, sizeof(*search));
     *search = (struct search){ .request = request, .next = next, .none = none };
     request_ref(request);
-    look_on(search);
+    fetch_more(search);
 }

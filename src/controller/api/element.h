@@ -6,7 +6,7 @@
 
 /*
  * Sets request->job to the element's job and calls `next`. For a POST, an element that still waits in its
- * array first becomes a job of its own, which only its owner may request; for a GET, the array is used.
+ * array first becomes a separate job, which only its owner may request; for a GET, the array is used.
  */
 void element_find(struct request *request, void (*next)(struct request *request));
 

@@ -112,7 +112,7 @@ void ended_write_gpu_time(json_t *object, int64_t held_ms, int64_t measured_ms, 
 
 /* --- the list --- */
 
-static void go_on(struct request *request);
+static void continue_list(struct request *request);
 
 static void release_listing(struct request *request)
 {
@@ -147,7 +147,7 @@ static void on_page(void *arg, const struct ended_row *rows, size_t count, const
         listing->has_place = true;
         if (next != NULL)
             listing->place = *next;
-        go_on(request);
+        continue_list(request);
     }
     request_unref(request);
 }
@@ -162,7 +162,7 @@ static bool start(struct request *request)
         return false;
     }
     listing->is_counted = true;
-    request->on_drained = go_on;
+    request->on_drained = continue_list;
     return request_start_stream(request, 200, "application/json", STREAM_ENDLESS);
 }
 
@@ -178,7 +178,7 @@ static void finish(struct request *request)
     request_end_stream(request);
 }
 
-static void go_on(struct request *request)
+static void continue_list(struct request *request)
 {
     struct listing *listing = request->work;
     if (listing->is_fetching)
@@ -223,5 +223,5 @@ void handle_ended(struct request *request)
     request->work = listing;
     request->release = release_listing;
     buffer_append_text(&listing->slice, "{\"schema\":\"" SERVE_SCHEMA "\",\"jobs\":[");
-    go_on(request);
+    continue_list(request);
 }

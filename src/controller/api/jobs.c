@@ -114,7 +114,7 @@ static int64_t known_or_0(int64_t ms)
 
 /* Why the job waits, when it is expected to start and end, whether it starts early, for which job it is
  * parked or which is parked for it, and why it may not be parked. */
-static void look_ahead(
+static void add_forecast(
     struct core *core, const struct core_entry *entry, int64_t wall_ms, struct shown_job *ret)
 {
     struct json_job_view *view = &ret->view;
@@ -137,7 +137,7 @@ static void look_ahead(
 }
 
 /* The core's data about the job that is not in its record. */
-static void look_at(
+static void fill_view(
     struct core *core, const struct core_entry *entry, int64_t wall_ms, unsigned shown, struct shown_job *ret)
 {
     struct json_job_view *view = &ret->view;
@@ -152,7 +152,7 @@ static void look_at(
     if ((shown & SHOW_POSITION) != 0 && job->state == JOB_QUEUED)
         view->position = core_queue_position(core, job->id);
     if ((shown & SHOW_WHY) != 0 && job->state != JOB_DONE)
-        look_ahead(core, entry, wall_ms, ret);
+        add_forecast(core, entry, wall_ms, ret);
     ret->ranks = core_ranks_list(entry);
     for (size_t rank = 0; ret->ranks != NULL && rank < job_node_count(job); rank++)
         ret->ranks[rank].unreachable_ms = unreachable_ms(core, job, rank);
@@ -176,7 +176,7 @@ static json_t *write_job(struct serve *serve, const struct job *job, unsigned sh
                                 .usage = job_run(job)->usage,
                             } };
     if (entry != NULL)
-        look_at(core, entry, wall_ms, shown, &of);
+        fill_view(core, entry, wall_ms, shown, &of);
     json_t *object = NULL;
     if (out != NULL)
         json_job_append(&of.view, out);

@@ -50,7 +50,7 @@ static void write_line(struct request *request, json_t *object)
     request_stream(request, "\n", 1);
 }
 
-static void go_on(struct request *request);
+static void continue_journal(struct request *request);
 
 static void on_row(void *arg, uint64_t id, struct job *row)
 {
@@ -58,9 +58,9 @@ static void on_row(void *arg, uint64_t id, struct job *row)
     if (!request_is_over(request)) {
         struct journal *journal = request->work;
         journal->is_fetching = false;
-        write_line(
-            request, json_journal_write(&journal->events[journal->at++], row != NULL ? core_stem(row) : 0));
-        go_on(request);
+        write_line(request,
+            json_journal_write(&journal->events[journal->at++], row != NULL ? core_command_hash(row) : 0));
+        continue_journal(request);
     }
     job_free(row);
     request_unref(request);
@@ -82,7 +82,7 @@ static bool write_page(struct request *request)
             store_fetch_job(controller->store, event->job, on_row, request);
             return false;
         }
-        write_line(request, json_journal_write(event, job != NULL ? core_stem(job) : 0));
+        write_line(request, json_journal_write(event, job != NULL ? core_command_hash(job) : 0));
         journal->at++;
     }
     drop_page(journal);
@@ -100,12 +100,12 @@ static void on_events(void *arg, const struct job_event *events, size_t count)
             record_copy(&job_event_record, &journal->events[journal->count++], &events[i]);
         if (journal->count == 0)
             journal->after = journal->last;
-        go_on(request);
+        continue_journal(request);
     }
     request_unref(request);
 }
 
-static void go_on(struct request *request)
+static void continue_journal(struct request *request)
 {
     struct journal *journal = request->work;
     if (journal->is_fetching || !write_page(request))
@@ -161,9 +161,9 @@ void handle_journal(struct request *request)
     *journal = (struct journal){ .after = (uint64_t)cursor, .last = core_last_event(core) };
     request->work = journal;
     request->release = release_journal;
-    request->on_drained = go_on;
+    request->on_drained = continue_journal;
     if (!request_start_stream(request, 200, "application/x-ndjson", STREAM_ENDLESS))
         return;
     write_line(request, json_pack("{s:s,s:o}", "schema", JOURNAL_SCHEMA, "settings", write_settings(core)));
-    go_on(request);
+    continue_journal(request);
 }

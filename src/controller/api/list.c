@@ -2,7 +2,7 @@
 /*
  * GET /jobs, in parts (http/slices.h), each of them a turn in the fair queue:
  *
- *   scan: matching ids ──> look: a forecast, if expected starts are shown ──> fill: the jobs of these ids
+ *   scan: matching ids ──> make_forecasts: if expected starts are shown ──> fill: the jobs of these ids
  *
  * With `all`, the ids are read from the store first, and the scan adds the jobs that have not ended. A job
  * that exists only in the store is fetched in between.
@@ -83,7 +83,7 @@ static bool is_state_wanted(const struct list *list, const struct job *job)
            (job->state != JOB_DONE || (list->over & jobs_over_bit(job)) != 0);
 }
 
-/* An array whose elements are all jobs of their own is listed for those that have ended. */
+/* An array whose elements are all separate jobs is listed for those that have ended. */
 static bool is_array_wanted(const struct list *list, const struct job *job)
 {
     struct job_elements elements = job_elements(job);
@@ -384,7 +384,7 @@ static void fill_slice(struct request *request)
 
 /* --- the forecast --- */
 
-static void look(struct request *request)
+static void make_forecasts(struct request *request)
 {
     struct core *core = request->serve->controller->core;
     int64_t until_us = clock_boot_us() + SLICE_US, now_ms = clock_wall_ms();
@@ -394,7 +394,7 @@ static void look(struct request *request)
     if (is_made)
         slices_begin(request, fill_slice);
     else
-        fair_queue_add(request, look);
+        fair_queue_add(request, make_forecasts);
 }
 
 static void on_element(struct request *request)
@@ -416,7 +416,7 @@ static void find_elements(struct request *request)
     }
     order_ids(list);
     if ((list->shown & SHOW_WHY) != 0)
-        fair_queue_add(request, look); // copying the scheduler is a part of its own
+        fair_queue_add(request, make_forecasts); // copying the scheduler is a separate part
     else
         slices_begin(request, fill_slice);
 }

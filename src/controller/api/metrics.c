@@ -270,7 +270,7 @@ static const struct metric metrics[] = {
         "Processor time of the longest part of that turn: a request, a message, a pass of the scheduler.",
         metrics_write_step },
     { "mgpu_turn_stall_longest_seconds", METRIC_GAUGE, "seconds", "", "",
-        "How late the end of a turn came at worst in that time: the longest wait of all users.",
+        "The longest delay of the end of a turn in that time: the longest wait of all users.",
         metrics_write_one, .read = read_longest_stall },
     { "mgpu_commit_seconds", METRIC_HISTOGRAM, "seconds", "", "",
         "Time from handing a batch of changes to the store until it is on disk.", metrics_write_commits },

@@ -197,7 +197,7 @@ void metrics_write_nodes(struct metrics_reader *reader, const struct metric *met
             &reader->out, metric, reader->nodes[i].labels, metric->read_node(&reader->nodes[i]));
 }
 
-/* The first users since mgpud started have samples of their own, so no counter ever decreases. */
+/* The first users since mgpud started have their own samples, so no counter ever decreases. */
 void metrics_write_users(struct metrics_reader *reader, const struct metric *metric)
 {
     size_t count = 0;

@@ -137,7 +137,7 @@ struct search {
     uint64_t job;
 };
 
-static void look_at_job(void *arg, const struct job *job)
+static void count_job(void *arg, const struct job *job)
 {
     struct search *search = arg;
     const struct gpu_grant *grants = job->grants.items;
@@ -176,7 +176,7 @@ static int check_node(struct request *request, const struct forget_request *aske
         return error_set(err, -ENOENT, "there is no node '%.64s'", request->name);
     if (!node->is_remote)
         return error_set(err, -EINVAL, "%s is the machine that mgpud runs on", node->name);
-    core_each_job(controller->core, look_at_job, &search);
+    core_each_job(controller->core, count_job, &search);
     if (search.count == 0 || asked->force)
         return 0;
     (void)error_set(err, -EBUSY, "node %s has %zu job%s, such as %" PRIu64, node->name, search.count,

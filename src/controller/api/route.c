@@ -60,8 +60,8 @@ static const struct route routes[] = {
             { "all", "1: include jobs that ended earlier" },
             { "limit", "maximum number of jobs: the newest, or with `after` the oldest" },
             { "after", "only jobs with higher numbers; `next` of the answer is that of the next page" },
-            { "top",
-                "at most so many of each state: of waiting jobs the next in line, of others the newest" },
+            { "top", "at most this many of each state: the waiting jobs that are next in line, the newest in "
+                     "other states" },
             { "quick", "1: omit reasons and expected starts, which are expensive" },
             { "sparse", "1: omit members that are null or false" },
             { "fold", "1: arrays represent their ended elements" },
@@ -164,10 +164,10 @@ static const struct route routes[] = {
         {
             { "node", "only those of this node" },
             { "sparse", "1: omit members that are null, false or empty" },
-            { "limit", "maximum number of GPUs; those of one node are not divided" },
-            { "after", "`next` of the page before" },
-            { "top", "at most so many of each state, and all that jobs leave unused, others use, or failed a "
-                     "test" },
+            { "limit", "maximum number of GPUs; the GPUs of one node stay together" },
+            { "after", "`next` of the previous page" },
+            { "top", "at most this many of each state, and all that their jobs leave unused, that external "
+                     "processes use, or that failed a test" },
         },
         NULL, true, .answer = "GpuList" },
     { "GET", "/api/v1/gpus/history", ACTION_LOOK, handle_history, "GPU load over the last week.",
@@ -189,7 +189,7 @@ static const struct route routes[] = {
         },
         NULL, .answer = "History", .is_of_record = true },
     { "GET", "/api/v1/forecasts", ACTION_LOOK, handle_forecasts,
-        "The last forecasts of starts, and how many of the starts came within their intervals.",
+        "The last forecasts of starts, and how many of the starts were within their intervals.",
         { { NULL, NULL } }, NULL, .answer = "ForecastList" },
     { "POST", "/api/v1/gpus/pause", ACTION_MANAGE, handle_pause, "Starts no new jobs on these GPUs.",
         { { NULL, NULL } }, &mark_request_record },
@@ -203,7 +203,7 @@ static const struct route routes[] = {
         {
             { "node", "only this one" },
             { "limit", "maximum number of nodes" },
-            { "after", "`next` of the page before" },
+            { "after", "`next` of the previous page" },
         },
         NULL, true, .answer = "NodeList" },
     { "POST", "/api/v1/nodes/tokens", ACTION_ADMIT, handle_node_token,
@@ -215,7 +215,8 @@ static const struct route routes[] = {
     { "POST", "/api/v1/nodes/{name}/resume", ACTION_MANAGE, handle_node_resume, "Resumes a drained node.",
         { { NULL, NULL } }, &mark_request_record },
     { "POST", "/api/v1/nodes/{name}/parking", ACTION_MANAGE, handle_node_parking,
-        "Says what came of a test of parking on this node.", { { NULL, NULL } }, &park_proof_request_record },
+        "Stores the result of a test of parking on this node.", { { NULL, NULL } },
+        &park_proof_request_record },
     { "POST", "/api/v1/nodes/{name}/fence", ACTION_MANAGE, handle_fence,
         "Confirms that this node is off: its attempts have ended.", { { NULL, NULL } },
         &mark_request_record },
@@ -251,8 +252,8 @@ static const struct route routes[] = {
     { "DELETE", "/api/v1/sessions", ACTION_GREET, handle_close_session, "Ends the session of the cookie.",
         { { NULL, NULL } }, NULL },
     { "GET", "/api/v1/whoami", ACTION_GREET, handle_whoami,
-        "The caller's user and role, and what tells them.", { { NULL, NULL } }, NULL, .answer = "Caller",
-        .is_of_record = true },
+        "The caller's user and role, and how they were determined.", { { NULL, NULL } }, NULL,
+        .answer = "Caller", .is_of_record = true },
     { "GET", "/api/v1/config", ACTION_LOOK, handle_config, "Effective settings, and where each is set.",
         { { NULL, NULL } }, NULL, .answer = "Settings", .is_of_record = true },
     { "GET", "/api/v1/cluster", ACTION_GREET, handle_cluster,
@@ -431,7 +432,7 @@ static int check_guest(const struct request *request, struct error *err)
         "this mgpud runs as %s and only starts jobs of that user; others get GPUs from it with srun",
         usernames_name(request->serve->names, controller->admin_uid));
     return error_hint(err, "use the one for all users (--socket " SYSTEM_SOCKET
-                           "), or where this machine has none, start your own: mgpud --detach");
+                           "), or, if this machine has none, start your own: mgpud --detach");
 }
 
 /* Costly requests wait for their turn, as do all requests of a user who has used much of the loop's time. */
@@ -500,9 +501,9 @@ static int check_way(struct request *request, struct error *err)
     (void)error_set(err, -EPERM,
         "another user's program had this port when mgpud was started: browsers may still run what it sent "
         "them");
-    return error_hint(err,
-        "an administrator can restart mgpud, best with another port (--listen); programs other than browsers "
-        "are served");
+    return error_hint(err, "an administrator can restart mgpud, preferably with another port (--listen); "
+                           "programs other than browsers "
+                           "are served");
 }
 
 void route_dispatch(struct request *request)
@@ -524,7 +525,7 @@ void route_dispatch(struct request *request)
         r = guard_check_site(&request->message, is_remote, &err);
     const struct controller *controller = request->serve->controller;
     if (r == 0 && controller->standby == NULL && !cluster_is_certain(controller->cluster)) {
-        r = error_set(&err, -EREMCHG, "this controller does not lead the cluster any more");
+        r = error_set(&err, -EREMCHG, "this controller no longer leads the cluster");
         (void)error_hint(&err, "try again in some seconds; jobs are not affected");
     }
     if (r == 0 && authorization == NULL)

@@ -392,7 +392,7 @@ static int read_signal(
 }
 
 /* The client passes the signal to the tasks, as requested by a line of its response. */
-static void tell_client(struct request *request, const struct step_signal_request *asked, int signal)
+static void signal_client(struct request *request, const struct step_signal_request *asked, int signal)
 {
     struct error err = { 0 };
     struct step_client *client = request->serve->step_clients;
@@ -405,7 +405,7 @@ static void tell_client(struct request *request, const struct step_signal_reques
         return;
     }
     if (request_room(client->request) == 0) {
-        (void)error_set(&err, -EUSERS, "step %" PRIu64 ".%u does not take its signals: too many are waiting",
+        (void)error_set(&err, -EUSERS, "step %" PRIu64 ".%u does not read its signals: too many are waiting",
             request->job, asked->step);
         request_reply_problem(request, &err);
         return;
@@ -427,7 +427,7 @@ static void signal_step(struct request *request, const struct job *job)
     if (read_signal(request, &asked, &signal, &err) < 0)
         request_reply_problem(request, &err);
     else
-        tell_client(request, &asked, signal);
+        signal_client(request, &asked, signal);
     record_clear(&step_signal_request_record, &asked);
 }
 

@@ -50,7 +50,7 @@ int submit_check_store(const struct controller *controller, struct error *err)
         (void)error_set(err, -ENOSPC, "no %s left to store new jobs in %s",
             store_lacks_inodes(controller->store) ? "inodes" : "space",
             dir != NULL ? dir : "the state directory");
-        return error_hint(err, "running jobs are not affected; submit again when there are some");
+        return error_hint(err, "running jobs are not affected; submit again when some are free");
     }
     if (cluster_is_full(controller->cluster)) {
         (void)error_set(err, -ENOSPC, "etcd, which keeps the log of all controllers, has no space left");
@@ -58,7 +58,7 @@ int submit_check_store(const struct controller *controller, struct error *err)
                                "(docs/high-availability.md)");
     }
     if (controller->verification.is_file_damaged) {
-        (void)error_set(err, -EUCLEAN, "the file of the store is damaged: new jobs may not be kept");
+        (void)error_set(err, -EUCLEAN, "the file of the store is damaged: new jobs might be lost");
         return error_hint(
             err, "running jobs are not affected; the administrator finds the cause with mgpu doctor");
     }
@@ -169,7 +169,7 @@ static void explain(struct request *request)
     why_clear(&why);
 }
 
-static void look_ahead(struct request *request, void *subject, const struct core_facts *facts)
+static void begin_dry_run(struct request *request, void *subject, const struct core_facts *facts)
 {
     struct dry_run *dry = xcalloc(1, sizeof(*dry));
     *dry = (struct dry_run){ .spec = subject, .facts = *facts };
@@ -197,7 +197,7 @@ void handle_submit(struct request *request)
     bool is_dry = false;
     int r = query_get_flag(&request->query, "dry_run", &is_dry, &err);
     if (r == 0 && connection_has_left(request->connection))
-        r = error_set(&err, -ETIMEDOUT, "the client has left before its job was read");
+        r = error_set(&err, -ETIMEDOUT, "the client disconnected before its job was read");
     if (r == 0)
         r = read_spec(request, spec, &err);
     if (r == 0)
@@ -215,5 +215,5 @@ void handle_submit(struct request *request)
     }
     if (spec->ask.priority > 0)
         request->who.may_raise = rights_may_raise(request);
-    after_resolve(request, &spec->ask, spec, is_dry ? look_ahead : submit, drop_spec);
+    after_resolve(request, &spec->ask, spec, is_dry ? begin_dry_run : submit, drop_spec);
 }

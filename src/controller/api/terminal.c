@@ -68,7 +68,7 @@ struct terminal_client {
 
 /* On a unix socket, the kernel reports that the process has ended. On other connections the client may
  * return, and if mgpud itself exits, it will. */
-static void say_farewell(const struct request *request)
+static void send_farewell(const struct request *request)
 {
     const struct terminal_client *client = request->work;
     const struct serve *serve = request->serve;
@@ -82,7 +82,7 @@ static void release(struct request *request)
 {
     struct terminal_client *client = request->work;
     struct serve *serve = request->serve;
-    say_farewell(request);
+    send_farewell(request);
     relay_free(take_ptr(request->work_relay));
     if (client->expected != 0)
         streams_forget(serve->controller->streams, client->expected);

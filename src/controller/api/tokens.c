@@ -78,8 +78,7 @@ _Static_assert((int)LIMIT_USER_TOKENS == STORE_USER_TOKENS_MAX, "GET /limits tel
 int tokens_refusal(int result, const char *what, struct error *err)
 {
     if (result == -EUSERS) {
-        (void)error_set(
-            err, result, "you have %d valid tokens and logins, and may have no more", LIMIT_USER_TOKENS);
+        (void)error_set(err, result, "you have %d valid tokens and logins, the maximum", LIMIT_USER_TOKENS);
         return error_hint(err, "mgpu token list shows them, mgpu token revoke ends one");
     }
     if (result == -ENOSPC)
@@ -134,9 +133,9 @@ static int check_restrictions(const json_t *body, struct error *err)
 {
     const json_t *hours = json_object_get(body, "max_gpu_hours"), *scopes = json_object_get(body, "scopes");
     if (json_is_number(hours) && json_number_value(hours) == 0)
-        return error_set(err, -ERANGE, "max_gpu_hours is 0: leave it out for a token without limit");
+        return error_set(err, -ERANGE, "max_gpu_hours is 0: omit it for a token without limit");
     if (json_is_array(scopes) && json_array_size(scopes) == 0)
-        return error_set(err, -EINVAL, "scopes is empty: leave it out for a token that may do everything");
+        return error_set(err, -EINVAL, "scopes is empty: omit it for a token that may do everything");
     return 0;
 }
 

@@ -471,25 +471,25 @@ enum outcome { WITHIN, EARLIER, LATER, STILL_WAITS, OUTCOMES };
 
 static const char *const outcome_names[OUTCOMES] = { "within", "earlier", "later", "waiting" };
 
-static enum outcome outcome_of(const struct kept_forecast *told)
+static enum outcome outcome_of(const struct kept_forecast *forecast)
 {
-    if (told->started_ms == 0)
+    if (forecast->started_ms == 0)
         return STILL_WAITS;
-    if (told->started_ms < told->parts_ms[0])
+    if (forecast->started_ms < forecast->parts_ms[0])
         return EARLIER;
-    return told->started_ms > told->parts_ms[CALIBRATION_PARTS - 1] ? LATER : WITHIN;
+    return forecast->started_ms > forecast->parts_ms[CALIBRATION_PARTS - 1] ? LATER : WITHIN;
 }
 
-static json_t *write_told(const struct kept_forecast *told)
+static json_t *write_forecast(const struct kept_forecast *forecast)
 {
     json_t *object = json_object();
-    (void)json_object_set_new(object, "job", json_integer((json_int_t)told->job));
-    (void)json_object_set_new(object, "told_at", json_text_time(told->told_ms));
-    (void)json_object_set_new(object, "expected", json_text_time(told->expected_ms));
-    (void)json_object_set_new(object, "from", json_text_time(told->parts_ms[0]));
-    (void)json_object_set_new(object, "until", json_text_time(told->parts_ms[CALIBRATION_PARTS - 1]));
-    (void)json_object_set_new(object, "started_at", json_text_time(told->started_ms));
-    (void)json_object_set_new(object, "result", json_string(outcome_names[outcome_of(told)]));
+    (void)json_object_set_new(object, "job", json_integer((json_int_t)forecast->job));
+    (void)json_object_set_new(object, "told_at", json_text_time(forecast->made_ms));
+    (void)json_object_set_new(object, "expected", json_text_time(forecast->expected_ms));
+    (void)json_object_set_new(object, "from", json_text_time(forecast->parts_ms[0]));
+    (void)json_object_set_new(object, "until", json_text_time(forecast->parts_ms[CALIBRATION_PARTS - 1]));
+    (void)json_object_set_new(object, "started_at", json_text_time(forecast->started_ms));
+    (void)json_object_set_new(object, "result", json_string(outcome_names[outcome_of(forecast)]));
     return object;
 }
 
@@ -522,11 +522,11 @@ void handle_forecasts(struct request *request)
     const struct core *core = request->serve->controller->core;
     unsigned counts[CALIBRATION_RANGES + 1][OUTCOMES] = { { 0 } };
     json_t *array = json_array(), *ranges = json_array(), *body = json_object();
-    const struct kept_forecast *told = NULL;
-    for (size_t i = 0; (told = core_kept_forecast(core, i)) != NULL; i++) {
-        counts[calibration_range(told->expected_ms - told->told_ms)][outcome_of(told)]++;
-        counts[CALIBRATION_RANGES][outcome_of(told)]++;
-        (void)json_array_append_new(array, write_told(told));
+    const struct kept_forecast *forecast = NULL;
+    for (size_t i = 0; (forecast = core_kept_forecast(core, i)) != NULL; i++) {
+        counts[calibration_range(forecast->expected_ms - forecast->made_ms)][outcome_of(forecast)]++;
+        counts[CALIBRATION_RANGES][outcome_of(forecast)]++;
+        (void)json_array_append_new(array, write_forecast(forecast));
     }
     for (unsigned i = 0; i <= CALIBRATION_RANGES; i++)
         (void)json_array_append_new(ranges, write_range(core_calibration(core), i, counts[i]));

@@ -63,7 +63,7 @@ static int try_to_found(struct cluster *cluster, struct etcd *etcd, struct error
     if (view.cluster != NULL) {
         if (joined < 0 || strcmp(view.cluster, store_replica_instance(replica)) != 0)
             r = error_set(
-                err, -EEXIST, "etcd contains a cluster already, under %s", cluster->settings.prefix);
+                err, -EEXIST, "etcd already contains a cluster, under %s", cluster->settings.prefix);
         if (r < 0)
             (void)error_hint(err, "to join it, start mgpud without --migrate; another cluster needs another "
                                   "prefix: --cluster etcd://HOST/PREFIX");
@@ -192,7 +192,7 @@ int cluster_dissolve(struct cluster *cluster, struct error *err)
     etcd_txn_delete(&txn, cluster->log_etcd, "", "~");
     int r = etcd_commit(cluster->log_etcd, &txn, REQUEST_MS, &result, err);
     if (r == 0 && !result.is_success)
-        r = error_set(err, -ECANCELED, "this controller does not lead the cluster any more");
+        r = error_set(err, -ECANCELED, "this controller no longer leads the cluster");
     etcd_result_clear(&result);
     return r == 0 ? store_replica_leave(cluster->store_dir, err) : r;
 }

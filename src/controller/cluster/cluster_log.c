@@ -71,7 +71,7 @@ static int read_base(const struct etcd_result *result, struct cluster_base *ret,
     if (text != NULL &&
         sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNx32, &base.position.number,
             &base.position.id, &base.bytes, &base.parts, &base.crc) != 5)
-        return error_set(err, -EBADMSG, "etcd: the key " KEY_BASE " is no description of a snapshot");
+        return error_set(err, -EBADMSG, "etcd: the key " KEY_BASE " is not the description of a snapshot");
     if (base.parts > PARTS_MAX)
         return error_set(err, -EBADMSG, "etcd: a snapshot of %" PRIu32 " parts", base.parts);
     *ret = base;
@@ -87,7 +87,7 @@ static int read_entry(const struct etcd_key *key, struct cluster_log_entry *ret,
     memcpy(&header, key->value.bytes, sizeof(header));
     size_t inside = key->value.length - sizeof(header);
     if (header.magic != MAGIC || header.parts > PARTS_MAX || (header.parts == 0 && inside != header.length))
-        return error_set(err, -EBADMSG, "entry %" PRIu64 " of the log is none of mgpu's", number);
+        return error_set(err, -EBADMSG, "entry %" PRIu64 " of the log is not an entry of mgpu", number);
     *ret = (struct cluster_log_entry){
         .entry = {
             .position = { number, header.id },
@@ -183,7 +183,7 @@ int cluster_log_read(struct etcd *etcd, uint64_t from, struct cluster_view *ret,
 
 static int lost(struct error *err)
 {
-    return error_set(err, -ECANCELED, "this controller does not lead the cluster any more");
+    return error_set(err, -ECANCELED, "this controller no longer leads the cluster");
 }
 
 /* The transaction did not succeed this time, either because it had succeeded before, or because it never
@@ -284,7 +284,7 @@ static int put_snapshot_part(
         bool is_done = r == 0 && result.is_success;
         etcd_result_clear(&result);
         if (r == 0 && !is_done)
-            return revision != 0 ? lost(err) : error_set(err, -EEXIST, "etcd contains a cluster already");
+            return revision != 0 ? lost(err) : error_set(err, -EEXIST, "etcd already contains a cluster");
         if (r != -EAGAIN || tries == 3)
             return r;
     }
@@ -357,7 +357,7 @@ static int publish_base(struct etcd *etcd, int64_t revision, int64_t before, con
     bool is_done = r == 0 && result.is_success;
     etcd_result_clear(&result);
     if (r == 0 && !is_done)
-        return revision != 0 ? lost(err) : error_set(err, -EEXIST, "etcd contains a cluster already");
+        return revision != 0 ? lost(err) : error_set(err, -EEXIST, "etcd already contains a cluster");
     return r;
 }
 

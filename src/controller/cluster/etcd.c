@@ -31,7 +31,7 @@ static int add_endpoint(
     bool has_port = colon != NULL && (bracket == NULL ? strchr(host, ':') == colon : colon > bracket);
     bool is_bare = bracket == NULL && colon != NULL && !has_port; // an IPv6 address without brackets
     if (length == 0 || is_bare || strpbrk(host, "@/?# \t") != NULL)
-        return error_set(err, -EINVAL, "--cluster: '%.100s' is no HOST:PORT", host);
+        return error_set(err, -EINVAL, "--cluster: '%.100s' is not HOST:PORT", host);
     if (settings->endpoints.count == ENDPOINTS_MAX)
         return error_set(err, -EINVAL, "--cluster: at most %u endpoints", ENDPOINTS_MAX);
     strings_take(&settings->endpoints, xasprintf("%s://%s%s", scheme, host, has_port ? "" : ":" PORT));
@@ -213,7 +213,7 @@ static bool is_closed_after_handshake(struct etcd *etcd, CURLcode code)
     return is_cut(code) && handshake_us > 0;
 }
 
-static int tell(struct etcd *etcd, CURLcode code, struct error *err)
+static int explain_failure(struct etcd *etcd, CURLcode code, struct error *err)
 {
     const char *endpoint = etcd->settings->endpoints.items[etcd->endpoint];
     bool is_tls = strncmp(endpoint, "https:", 6) == 0, is_refused = false;
@@ -247,7 +247,7 @@ static int perform(struct etcd *etcd, const char *path, const char *text, int ti
 {
     CURLcode code = send_request(etcd, path, text, timeout_ms);
     etcd->may_elect = code == CURLE_OPERATION_TIMEDOUT;
-    return code == CURLE_OK ? 0 : tell(etcd, code, err);
+    return code == CURLE_OK ? 0 : explain_failure(etcd, code, err);
 }
 
 static int read_answer(struct etcd *etcd, json_t **ret, struct error *err)

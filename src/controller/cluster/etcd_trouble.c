@@ -48,7 +48,7 @@ static bool is_signed_by(X509 *certificate, X509 *authority)
 }
 
 /* Explains why the server refused our certificate. */
-static int tell_refusal(const struct etcd_settings *settings, const char *endpoint, struct error *err)
+static int explain_refusal(const struct etcd_settings *settings, const char *endpoint, struct error *err)
 {
     char date[DATE_SIZE];
     if (settings->cert == NULL) {
@@ -77,7 +77,7 @@ static int tell_refusal(const struct etcd_settings *settings, const char *endpoi
 }
 
 /* Explains what is wrong with the server's certificate. */
-static int tell_server(
+static int explain_server(
     const struct etcd_settings *settings, const char *endpoint, const char *text, struct error *err)
 {
     if (strstr(text, "expired") != NULL)
@@ -101,9 +101,9 @@ int etcd_trouble_describe(const struct etcd_settings *settings, const char *endp
     bool is_refused = strstr(text, "alert") != NULL &&
                       (strstr(text, "certificate") != NULL || strstr(text, "unknown ca") != NULL);
     if (is_refused)
-        (void)tell_refusal(settings, endpoint, err);
+        (void)explain_refusal(settings, endpoint, err);
     else if (code == CURLE_PEER_FAILED_VERIFICATION)
-        (void)tell_server(settings, endpoint, text, err);
+        (void)explain_server(settings, endpoint, text, err);
     else
         (void)error_set(err, -EAGAIN, "etcd %s: %.200s", endpoint, text);
     /* A server without TLS answers in plain text, or resets the connection at the first bytes of TLS. */
@@ -123,7 +123,7 @@ int etcd_trouble_describe(const struct etcd_settings *settings, const char *endp
 int etcd_trouble_describe_refusal(
     const struct etcd_settings *settings, const char *endpoint, struct error *err)
 {
-    (void)tell_refusal(settings, endpoint, err);
+    (void)explain_refusal(settings, endpoint, err);
     return -EAGAIN;
 }
 

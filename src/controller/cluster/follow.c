@@ -79,7 +79,7 @@ static int install(struct follower *follower, struct error *err)
         (void)unlink(path);
         return r;
     }
-    log_info("the store of this machine is the snapshot in etcd now, at entry %" PRIu64,
+    log_info("the store of this machine is now the snapshot in etcd, at entry %" PRIu64,
         follower->view.base.position.number);
     return store_replica_open(cluster->store_dir, &follower->replica, err);
 }

@@ -110,7 +110,7 @@ int cluster_identity_put(struct cluster *cluster, const char *dir, struct error 
     r = etcd_commit(cluster->log_etcd, &txn, REQUEST_MS, &result, err);
     OPENSSL_cleanse(text, strlen(text));
     if (r == 0 && !result.is_success)
-        r = error_set(err, -ECANCELED, "this controller does not lead the cluster any more");
+        r = error_set(err, -ECANCELED, "this controller no longer leads the cluster");
     etcd_result_clear(&result);
     return r;
 }

@@ -205,7 +205,7 @@ const char *cluster_server_trouble(const json_t *answer)
     return etcd_number(answer, "leader") == 0 ? "it is in no majority" : "";
 }
 
-static void look_at_servers(struct reporter *reporter)
+static void check_servers(struct reporter *reporter)
 {
     struct cluster *cluster = reporter->cluster;
     for (size_t i = 0; i < cluster->settings.endpoints.count && i < CLUSTER_SERVERS_MAX; i++) {
@@ -252,7 +252,7 @@ void *cluster_reporter(void *arg)
         if (report(&reporter, &err) < 0 && cluster_wait(cluster, REPORT_MS))
             break;
         if (reporter.servers_ms == 0 || now_ms - reporter.servers_ms >= SERVERS_MS) {
-            look_at_servers(&reporter);
+            check_servers(&reporter);
             reporter.servers_ms = now_ms;
         }
     }

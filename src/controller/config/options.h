@@ -92,7 +92,7 @@ struct controller_options {
     bool adopts_any_user;     // without root, too: processes of other users have GPUs
     bool has_no_new_privs;    // jobs cannot gain rights by executing a program
     uint64_t log_max;         // bytes of each file of output that are kept; 0: all
-    bool is_tmp_private;      // each job has a /tmp of its own
+    bool is_tmp_private;      // each job has its own /tmp
     bool may_create_user;     // create `user` if missing
     bool may_watch_terminals; // administrators may view terminals of other users
     bool is_detached;

@@ -153,7 +153,7 @@ static int check_name(const struct controller_options *options, const char *name
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     if (name[0] == '\0' || strlen(name) > NAME_MAX_LENGTH || strspn(name, allowed) != strlen(name))
         return error_set(err, -EINVAL,
-            "'%.60s' is not a name of a partition: letters, digits, '-', '_' and '.', at most %u", name,
+            "'%.60s' is not a valid name of a partition: letters, digits, '-', '_' and '.', at most %u", name,
             NAME_MAX_LENGTH);
     if (options->n_partitions >= PARTITIONS_MAX - 1) // minus the built-in one
         return error_set(err, -E2BIG, "there are more than %u partitions", PARTITIONS_MAX - 1);

@@ -24,7 +24,7 @@ static int set_mode(void *target, const char *value, struct error *err)
     (void)error_set(err, -EINVAL, "--early: invalid value '%.40s'", value);
     return error_hint(err,
         "never: no job starts before its GPUs are free; asked: those that request it; auto: also those "
-        "whose command used its GPUs late before");
+        "whose command used its GPUs late in earlier runs");
 }
 
 static int set_within(void *target, const char *value, struct error *err)
@@ -42,13 +42,13 @@ static int set_elements(void *target, const char *value, struct error *err)
 const struct option_row early_rows[] = {
     { 0, "early", "never|asked|auto",
         "which jobs start before their GPUs are free: none, those that request it, or also those whose "
-        "command used its GPUs late before",
+        "command used its GPUs late in earlier runs",
         set_mode, "asked" },
-    { 0, "early-within", "TIME", "how long before its GPUs are probably free a job starts at the earliest",
+    { 0, "early-within", "TIME", "earliest start of such a job, before its GPUs are probably free",
         set_within, "2m" },
     { 0, "elements-ahead", "TIME",
-        "how long before an element of an array probably ends the next one is committed on its GPUs; 0: when "
-        "it has ended",
+        "time before the probable end of an array element at which the next one is committed to its GPUs; "
+        "0: after its end",
         set_elements, "0" },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -43,7 +43,7 @@ void settings_print_example(void)
         "# 'mgpud --check-config' finds mistakes, 'mgpu config list --origin' shows what is in force.\n"
         "\n# --- These take effect at a reload ---\n");
     print_rows(true);
-    (void)printf("\n# Users and groups with limits or shares of their own\n"
+    (void)printf("\n# Users and groups with their own limits or shares\n"
                  "#users:\n"
                  "#  ada: { max-gpus: 8, shares: 2 }\n"
                  "#groups:\n"

@@ -31,7 +31,7 @@ static int set_time(int64_t *field, const char *what, const char *value, struct 
 
 static int set_warn(void *target, const char *value, struct error *err)
 {
-    return set_time(&policy_of(target)->told_ms, "--idle-warn", value, err);
+    return set_time(&policy_of(target)->warn_ms, "--idle-warn", value, err);
 }
 
 static int set_preemptible(void *target, const char *value, struct error *err)

@@ -54,14 +54,14 @@ static int set_mode(void *target, const char *value, struct error *err)
         }
     (void)error_set(err, -EINVAL, "--park: invalid value '%.40s'", value);
     return error_hint(err,
-        "never: no job is parked; asked: only at a request, or as jobs ask for with "
-        "--on-preempt and --on-timeout; auto: also for jobs that are probably over sooner");
+        "never: no job is parked; asked: only on request, or for jobs with --on-preempt and "
+        "--on-timeout; auto: also for jobs that will probably end sooner");
 }
 
 const struct option_row park_rows[] = {
     { 0, "park", "never|asked|auto",
-        "who parks jobs: nobody, who asks for it, or also mgpud: one or several, for one that is probably "
-        "over much sooner",
+        "which jobs are parked: none, those for which it is requested, or also jobs chosen by mgpud, for one "
+        "that will probably end much sooner",
         set_mode, "asked" },
     { 0, "park-after", "TIME",
         "a job has its GPUs for this time before the scheduler takes them for another one",

@@ -81,7 +81,7 @@ static int set_priorities(void *target, const char *value, struct error *err)
     bool is_all = strcmp(value, "all") == 0;
     if (!is_all && strcmp(value, "own") != 0) {
         (void)error_set(err, -EINVAL, "--priorities: invalid value '%.40s'", value);
-        return error_hint(err, "own: they order the jobs of who requests them; all: the jobs of all users");
+        return error_hint(err, "own: they order the jobs of the requesting user; all: the jobs of all users");
     }
     options_of(target)->are_priorities_of_all = is_all;
     return 0;

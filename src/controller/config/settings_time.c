@@ -71,6 +71,6 @@ const struct option_row time_rows[] = {
     { 0, "grace", "TIME", "time between SIGTERM and SIGKILL, unless set by the job or the cancel", set_grace,
         ASK_GRACE_DEFAULT },
     { 0, "start-patience", "TIME|none",
-        "how long a job waits while nodes cannot start it through no fault of it", set_patience, "15m" },
+        "how long a job waits while nodes cannot start it for reasons of their own", set_patience, "15m" },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -50,7 +50,7 @@ static int64_t next_ms(const struct core *core)
 }
 
 /* Ends the mark when its time has come. */
-static void look_at_mark(struct core *core, const struct cluster_change *mark)
+static void check_mark(struct core *core, const struct cluster_change *mark)
 {
     if (mark == NULL || mark->until_ms == 0)
         return;
@@ -76,9 +76,9 @@ static void run(struct core *core)
     core->marks_due_ms = TIME_NEVER;
     for (size_t i = 0; i < core->n_nodes; i++) {
         const struct core_node *node = &core->nodes[i];
-        look_at_mark(core, node->mark);
+        check_mark(core, node->mark);
         for (size_t k = 0; k < node->n_gpus; k++)
-            look_at_mark(core, node->gpus[k].mark);
+            check_mark(core, node->gpus[k].mark);
     }
 }
 
@@ -101,7 +101,7 @@ struct in_use {
     const struct core_entry *entry; // NULL: none
 };
 
-static void look_for_jobs(void *arg, struct core_gpu *gpu)
+static void find_job(void *arg, struct core_gpu *gpu)
 {
     struct in_use *use = arg;
     if (use->entry == NULL)
@@ -118,8 +118,8 @@ static int check_release(
         (void)error_set(err, -EINVAL, "GPU %s:%" PRIu32 " is a MIG instance", node->name, index);
         return error_hint(err, "release the GPU that it is part of");
     }
-    look_for_jobs(&use, gpu);
-    core_each_instance(node, gpu, look_for_jobs, &use);
+    find_job(&use, gpu);
+    core_each_instance(node, gpu, find_job, &use);
     if (use.entry == NULL)
         return 0;
     uint64_t job = use.entry->job->id;

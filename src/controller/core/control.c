@@ -48,7 +48,7 @@ static int check_job(
     if (r < 0)
         return r;
     if (!control->is_possible(job)) {
-        (void)error_set(err, -EALREADY, "job %" PRIu64 " is %s: only a job that runs can be %s", job->id,
+        (void)error_set(err, -EALREADY, "job %" PRIu64 " is %s: only a running job can be %s", job->id,
             job_state_name(job->state), control->done);
         return job->state == JOB_STOPPING ? err->code : error_hint(err, "mgpu show %" PRIu64, job->id);
     }
@@ -136,7 +136,8 @@ static void suspend(struct core *core, struct core_entry *entry, const struct id
 }
 
 /* Processes stopped by other means are continued by the signal alone. */
-static void go_on(struct core *core, struct core_entry *entry, const struct identity *who, int64_t argument)
+static void resume_job(
+    struct core *core, struct core_entry *entry, const struct identity *who, int64_t argument)
 {
     struct job_event event = {
         .type = EVENT_CONTINUED, .attempt = entry->job->attempt, .uid = who->uid, .sent = SIGCONT
@@ -148,7 +149,7 @@ static void go_on(struct core *core, struct core_entry *entry, const struct iden
 }
 
 static const struct control suspending = { "suspended", false, is_running, suspend };
-static const struct control continuing = { "continued", false, is_running, go_on };
+static const struct control continuing = { "continued", false, is_running, resume_job };
 
 void core_suspend(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, bool is_continue, void *request)

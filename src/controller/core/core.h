@@ -121,7 +121,7 @@ struct park_settings {
 enum early_mode {
     EARLY_NEVER,
     EARLY_ASKED, // those that request it
-    EARLY_AUTO,  // also those whose command used its GPUs late before (concerns/early_commands.c)
+    EARLY_AUTO,  // also those whose command used its GPUs late in earlier runs (concerns/early_commands.c)
     EARLY_MODES,
 };
 
@@ -153,7 +153,7 @@ struct core_options {
     struct park_settings park;
     struct early_settings early;
     uint64_t log_max;                    // bytes of each file of output that are kept; 0: all
-    bool is_tmp_private;                 // each job has a /tmp of its own
+    bool is_tmp_private;                 // each job has its own /tmp
     const struct core_account *accounts; // borrowed while the core exists
     size_t n_accounts;
     const struct core_partition *partitions; // likewise: controller/core/partition.h
@@ -255,7 +255,7 @@ void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     const struct job_ask *ask, const char *name, const struct core_facts *facts, void *request);
 
 /* The job of this element: 0 if there is none with this index (in memory). With `is_split`, a waiting element
- * first becomes a job of its own; otherwise *ret_waits tells that it is still part of the array. */
+ * first becomes a separate job; otherwise *ret_waits tells that it is still part of the array. */
 uint64_t core_element(struct core *core, int64_t boot_ms, int64_t wall_ms, uint64_t array, uint32_t index,
     bool is_split, bool *ret_waits);
 
@@ -438,7 +438,7 @@ void core_each_notification(const struct core *core, uint64_t job,
 /* The scheduler, for reading. */
 struct sched *core_sched(const struct core *core);
 /* A hash of the job's command: jobs of a user with the same hash take similar times. */
-uint64_t core_stem(const struct job *job);
+uint64_t core_command_hash(const struct job *job);
 /* Whether a job that waits starts early when it is next for its GPUs, and why, as "yes, ..." or "no, ...";
  * NULL: nothing is known or asked. The caller frees it. */
 char *core_describe_early(const struct core *core, const struct core_entry *entry);
@@ -461,7 +461,7 @@ struct core_node {
     char *boot_before;          // boot id before the machine's last restart; NULL: unknown
     int64_t restarted_ms;       // boot clock: when that restart was noticed
     struct cluster_change
-        *told;             // its last description for the scheduler, which borrows; NULL while it is down
+        *described;        // its last description for the scheduler, which borrows; NULL while it is down
     struct strings models; // of its GPUs, each once
     struct core_gpu *gpus; // in the order in which they were first seen
     size_t n_gpus;

@@ -20,10 +20,10 @@ void core_await_retry(struct core *core, const struct job *job)
 }
 
 /* Reports at once dependencies that can never be satisfied. */
-static void settle(struct core *core, struct description *description)
+static void resolve_impossible(struct core *core, struct description *description)
 {
     for (size_t i = description->n_open; i < description->spec.n_after; i++)
-        sched_settle(
+        sched_resolve_dependents(
             core->sched, core->now_ms, description->after[i].job, description->after[i].kind == AFTER_FAIL);
     description_clear(description);
 }
@@ -31,7 +31,7 @@ static void settle(struct core *core, struct description *description)
 void core_enqueue_new(struct core *core, struct description *description)
 {
     sched_submit(core->sched, core->now_ms, &description->spec);
-    settle(core, description);
+    resolve_impossible(core, description);
 }
 
 void core_enqueue(struct core *core, struct core_entry *entry, const struct core_facts *facts, bool is_known)
@@ -50,7 +50,7 @@ void core_enqueue(struct core *core, struct core_entry *entry, const struct core
         sched_submit(core->sched, core->now_ms, &description.spec);
     if (!is_known)
         core_await_retry(core, entry->job); // at a start
-    settle(core, &description);
+    resolve_impossible(core, &description);
 }
 
 /* It waits for the GPUs that it left, or for as many of the same kind on its node. */

@@ -15,7 +15,7 @@ struct core;
 /* A forecast made soon after a job's submission. All times are of the core's clock. */
 struct kept_forecast {
     uint64_t job; // 0: there is none
-    int64_t told_ms, expected_ms;
+    int64_t made_ms, expected_ms;
     int64_t parts_ms[CALIBRATION_PARTS]; // before which the parts start; 80 % between the first and the last
     int64_t started_ms;                  // 0: it has not
     uint32_t alike;                      // forecasts of its range made at the same time

@@ -22,8 +22,7 @@ char *core_gpu_oom_recognise(struct job_event *event)
         return NULL;
     event->end = END_GPU_OOM;
     struct optional used = usage_gpu_memory_peak(usage), all = usage_gpu_memory_size(usage);
-    if (!used.is_known ||
-        !all.is_known) // it ended too quickly for the samples; the line has figures of its own
+    if (!used.is_known || !all.is_known) // it ended too quickly for the samples; the line has its own figures
         return take_ptr(line);
     char peak[32], size[32];
     format_size(used.value, peak, sizeof(peak));

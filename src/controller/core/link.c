@@ -37,7 +37,7 @@ static int check_order(const struct core *core, const struct core_node *node,
     if (last->boot_id == NULL)
         return 0;
     if (core_is_same_boot(last->boot_id, hello->boot_id)) { // the clock is the same
-        if (hello->said_ms != 0 && hello->said_ms < last->said_ms)
+        if (hello->sent_ms != 0 && hello->sent_ms < last->sent_ms)
             return error_set(err, -ESTALE, "node %s already has a newer connection", node->name);
         if (text_equal(last->boot_id, hello->boot_id) || !node->is_up || core->options.loss.timeout_ms == 0)
             return 0;
@@ -111,7 +111,7 @@ int core_link_up(struct core *core, int64_t boot_ms, int64_t wall_ms, uint32_t l
         core_hook_cut(core, node, old_link);
     struct message_welcome welcome = {
         .epoch = core->epoch,
-        .said_ms = hello->said_ms,
+        .sent_ms = hello->sent_ms,
         .last_order = core->last_order,
         .began_ms = core->began_ms,
         .event = core->last_durable_event,

@@ -160,5 +160,5 @@ void core_on_end(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
     core_begin(core, boot_ms, wall_ms);
     if (fact->began_ms != 0)
         sched_began(core->sched, core->now_ms, fact->job, fact->began_ms);
-    sched_settle(core->sched, core->now_ms, fact->job, fact->is_ok);
+    sched_resolve_dependents(core->sched, core->now_ms, fact->job, fact->is_ok);
 }

@@ -23,7 +23,7 @@ static bool has_link(const struct core_node *node, uint32_t link)
     return node->is_up && node->link == link;
 }
 
-/* Links are numbered consecutively, so almost every open link has a hint of its own. */
+/* Links are numbered consecutively, so almost every open link has its own hint. */
 struct core_node *core_find_link(const struct core *core, uint32_t link)
 {
     if (core->n_nodes == 0)

@@ -95,14 +95,14 @@ void core_node_changed(struct core *core, struct core_node *node)
     if (node->n_orphaned > 0 || node->is_behind_gap)
         return; // it is updated when these have ended and the node has accepted the epoch
     describe_node(core, node, &change);
-    if (node->told != NULL && record_equal(&cluster_change_record, &change, node->told)) {
+    if (node->described != NULL && record_equal(&cluster_change_record, &change, node->described)) {
         free(change.devices.items);
         return;
     }
-    bool has_come = node->told == NULL;
+    bool has_come = node->described == NULL;
     core_forget_description(node);
-    node->told = xcalloc(1, sizeof(*node->told));
-    *node->told = change;
+    node->described = xcalloc(1, sizeof(*node->described));
+    *node->described = change;
     change.has_come = has_come;
     apply_node(core, node, &change);
     core_change_cluster(core, &change);
@@ -111,9 +111,9 @@ void core_node_changed(struct core *core, struct core_node *node)
 
 void core_forget_description(struct core_node *node)
 {
-    if (node->told != NULL)
-        free(node->told->devices.items);
-    free(take_ptr(node->told));
+    if (node->described != NULL)
+        free(node->described->devices.items);
+    free(take_ptr(node->described));
 }
 
 void core_node_down(struct core *core, struct core_node *node)

@@ -111,9 +111,9 @@ static void append_park(struct buffer *out, const struct job *job, int64_t back_
     if (cause != NULL)
         buffer_append_text(out, cause);
     if (park->cause == PARK_SHORTER)
-        buffer_printf(out, " for job %" PRIu64 ", which is probably over much sooner", park->guest);
+        buffer_printf(out, " for job %" PRIu64 ", which will probably end much sooner", park->guest);
     if (park->phase == PARK_WAITING || park->return_ms != 0)
-        buffer_append_text(out, "; it continues by itself");
+        buffer_append_text(out, "; it continues automatically");
     if (back_ms != 0) {
         utc_format(back_ms, back, sizeof(back));
         buffer_printf(out, ", at the latest at %s", back);

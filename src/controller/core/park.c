@@ -318,7 +318,7 @@ void core_forget_park_refusals(struct core *core)
 static bool is_refusing(const struct core *core, const struct job *job)
 {
     const struct park_refusals *refusals = &core->park_rule->refusals;
-    return refusals->count > 0 && park_refusals_bar(refusals, core_stem(job), core->now_ms);
+    return refusals->count > 0 && park_refusals_bar(refusals, core_command_hash(job), core->now_ms);
 }
 
 static char *describe_refusal(const struct park_refusal *refusal)
@@ -350,7 +350,7 @@ char *core_why_not_parked(const struct core *core, const struct core_entry *entr
     if (core_extra(entry)->park_bar != NULL)
         return xstrdup(core_extra(entry)->park_bar);
     if (is_refusing(core, job))
-        return describe_refusal(park_refusals_find(&core->park_rule->refusals, core_stem(job)));
+        return describe_refusal(park_refusals_find(&core->park_rule->refusals, core_command_hash(job)));
     const char *why = park_why_not(sched_cluster(core->sched), job);
     return why != NULL ? xstrdup(why) : NULL;
 }

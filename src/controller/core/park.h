@@ -35,7 +35,7 @@ uint64_t core_park_room(const struct core *core, const char *name, uint64_t job)
 /* --- by the scheduler's own rule (sched/sched_guest.c) --- */
 
 struct core_park_rule {
-    struct park_refusals refusals; // stems are those of core_stem()
+    struct park_refusals refusals; // stems are results of core_command_hash()
 };
 
 /* True if the scheduler may park this job, which waits or runs, by its own rule, as far as is known. */

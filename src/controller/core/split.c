@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Splits elements off their arrays, as jobs of their own, and changes the dependencies of such jobs. */
+/* Splits elements off their arrays, as separate jobs, and changes the dependencies of such jobs. */
 #include "controller/core/split.h"
 
 #include <stdlib.h>

@@ -165,7 +165,7 @@ void connection_close(struct connection *connection)
 }
 
 /* Resumes reading, or processes received data, in the next turn of the loop; never from within a handler. */
-static void look_again(struct connection *connection, short what)
+static void retrigger(struct connection *connection, short what)
 {
     bufferevent_trigger(connection->stream, what, BEV_TRIG_IGNORE_WATERMARKS | BEV_TRIG_DEFER_CALLBACKS);
 }
@@ -286,7 +286,7 @@ static void linger(struct connection *connection)
         return;
     }
     set_deadline(connection, LIMIT_LINGER_S);
-    look_again(connection, EV_READ);
+    retrigger(connection, EV_READ);
 }
 
 /* The complete answer has been passed on. */
@@ -303,10 +303,10 @@ static void turn_over(struct connection *connection)
     bufferevent_set_timeouts(connection->stream, NULL, &stall);
     set_deadline(connection, LIMIT_IDLE_S);
     if (has_input(connection))
-        look_again(connection, EV_READ);
+        retrigger(connection, EV_READ);
 }
 
-static void go_on_writing(struct connection *connection)
+static void continue_writing(struct connection *connection)
 {
     if (connection->state == CONNECTION_FLUSHING && connection_pending(connection) == 0) {
         turn_over(connection);
@@ -325,7 +325,7 @@ static void on_writable(struct bufferevent *stream, void *arg)
 {
     struct connection *connection = arg;
     struct precedence precedence = begin_callback(connection);
-    go_on_writing(connection);
+    continue_writing(connection);
     precedence_end(&precedence);
 }
 
@@ -472,7 +472,7 @@ void connection_accept_job(struct serve *serve, struct bufferevent *stream, cons
     connection->job = (struct job_peer){ .node = xstrdup(node), .client = *client };
     serve->n_job_connections++;
     if (has_input(connection))
-        look_again(connection, EV_READ);
+        retrigger(connection, EV_READ);
 }
 
 const struct job_peer *connection_job(const struct connection *connection)
@@ -549,7 +549,7 @@ void connection_finish_answer(struct connection *connection, bool is_kept)
     connection->is_kept = is_kept;
     bufferevent_setwatermark(connection->stream, EV_WRITE, 0, 0);
     if (connection_pending(connection) == 0)
-        look_again(connection, EV_WRITE);
+        retrigger(connection, EV_WRITE);
 }
 
 void connection_flush(struct connection *connection)

@@ -18,7 +18,7 @@
 #include "base/memory.h"
 #include "wire/limits.h"
 
-/* What a callback returns to stop the parser. Not 1 or 2: those have a meaning of their own in on_head. */
+/* What a callback returns to stop the parser. Not 1 or 2: those have their own meaning in on_head. */
 #define STOP (-1)
 
 enum part { PART_NONE, PART_NAME, PART_VALUE };

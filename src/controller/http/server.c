@@ -32,7 +32,7 @@ static void on_heartbeat(int fd, short what, void *arg)
  * yet. */
 static const struct allowance_rate accept_time = { .percent = 10, .most_us = 10000, .debt_us = 10000 };
 
-static void settle_place(struct serve_listener *listener)
+static void update_place(struct serve_listener *listener)
 {
     const struct serve *serve = listener->serve;
     bool is_left = allowance_is_left(&serve->accepting, &accept_time, clock_boot_us());
@@ -49,7 +49,7 @@ static void on_accept(void *arg, int fd)
     int64_t used_us = turns_thread_us() - began_us + TURNS_AROUND_US;
     allowance_spend(&serve->accepting, &accept_time, clock_boot_us(), used_us);
     turns_spend(serve->controller->turns, listener->place, used_us);
-    settle_place(listener);
+    update_place(listener);
 }
 
 /* The number of connections that the process can hold in addition to its other descriptors. */

@@ -104,14 +104,14 @@ static void leave(struct joining *joining)
 }
 
 /* Called for every empty output, including the initial one. */
-static void on_told(struct bufferevent *stream, void *arg)
+static void on_sent(struct bufferevent *stream, void *arg)
 {
     struct joining *joining = arg;
     if (joining->is_sending)
         leave(joining);
 }
 
-static void tell(struct joining *joining, const struct record_type *type, const void *message)
+static void reply(struct joining *joining, const struct record_type *type, const void *message)
 {
     joining->is_sending = true;
     (void)bufferevent_disable(joining->stream, EV_READ);
@@ -126,7 +126,7 @@ static void refuse(struct joining *joining, const struct error *err)
     if (log_quota_take(joining->all->quota, "machines that may not join"))
         log_warning("%s may not join%s%s: %s", joining->where, joining->node != NULL ? " as " : "",
             joining->node != NULL ? joining->node : "", err->message);
-    tell(joining, &message_refused_record, &refused);
+    reply(joining, &message_refused_record, &refused);
 }
 
 static void welcome(struct joining *joining)
@@ -146,10 +146,10 @@ static void welcome(struct joining *joining)
     if (!joining->is_known)
         core_note_node(joining->all->controller->core, clock_boot_ms(), clock_wall_ms(), CHANGE_NODE_JOIN, 0,
             joining->node);
-    tell(joining, &message_joined_record, &joined);
+    reply(joining, &message_joined_record, &joined);
 }
 
-static void tell_probed(struct joining *joining)
+static void reply_probed(struct joining *joining)
 {
     _cleanup_free_ char *version = xstrdup(MGPU_VERSION);
     struct message_probed probed = {
@@ -158,7 +158,7 @@ static void tell_probed(struct joining *joining)
         .wall_ms = clock_wall_ms(),
         .controller = joining->all->controller->options.node,
     };
-    tell(joining, &message_probed_record, &probed);
+    reply(joining, &message_probed_record, &probed);
 }
 
 static void on_answer(void *arg, enum store_join_result result)
@@ -187,7 +187,7 @@ static void on_answer(void *arg, enum store_join_result result)
     else if (joining->node != NULL)
         welcome(joining);
     else
-        tell_probed(joining);
+        reply_probed(joining);
 }
 
 static int digit_of(char c)
@@ -253,7 +253,7 @@ static int on_probe(struct joining *joining, const struct message_probe *probe, 
 {
     if (probe->token != 0)
         return ask(joining, probe->token, probe->secret, err);
-    tell_probed(joining);
+    reply_probed(joining);
     return 0;
 }
 
@@ -329,7 +329,7 @@ void joinings_add(struct joinings *joinings, const struct tls_authority *authori
     if (joining->stream == NULL || joining->deadline == NULL)
         abort(); // memory
     (void)evtimer_add(joining->deadline, &limit);
-    bufferevent_setcb(joining->stream, on_readable, on_told, on_condition, joining);
+    bufferevent_setcb(joining->stream, on_readable, on_sent, on_condition, joining);
     (void)bufferevent_enable(joining->stream, EV_READ | EV_WRITE);
 }
 

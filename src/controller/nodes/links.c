@@ -297,7 +297,7 @@ void links_send(struct links *links, uint32_t id, const struct record_type *type
     int r = frame_send(link->stream, type, message, &err);
     if (r != 0)
         log_error("link %u: %s; %s", id, err.message,
-            r > 0 ? "it goes without its lists, and is refused there" : "it is not sent");
+            r > 0 ? "it is sent without its lists, and will be refused there" : "it is not sent");
     if (!is_routine(type))
         log_debug("link %u: sent %s", id, type->name);
     if (evbuffer_get_length(bufferevent_get_output(link->stream)) <= LINK_OUTPUT_MAX)

@@ -162,7 +162,7 @@ static void reserve_six(const char *option, char *port, struct sockets *sockets)
     struct owner owner = { 0 };
     struct error err = { 0 };
     if (open_one(option, &six, USE_RESERVE, &sockets->reserved_fd, &owner, &err) == -EADDRINUSE)
-        log_warning("%s; who reaches this machine by IPv6 reaches that program", err.message);
+        log_warning("%s; clients that use IPv6 reach that program", err.message);
 }
 
 int sockets_listen_all(const char *option, const char *where, uid_t trusted_uid, struct sockets *ret,

@@ -95,7 +95,7 @@ void streams_free(struct streams *streams)
 
 /* The connection now belongs to another component, and may be idle for days. libevent clears a timeout only
  * while its event is pending; otherwise it reappears with the first byte that is read. */
-static void let_go(struct arriving *arriving)
+static void release(struct arriving *arriving)
 {
     bufferevent_set_timeouts(arriving->stream, NULL, NULL);
     (void)bufferevent_disable(arriving->stream, EV_READ);
@@ -110,7 +110,7 @@ static void pass_client(struct arriving *arriving, const struct message_job_clie
         bufferevent_free(arriving->stream);
         return;
     }
-    let_go(arriving);
+    release(arriving);
     streams->on_client(streams->client_arg, arriving->stream, arriving->node, first);
 }
 
@@ -122,7 +122,7 @@ static void hand_over(struct arriving *arriving, const struct message_stream *fi
         bufferevent_free(arriving->stream);
         return;
     }
-    let_go(arriving);
+    release(arriving);
     expected->on_ready(expected->arg, arriving->stream, first);
     expected_free(expected);
 }

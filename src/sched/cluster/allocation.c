@@ -113,8 +113,8 @@ int cluster_invariant(const struct cluster *cluster, struct error *err)
         if (node->is_described && node->memory > 0 && node->memory_booked > node->memory)
             return error_set(err, -EBADMSG, "node %s has more memory allocated than it has", node->name);
         if (node->is_exclusive && node->jobs != 1)
-            return error_set(err, -EBADMSG, "node %s has %u jobs beside one that has it alone", node->name,
-                node->jobs - 1);
+            return error_set(err, -EBADMSG, "node %s has %u jobs beside one with exclusive use of it",
+                node->name, node->jobs - 1);
         if (node->jobs == 0 &&
             (node->cpu_booked != node->cpu_kept || node->memory_booked != node->memory_kept))
             return error_set(err, -EBADMSG, "node %s has resources allocated without a job", node->name);

@@ -149,7 +149,7 @@ static bool is_enough(
     return found->n_least > 0 && found->gpus >= request->gpus;
 }
 
-static void look_at_node(const struct cluster *cluster, const struct cluster_node *node,
+static void count_node(const struct cluster *cluster, const struct cluster_node *node,
     const struct sched_request *request, const struct division *division, struct found *found)
 {
     uint32_t enough = division->most > 0 ? division->most : request->gpus;
@@ -168,7 +168,7 @@ static bool could_run(const struct cluster *cluster, const struct sched_request 
         if (!node->is_described && cluster_node_admits(node, request))
             return true;
         if (cluster_host_suffices(node, request))
-            look_at_node(cluster, node, request, &division, &found);
+            count_node(cluster, node, request, &division, &found);
         if (is_enough(request, &division, &found))
             return true;
     }
@@ -445,7 +445,7 @@ static int lack_division(const struct cluster *cluster, const struct sched_reque
         return 0;
     for (size_t i = 0; i < cluster->n_nodes; i++)
         if (cluster_node_admits(&cluster->nodes[i], request))
-            look_at_node(cluster, &cluster->nodes[i], request, &division, &found);
+            count_node(cluster, &cluster->nodes[i], request, &division, &found);
     if (is_enough(request, &division, &found))
         return 0;
     bool is_even = division.n_most == request->nodes, lacks_most = found.n_most < division.n_most;

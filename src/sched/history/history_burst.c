@@ -389,7 +389,7 @@ static void weigh(const struct burst_table *table, const struct burst *burst, st
 }
 
 /* From earlier bursts: the distribution of the centre before its own members are considered. */
-static void look_back(const struct burst_table *table, const struct burst *burst,
+static void infer_before(const struct burst_table *table, const struct burst *burst,
     const struct run_belief *base, struct run_belief *ret)
 {
     const struct burst *from = burst;
@@ -412,7 +412,7 @@ static void look_back(const struct burst_table *table, const struct burst *burst
 }
 
 /* From the later bursts: the likelihood of each centre. */
-static void look_ahead(const struct burst_table *table, const struct burst *burst,
+static void infer_after(const struct burst_table *table, const struct burst *burst,
     const struct run_belief *base, struct run_belief *ret)
 {
     const struct burst *from = burst;
@@ -450,8 +450,8 @@ static void spread(const struct burst_table *table, const struct run_belief *cen
 void burst_belief(const struct burst_table *table, const struct burst *burst, struct run_belief *belief)
 {
     struct run_belief centre, ahead;
-    look_back(table, burst, belief, &centre);
-    look_ahead(table, burst, belief, &ahead);
+    infer_before(table, burst, belief, &centre);
+    infer_after(table, burst, belief, &ahead);
     for (size_t k = 0; k < RUN_BINS; k++)
         centre.parts[k] = (centre.parts[k] + FLOOR) * ahead.parts[k];
     weigh(table, burst, &centre);

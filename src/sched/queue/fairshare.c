@@ -193,7 +193,7 @@ void fairshare_settle(struct fairshare *fairshare, int64_t now_ms, double half_l
 }
 
 /* Joins or leaves the total if it has got its first or lost its last job. */
-static void settle_count(struct fairshare *fairshare, struct account *account, int64_t now_ms)
+static void update_count(struct fairshare *fairshare, struct account *account, int64_t now_ms)
 {
     bool has_jobs = account->running > 0 || account->waiting > 0;
     if (has_jobs == account->is_counted)
@@ -208,7 +208,7 @@ void fairshare_count(
 {
     account->running += (uint32_t)running;
     account->waiting += (uint32_t)waiting;
-    settle_count(fairshare, account, now_ms);
+    update_count(fairshare, account, now_ms);
     if (account->kind == ACCOUNT_GROUP && account->parent != NULL)
         fairshare_count(fairshare, account->parent, now_ms, running, waiting);
 }
@@ -256,7 +256,7 @@ static void move_group(
     department->charge_rate = (double)department->charged_milli / 1000.0;
     department->running += (uint32_t)sign * group->running;
     department->waiting += (uint32_t)sign * group->waiting;
-    settle_count(fairshare, department, now_ms);
+    update_count(fairshare, department, now_ms);
 }
 
 void fairshare_set_parent(

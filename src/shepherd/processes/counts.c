@@ -54,7 +54,7 @@ static uint64_t read_number(const char *dir, const char *file, const char *key)
     return read_file(dir, file, text) ? number_of(text, key) : 0;
 }
 
-/* The counters of v2 include those of all steps, which may have limits of their own: losses of other steps
+/* The counters of v2 include those of all steps, which may have their own limits: losses of other steps
  * are not losses of the command. `step`: directory of the command's own step. */
 static void leave_out_steps(const char *dir, const char *step, struct counts *ret)
 {

@@ -15,7 +15,7 @@ struct leftovers {
 };
 
 /* Finds files that the job's user has left since `started_wall_ms` and that no process uses. Finds nothing
- * for an exec step, or for a job that had a /dev/shm of its own. Called when no process of the job is
+ * for an exec step, or for a job that had its own /dev/shm. Called when no process of the job is
  * left. */
 void leftovers_find(const struct launch_spec *spec, int64_t started_wall_ms, struct leftovers *ret);
 

@@ -64,7 +64,7 @@ static void visit_pids(int dirfd, const char *name, visit_pid_fn *visit, void *a
 struct pass {
     const struct tree *tree;
     const char *cgroup; // whose processes are visited
-    bool is_inner;      // only those in a PID namespace of their own
+    bool is_inner;      // only those in their own PID namespace
     void (*act)(struct pass *pass, pid_t pid, int pidfd);
     int signal;
     int count;
@@ -171,7 +171,7 @@ static void visit_member(void *arg, pid_t pid)
         pass->act(pass, pid, pidfd);
 }
 
-/* Steps with limits of their own have cgroups beside the command's. */
+/* Steps with their own limits have cgroups beside the command's. */
 static void visit_siblings(struct pass *pass)
 {
     const char *own = pass->tree->cgroup, *slash = strrchr(own, '/');

@@ -13,7 +13,7 @@ struct tree {
     const char *cgroup; // its path; NULL without a cgroup
     pid_t root;         // without a cgroup: descendants of this process, excluding itself
     pid_t spare;        // never signalled: the user's init; 0: none
-    bool is_contained;  // only those in a PID namespace of their own, if there are any
+    bool is_contained;  // only those in their own PID namespace, if there are any
     pid_t command;      // excluded, unless the signal is for the command itself; 0: none
     pid_t terminal; // also never signalled: the process that moves the bytes of the step's terminal; 0: none
     uint32_t roles; // only processes of these roles in the last survey; 0: all

@@ -4,7 +4,7 @@
  * Failures are logged, at most once a second: the port is open to anyone. If there are too many connections,
  * the next ones wait in the kernel until a handshake is complete, as when a thousand nodes reconnect at once;
  * the oldest is closed after TLS_GATE_IDLE_TIMEOUT_MS, so silent clients do not block others for long. Each
- * step of a handshake is a callback of its own.
+ * step of a handshake is a separate callback.
  */
 #include "wire/tls/gate.h"
 
@@ -116,7 +116,7 @@ static struct pending *find_oldest(const struct tls_gate *gate)
 }
 
 /* All slots are taken, possibly for some time. */
-static void look_at_oldest(struct tls_gate *gate)
+static void expire_oldest(struct tls_gate *gate)
 {
     struct pending *oldest = find_oldest(gate);
     int64_t left_ms = oldest->since_ms + TLS_GATE_IDLE_TIMEOUT_MS - clock_boot_ms();
@@ -132,7 +132,7 @@ static void on_idle_timeout(evutil_socket_t fd, short what, void *arg)
 {
     struct tls_gate *gate = arg;
     if (gate->count >= TLS_GATE_PENDING_MAX)
-        look_at_oldest(gate);
+        expire_oldest(gate);
 }
 
 static void on_accept(void *arg, int fd)
@@ -167,7 +167,7 @@ static void on_accept(void *arg, int fd)
     if (gate->count < TLS_GATE_PENDING_MAX)
         return;
     listening_pause(gate->listening);
-    look_at_oldest(gate);
+    expire_oldest(gate);
 }
 
 struct tls_gate *tls_gate_new(

@@ -85,7 +85,7 @@ static const struct row *find(enum kind kind, int number)
     return NULL;
 }
 
-static int tell(const struct row *row, int code, const char *text, const char *where, struct error *err)
+static int explain(const struct row *row, int code, const char *text, const char *where, struct error *err)
 {
     if (row == NULL)
         return error_set(err, code, "cannot reach %s: %s", where, text);
@@ -96,7 +96,7 @@ static int tell(const struct row *row, int code, const char *text, const char *w
 
 int trouble_of_connect(int code, const char *where, struct error *err)
 {
-    return tell(find(CONNECT, -code), code, strerror(-code), where, err);
+    return explain(find(CONNECT, -code), code, strerror(-code), where, err);
 }
 
 /* The result of a call of OpenSSL: its row if there is one, else its text. */
@@ -114,8 +114,7 @@ static const struct row *judge(const SSL *ssl, int result, int saved, int *ret_c
                                  : "TLS failed";
     if (is_rejected)
         return find(CERTIFICATE, (int)verified);
-    if (kind != SSL_ERROR_ZERO_RETURN &&
-        kind != SSL_ERROR_SYSCALL) // other libraries have reasons of their own
+    if (kind != SSL_ERROR_ZERO_RETURN && kind != SSL_ERROR_SYSCALL) // other libraries have their own reasons
         return ERR_GET_LIB(queued) == ERR_LIB_SSL ? find(REASON, ERR_GET_REASON(queued)) : NULL;
     *ret_code = kind == SSL_ERROR_SYSCALL && saved != 0 ? -saved : -ECONNRESET;
     *ret_text = strerror(-*ret_code);
@@ -127,7 +126,7 @@ int trouble_of_tls(const SSL *ssl, int result, const char *where, struct error *
     const char *text = NULL;
     int code = 0, saved = errno;
     const struct row *row = judge(ssl, result, saved, &code, &text);
-    return tell(row, code, text, where, err);
+    return explain(row, code, text, where, err);
 }
 
 int trouble_of_accept(const SSL *ssl, int result, struct error *err)

@@ -524,7 +524,7 @@ def test_S0_24_S0_35_a_flood_of_high_priorities_keeps_no_other_user_waiting(make
     _, other = srun(box, '--gpu-ids', '0', '--', 'true', user=bo)
     flood = [srun(box, '--gpu-ids', '0', '--priority', '1000', '--', 'true', user=ana)[1] for _ in range(3)]
     done = box.mgpu('--gpu-ids', '0', '--priority', '9', '--', 'true', program='mgpu_srun', user=ana, check=True)
-    assert 'mgpu_srun: priority 9 orders your own jobs: those of a lower one wait for it, other users\' do not\n' in done.err, done
+    assert 'mgpu_srun: priority 9 orders your own jobs: your jobs with a lower priority wait for it, other users\' jobs do not\n' in done.err, done
     middle = int(JOB.fullmatch(done.out)[2])
     assert 'later submissions are ahead because their owner gave them a higher priority' in box.mgpu('why', low, user=ana).out
     gate.open()

@@ -203,7 +203,7 @@ def test_S0_2_S1_4_S1_15_S3_5_errors_of_a_start_name_the_options_of_the_door(mac
                 (ana, "mgpu_simple_master --node-id 'a b'", ["--node-id: 'a b' is not", 'mgpu_simple_master --help lists']),
                 (ana, 'mgpu_scheduler_server', ['mgpu_srun ...', '-- --gpus sim:']),
                 (ana, 'run_server', ['srun ...', '-- --gpus sim:']),
-                (root, 'mgpu_scheduler_server -- --user nobody', ['already running', '--state-dir and --run-dir behind --\n'])):
+                (root, 'mgpu_scheduler_server -- --user nobody', ['already running', '--state-dir and --run-dir after --\n'])):
             done = machine.type(user, f'unset MGPU_SOCKET; {line}')
             assert done.code != 0, done
             for sentence in sentences:
@@ -300,7 +300,7 @@ def test_S3_2_S3_6_S3_9_S3_11_typed(machine, root, ana, bo):
         assert machine.type(ana, 'srun sh -c "exit 7"').code == 7
         done = machine.type(bo, 'srun -n 2 python3 train.py')
         assert done.code == 0 and re.fullmatch(r'training on \d,\d\n', done.out), done
-        assert f'the server is that of {ana.name}' in done.err, done
+        assert f'the server belongs to {ana.name}' in done.err, done
     finally:
         machine.stop()
     machine.serve(root, f'run_server -- {GPUS}', 'is ready')

@@ -20,7 +20,7 @@
  */
 static const struct gpu_helper_timing real_start = {
     .period_ms = 100,
-    .told_ms = 60000,
+    .notice_ms = 60000,
     .first_ms = 60000,
     .silent_ms = 800, // a machine with other work takes longer
     .leave_ms = 50,

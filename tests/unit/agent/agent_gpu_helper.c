@@ -36,7 +36,7 @@ static struct gpu_helper *start(struct watcher *watcher, const char *spec_text)
 {
     static const struct gpu_helper_timing timing = {
         .period_ms = 10,
-        .told_ms = 2000,
+        .notice_ms = 2000,
         .first_ms = 2000,
         .silent_ms = 1000,
         .leave_ms = 50,

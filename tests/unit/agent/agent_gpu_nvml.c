@@ -508,7 +508,7 @@ static struct gpu_helper *run(struct watcher *watcher, struct gpu_helper *helper
 {
     const struct gpu_helper_timing timing = {
         .period_ms = 20,
-        .told_ms = 20000,
+        .notice_ms = 20000,
         .first_ms = watcher->first_ms != 0 ? watcher->first_ms : 400,
         .silent_ms = 200,
         .leave_ms = 50,

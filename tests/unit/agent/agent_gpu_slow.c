@@ -13,7 +13,7 @@
 /* A whole sample of three GPUs fits into silent_ms, one call after the other. */
 static const struct gpu_helper_timing timing = {
     .period_ms = 20,
-    .told_ms = 500,
+    .notice_ms = 500,
     .first_ms = 15000,
     .silent_ms = 4000,
     .leave_ms = 8000,

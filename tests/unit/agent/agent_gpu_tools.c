@@ -197,7 +197,7 @@ static void a_function_that_hangs_is_given_up_in_time(void **state)
         run_all(&batch, verb, "hang", 0, HANG_MS);
         for (size_t i = 0; i < batch.count; i++) {
             print_message("%s: %s\n", batch.runs[i].function, batch.runs[i].why);
-            assert_string_equal(batch.runs[i].why, "it was not done within 4 s");
+            assert_string_equal(batch.runs[i].why, "it did not finish within 4 s");
         }
         finish(&batch);
     }

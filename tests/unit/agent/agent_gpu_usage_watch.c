@@ -128,11 +128,11 @@ static void an_attempt_that_was_never_sampled_has_no_usage(void **state)
 
 static void say(const char *status)
 {
-    struct spool_said said = { .has_progress = 1, .progress_ppm = 400000, .checkpointed_ms = 5 };
+    struct spool_report said = { .has_progress = 1, .progress_ppm = 400000, .checkpointed_ms = 5 };
     (void)snprintf(said.status, sizeof(said.status), "%s", status);
     _cleanup_close_ int dirfd = open_entry();
-    _cleanup_close_ int fd = openat(dirfd, SPOOL_SAID, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    assert_int_equal(spool_write_said(fd, &said), 0);
+    _cleanup_close_ int fd = openat(dirfd, SPOOL_REPORT, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(spool_write_report(fd, &said), 0);
 }
 
 static void assert_said(const char *status)

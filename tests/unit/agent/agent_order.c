@@ -21,7 +21,7 @@ struct node {
     uint32_t phase;             // there, of the attempt
     struct agent_core *core;
     struct attempt_observation spool; // of attempt 5.1.0.0
-    int64_t now_ms, said_ms;
+    int64_t now_ms, sent_ms;
     int stages, removes, settles, returns;
     int64_t lease_until_ms; // of the last stage
     bool is_user_unknown;   // yet
@@ -40,7 +40,7 @@ static void node_send(void *arg, const struct record_type *type, const void *mes
     const struct known_attempt *known = ((const struct message_hello *)message)->attempts.items;
     node->phase = known[0].phase; // zero when there is none
     node->hello = *(const struct message_hello *)message;
-    node->said_ms = node->hello.said_ms;
+    node->sent_ms = node->hello.sent_ms;
 }
 
 static void node_observe(
@@ -146,16 +146,16 @@ static void greet(struct node *node)
     agent_core_link_up(node->core, ++node->now_ms, &hello);
 }
 
-static int welcome(struct node *node, int64_t said_ms, uint64_t last_order)
+static int welcome(struct node *node, int64_t sent_ms, uint64_t last_order)
 {
     return say(node, MESSAGE_WELCOME,
-        &(struct message_welcome){ .epoch = 1, .said_ms = said_ms, .last_order = last_order });
+        &(struct message_welcome){ .epoch = 1, .sent_ms = sent_ms, .last_order = last_order });
 }
 
 static void connect(struct node *node, uint64_t last_order)
 {
     greet(node);
-    assert_int_equal(welcome(node, node->said_ms, last_order), 0);
+    assert_int_equal(welcome(node, node->sent_ms, last_order), 0);
 }
 
 static int launch(struct node *node, uint64_t order)
@@ -210,12 +210,12 @@ static void what_an_agent_before_has_seen_outlives_an_older_epoch(void **state)
     greet(node);
     assert_int_equal(node->hello.epoch, 0);
     assert_int_equal(node->hello.event, 0);
-    assert_int_equal(welcome(node, node->said_ms, 0), 0);
+    assert_int_equal(welcome(node, node->sent_ms, 0), 0);
     agent_core_note_seen(node->core, &seen);
     greet(node);
     assert_int_equal(node->hello.epoch, 9);
     assert_int_equal(node->hello.event, 40);
-    assert_int_equal(welcome(node, node->said_ms, 0), -ESTALE);
+    assert_int_equal(welcome(node, node->sent_ms, 0), -ESTALE);
 }
 
 static void a_launch_that_comes_again_after_the_end_starts_nothing(void **state)
@@ -258,19 +258,19 @@ static void hello_tells_when_it_was_said(void **state)
 {
     struct node *node = *state;
     connect(node, 0);
-    assert_int_equal(node->said_ms, node->now_ms);
+    assert_int_equal(node->sent_ms, node->now_ms);
 }
 
 static void a_welcome_to_an_earlier_hello_is_passed_over(void **state)
 {
     struct node *node = *state;
     greet(node);
-    int64_t earlier_ms = node->said_ms;
+    int64_t earlier_ms = node->sent_ms;
     agent_core_link_down(node->core);
     greet(node);
     assert_int_equal(welcome(node, earlier_ms, 0), 0);
     assert_int_equal(launch(node, 1), -EPROTO); // it is not obeyed yet
-    assert_int_equal(welcome(node, node->said_ms, 0), 0);
+    assert_int_equal(welcome(node, node->sent_ms, 0), 0);
     assert_int_equal(launch(node, 1), 0);
 }
 

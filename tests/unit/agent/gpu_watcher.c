@@ -60,7 +60,7 @@ static void on_report(void *arg, const struct gpu_report *report)
 
 const struct gpu_helper_timing watcher_timing = {
     .period_ms = 20,
-    .told_ms = 5000,
+    .notice_ms = 5000,
     .first_ms = 1600,
     .silent_ms = 800, // a machine with other work takes longer
     .leave_ms = 50,

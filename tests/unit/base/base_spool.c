@@ -141,7 +141,7 @@ static void removing_takes_the_known_files_and_the_directory(void **state)
 static void end_outlives_verdict_and_spec_but_no_other_file(void **state)
 {
     static const char *const files[] = { SPOOL_SPEC, SPOOL_VERDICT, SPOOL_EXIT, SPOOL_LOCK, SPOOL_STARTED,
-        SPOOL_STATUS, SPOOL_CTL, SPOOL_SAID, SPOOL_USAGE, SPOOL_TERMS, SPOOL_STOP };
+        SPOOL_STATUS, SPOOL_CTL, SPOOL_REPORT, SPOOL_USAGE, SPOOL_TERMS, SPOOL_STOP };
     struct place *place = *state;
     _cleanup_free_ char *path = xasprintf("%s/42.1.0.0", place->path);
     char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
@@ -164,16 +164,16 @@ static void end_outlives_verdict_and_spec_but_no_other_file(void **state)
 static void what_was_said_is_read_back_when_it_is_whole(void **state)
 {
     struct place *place = *state;
-    struct spool_said said = { .has_progress = 1, .progress_ppm = 7, .status = "epoch 3" }, back = { 0 };
-    assert_false(spool_read_said(place->dirfd, &back));
-    int fd = openat(place->dirfd, SPOOL_SAID, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    assert_int_equal(spool_write_said(fd, &said), 0);
-    assert_true(spool_read_said(place->dirfd, &back));
+    struct spool_report said = { .has_progress = 1, .progress_ppm = 7, .status = "epoch 3" }, back = { 0 };
+    assert_false(spool_read_report(place->dirfd, &back));
+    int fd = openat(place->dirfd, SPOOL_REPORT, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(spool_write_report(fd, &said), 0);
+    assert_true(spool_read_report(place->dirfd, &back));
     assert_int_equal(back.progress_ppm, 7);
     assert_string_equal(back.status, "epoch 3");
     /* Half of the next one. */
-    assert_int_equal(pwrite(fd, "X", 1, (off_t)offsetof(struct spool_said, status)), 1);
-    assert_false(spool_read_said(place->dirfd, &back));
+    assert_int_equal(pwrite(fd, "X", 1, (off_t)offsetof(struct spool_report, status)), 1);
+    assert_false(spool_read_report(place->dirfd, &back));
     assert_string_equal(back.status, "epoch 3");
     (void)close(fd);
 }

@@ -195,11 +195,11 @@ static void what_is_not_here_is_told_before_the_job_is_submitted(void **state)
     static const char *const good[] = { "my env", "base", "known", "./there" };
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
         assert_checked(good[i], "");
-    assert_checked("./root", "--conda ./root: the folder is no environment of conda\n");
+    assert_checked("./root", "--conda ./root: the folder is not a conda environment\n");
     assert_checked(
-        "other", "--conda other: there is no such environment here; conda create -n other makes one\n");
+        "other", "--conda other: there is no such environment here; conda create -n other creates one\n");
     assert_checked("$(echo on)",
-        "--conda $(echo on): there is no such environment here; conda create -n $(echo on) makes one\n");
+        "--conda $(echo on): there is no such environment here; conda create -n $(echo on) creates one\n");
     (void)setenv("CONDA_ENVS_PATH", more, 1);
     assert_checked("other", "");
     (void)unsetenv("CONDA_ENVS_PATH");

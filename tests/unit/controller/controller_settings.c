@@ -164,7 +164,7 @@ static size_t list_fields(
         { "share-max-load", PERCENT, &c->external.share_load },
         { "gpu-recover", MS, &c->health.recover_ms },
         { "gpu-unclean", MS, &c->health.unclean_ms },
-        { "idle-warn", MS, &c->idle.told_ms },
+        { "idle-warn", MS, &c->idle.warn_ms },
         { "idle-preemptible", MS, &c->idle.yields_ms },
         { "idle-end", MS, &c->idle.end_ms },
         { "idle-ok", BOOLEAN, &c->idle.is_ok_for_operators },

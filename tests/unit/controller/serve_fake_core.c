@@ -588,7 +588,7 @@ struct sched *core_sched(const struct core *core)
     return core->sched;
 }
 
-uint64_t core_stem(const struct job *job)
+uint64_t core_command_hash(const struct job *job)
 {
     return job->id;
 }

@@ -143,7 +143,7 @@ int bench_open(void **state)
         .share_memory = 80,
         .share_load = 80 };
     options.health = (struct health_settings){ .recover_ms = 600000, .unclean_ms = 600000 };
-    options.idle = (struct idle_policy){ .told_ms = 10000, .yields_ms = 20000, .is_ok_for_operators = true };
+    options.idle = (struct idle_policy){ .warn_ms = 10000, .yields_ms = 20000, .is_ok_for_operators = true };
     options.notifications = (struct notification_settings){ .per_hour = 5, .time_ms = 30000 };
     struct core_effects effects = {
         .arg = bench,

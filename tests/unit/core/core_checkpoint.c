@@ -50,10 +50,10 @@ static void a_job_that_goes_on_later_is_told_to_save_its_work(void **state)
     struct bench *b = *state;
     (void)run_first(b, true);
     assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), 0);
-    int64_t told_ms = b->now_ms;
+    int64_t begin_ms = b->now_ms;
     requeue(b);
     assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->signal, SIGTERM | STOP_CHECKPOINT);
-    assert_in_range(core_checkpoint_until(core_find(b->core, 11)), told_ms + GRACE_MS, b->now_ms + GRACE_MS);
+    assert_in_range(core_checkpoint_until(core_find(b->core, 11)), begin_ms + GRACE_MS, b->now_ms + GRACE_MS);
 }
 
 static void a_job_that_promised_nothing_is_not(void **state)
@@ -105,10 +105,10 @@ static void the_next_attempt_has_a_grace_of_its_own(void **state)
     b->now_ms += 60000;
     core_timer(b->core, b->now_ms, b->now_ms);
     bench_settle(b);
-    int64_t told_ms = b->now_ms;
+    int64_t begin_ms = b->now_ms;
     core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, false, &three);
     bench_settle(b);
-    assert_in_range(core_checkpoint_until(core_find(b->core, 11)), told_ms + GRACE_MS, b->now_ms + GRACE_MS);
+    assert_in_range(core_checkpoint_until(core_find(b->core, 11)), begin_ms + GRACE_MS, b->now_ms + GRACE_MS);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)

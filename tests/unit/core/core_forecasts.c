@@ -52,7 +52,7 @@ static void a_waiting_job_has_a_forecast_soon_after_its_submission(void **state)
     const struct kept_forecast *told = core_kept_forecast(b->core, 0);
     assert_non_null(told);
     assert_int_equal(told->job, waiting); // and none of the job that started at once
-    assert_true(told->expected_ms > told->told_ms && told->started_ms == 0);
+    assert_true(told->expected_ms > told->made_ms && told->started_ms == 0);
     assert_true(told->parts_ms[0] <= told->expected_ms && told->expected_ms <= told->parts_ms[4]);
     assert_null(core_kept_forecast(b->core, 1));
 }
@@ -119,7 +119,7 @@ static void its_start_is_noted_and_learnt_from(void **state)
     bench_turn(b);
     const struct kept_forecast *told = core_kept_forecast(b->core, 0);
     assert_int_equal(told->job, waiting);
-    assert_true(told->started_ms >= told->told_ms + MINUTE_MS);
+    assert_true(told->started_ms >= told->made_ms + MINUTE_MS);
     assert_memory_not_equal(core_calibration(b->core), &before, sizeof(before));
 }
 

@@ -25,13 +25,13 @@ static int open_watching(void **state)
 }
 
 /* Of a node with two GPUs that knows of no attempt. Nothing of it is durable yet. */
-static int say_hello(struct bench *b, uint32_t link, const char *node, const char *boot, int64_t said_ms)
+static int say_hello(struct bench *b, uint32_t link, const char *node, const char *boot, int64_t sent_ms)
 {
     struct message_hello message = { .protocol = LINK_PROTOCOL,
         .node = xstrdup(node),
         .boot_id = xstrdup(boot),
         .cpus = 2,
-        .said_ms = said_ms };
+        .sent_ms = sent_ms };
     struct gpu_state *states = xcalloc(2, sizeof(*states));
     for (uint32_t i = 0; i < 2; i++)
         states[i] = (struct gpu_state){
@@ -44,9 +44,9 @@ static int say_hello(struct bench *b, uint32_t link, const char *node, const cha
     return r;
 }
 
-static int hello(struct bench *b, uint32_t link, const char *node, const char *boot, int64_t said_ms)
+static int hello(struct bench *b, uint32_t link, const char *node, const char *boot, int64_t sent_ms)
 {
-    int r = say_hello(b, link, node, boot, said_ms);
+    int r = say_hello(b, link, node, boot, sent_ms);
     bench_settle(b);
     return r;
 }

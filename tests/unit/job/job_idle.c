@@ -14,8 +14,8 @@
 
 #define MINUTE 60000
 
-static const struct idle_policy site = { .told_ms = 30 * MINUTE, .yields_ms = 120 * MINUTE };
-static const struct idle_policy strict = { .told_ms = 30 * MINUTE, .end_ms = 60 * MINUTE };
+static const struct idle_policy site = { .warn_ms = 30 * MINUTE, .yields_ms = 120 * MINUTE };
+static const struct idle_policy strict = { .warn_ms = 30 * MINUTE, .end_ms = 60 * MINUTE };
 
 static int make_job(void **state)
 {

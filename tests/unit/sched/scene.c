@@ -146,7 +146,7 @@ static void end(struct scene *scene, uint64_t job, bool is_ok)
     const struct scene_start *start = scene_start_of(scene, job);
     assert_non_null(start);
     sched_ended(scene->sched, scene->now_ms, job, scene->now_ms - start->at_ms);
-    sched_settle(scene->sched, scene->now_ms, job, is_ok);
+    sched_resolve_dependents(scene->sched, scene->now_ms, job, is_ok);
     pass(scene);
 }
 

@@ -37,12 +37,12 @@ static void assert_calibrated(double center, double spread, double drift)
     double before[CALIBRATION_PARTS] = { 0 };
     calibration_init(&calibration);
     for (int i = 0; i < STARTS; i++) {
-        int64_t wait_ms = (int64_t)(MINUTE_MS * exp2(12 * draw(&state))), told_ms[CALIBRATION_PARTS];
+        int64_t wait_ms = (int64_t)(MINUTE_MS * exp2(12 * draw(&state))), forecast_ms[CALIBRATION_PARTS];
         int64_t actual_ms = actual_wait(&state, wait_ms, center + drift * i / STARTS, spread);
-        calibration_quantiles(&calibration, wait_ms, told_ms);
+        calibration_quantiles(&calibration, wait_ms, forecast_ms);
         for (size_t k = 0; k < CALIBRATION_PARTS; k++)
-            before[k] += actual_ms <= told_ms[k];
-        calibration_learn(&calibration, wait_ms, told_ms, 1, actual_ms);
+            before[k] += actual_ms <= forecast_ms[k];
+        calibration_learn(&calibration, wait_ms, forecast_ms, 1, actual_ms);
     }
     for (size_t k = 0; k < CALIBRATION_PARTS; k++)
         if (fabs(before[k] / STARTS - calibration_parts[k]) > 0.04)
@@ -71,12 +71,13 @@ static void the_moments_ascend_and_none_is_before_the_submission(void **state)
     (void)state;
     calibration_init(&calibration);
     for (int i = 0; i < 2000; i++) {
-        int64_t told_ms[CALIBRATION_PARTS], wait_ms = (int64_t)(draw(&seed) * 600 * MINUTE_MS) - MINUTE_MS;
-        calibration_quantiles(&calibration, wait_ms, told_ms);
+        int64_t forecast_ms[CALIBRATION_PARTS],
+            wait_ms = (int64_t)(draw(&seed) * 600 * MINUTE_MS) - MINUTE_MS;
+        calibration_quantiles(&calibration, wait_ms, forecast_ms);
         for (size_t k = 0; k < CALIBRATION_PARTS; k++)
-            assert_true(told_ms[k] >= (k > 0 ? told_ms[k - 1] : 0));
-        calibration_learn(&calibration, wait_ms, told_ms, 1, (int64_t)(draw(&seed) * 1e18));
-        calibration_learn(&calibration, wait_ms, told_ms, 4, 0);
+            assert_true(forecast_ms[k] >= (k > 0 ? forecast_ms[k - 1] : 0));
+        calibration_learn(&calibration, wait_ms, forecast_ms, 1, (int64_t)(draw(&seed) * 1e18));
+        calibration_learn(&calibration, wait_ms, forecast_ms, 4, 0);
     }
 }
 
@@ -88,9 +89,9 @@ static void it_outlives_a_restart(void **state)
     (void)state;
     calibration_init(&calibration);
     for (int i = 0; i < 50; i++) {
-        int64_t told_ms[CALIBRATION_PARTS], wait_ms = INT64_C(10) * i * MINUTE_MS;
-        calibration_quantiles(&calibration, wait_ms, told_ms);
-        calibration_learn(&calibration, wait_ms, told_ms, 2, 3 * wait_ms);
+        int64_t forecast_ms[CALIBRATION_PARTS], wait_ms = INT64_C(10) * i * MINUTE_MS;
+        calibration_quantiles(&calibration, wait_ms, forecast_ms);
+        calibration_learn(&calibration, wait_ms, forecast_ms, 2, 3 * wait_ms);
     }
     calibration_encode(&calibration, &bytes);
     calibration_init(&read);

@@ -862,10 +862,10 @@ static void why_says_what_keeps_a_job_from_being_parked(void **state)
         { 1000, 4560, 1, 2, 2, false, LATE "1h16m: more than 1/2 of that" },
         { 1000, 4560, 1, 2, 2, false, LATE "1h16m: more than 1/2 of that", .host_cannot_park = true },
         { 1000, 3000, 1, 2, 1, false,
-            LATE "50m00s: more than 1/2 of that, or too much while other GPUs of it would stay idle" },
+            LATE "50m00s: more than 1/2 of that, or too much while its other GPUs would stay idle" },
         { 30, 10, 1, 2, 2, false, "it has had its GPUs for only 30s" },
         { 200, 741, 1, 2, 2, false,
-            "it may be parked for at most 13m20s more, by the time that it has run, and this one probably "
+            "it may be parked for at most 13m20s more, given its run time, and this one probably "
             "needs 12m21s, and its return up to 1m00s" },
         { 1000, 100, 1, 2, 2, false, "it cannot be parked", .host_cannot_park = true },
         { 30, 10, 1, 2, 2, false, "it cannot be parked", .host_cannot_park = true },
@@ -876,7 +876,7 @@ static void why_says_what_keeps_a_job_from_being_parked(void **state)
             "it has 1 of the 2 GPUs that this one needs, and too few others can be parked with it",
             .guest_cpus = 60, .host_cpus = 10 },
         { 1000, 100, 1, 2, 2, false,
-            "this one could not start on its GPUs even so: its CPUs and host memory stay in use, and the "
+            "this one still could not start on its GPUs: its CPUs and host memory stay in use, and the "
             "GPUs "
             "may be needed back too soon",
             .guest_cpus = 40, .host_cpus = 40 },
@@ -958,7 +958,7 @@ static void why_says_that_hosts_make_way_for_others_already(void **state)
     scene_wait(scene, 500);
     uint64_t shortest = scene_add(scene, 1, 10);
     assert_int_equal(scene->n_parks, 0);
-    check_why(scene, shortest, shorter, "2 jobs are already parked from a GPU of it, the maximum");
+    check_why(scene, shortest, shorter, "2 jobs are already parked from one of its GPUs, the maximum");
     scene_free(scene);
 }
 

@@ -299,7 +299,7 @@ static void settle(struct world *world, uint64_t id, bool is_ok)
             job->after[k--] = job->after[--job->n_after];
         }
     }
-    sched_settle(world->sched, world->now_ms, id, is_ok);
+    sched_resolve_dependents(world->sched, world->now_ms, id, is_ok);
 }
 
 static void array_lost_one(struct world *world, uint64_t id, bool is_ok)

@@ -71,7 +71,7 @@ static void junk_changes_nothing(void **state)
 
 static void a_line_that_is_too_long_is_passed_over_and_the_next_one_is_not(void **state)
 {
-    static char text[3 * SAID_LINE_MAX];
+    static char text[3 * STATUS_LINE_MAX];
     memset(text, 'x', sizeof(text));
     memcpy(text, "STATUS=", 7);
     for (size_t at = 0; at < sizeof(text); at += 1000)
@@ -80,14 +80,14 @@ static void a_line_that_is_too_long_is_passed_over_and_the_next_one_is_not(void 
     assert_true(add("CHECKPOINTED\nCHECKPOINTED\n")); // the first of them ends the long line
     assert_string_equal(said.latest.status, "");
     /* The longest that is taken. */
-    memset(text, ' ', SAID_LINE_MAX);
+    memset(text, ' ', STATUS_LINE_MAX);
     memcpy(text, "STATUS=fits", 11);
-    text[SAID_LINE_MAX] = '\n';
-    assert_false(status_parser_add(&said, 1, text, SAID_LINE_MAX + 1));
+    text[STATUS_LINE_MAX] = '\n';
+    assert_false(status_parser_add(&said, 1, text, STATUS_LINE_MAX + 1));
     assert_string_equal(said.latest.status, "fits");
     assert_false(status_parser_add(&said, 1, "STATUS=", 7));
-    text[SAID_LINE_MAX - 7] = ' ';
-    assert_false(status_parser_add(&said, 1, text, SAID_LINE_MAX + 1));
+    text[STATUS_LINE_MAX - 7] = ' ';
+    assert_false(status_parser_add(&said, 1, text, STATUS_LINE_MAX + 1));
     assert_string_equal(said.latest.status, "fits");
 }
 

@@ -38,11 +38,11 @@ static int setup(void **state)
     return r;
 }
 
-static struct spool_said read_said(const struct fixture *f)
+static struct spool_report read_said(const struct fixture *f)
 {
-    struct spool_said said = { 0 };
+    struct spool_report said = { 0 };
     _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_true(spool_read_said(fd, &said));
+    assert_true(spool_read_report(fd, &said));
     return said;
 }
 
@@ -53,7 +53,7 @@ static void what_the_job_says_is_in_the_spool_at_its_end(void **state)
     fixture_script(f, "echo PROGRESS=0.5 > $MGPU_NOTIFY; printf 'STATUS=last' > $MGPU_NOTIFY");
     fixture_run(f);
     assert_int_equal(f->exit.exit_code, 0);
-    struct spool_said said = read_said(f);
+    struct spool_report said = read_said(f);
     assert_int_equal(said.progress_ppm, 500000);
     assert_string_equal(said.status, "last");
     assert_int_equal(stat(f->spec.say_pipe, &st), 0);
@@ -67,7 +67,7 @@ static void a_job_that_reports_nothing_has_no_file(void **state)
     struct fixture *f = *state;
     fixture_script(f, "true");
     fixture_run(f);
-    _cleanup_free_ char *path = xasprintf("%s/" SPOOL_SAID, f->dir);
+    _cleanup_free_ char *path = xasprintf("%s/" SPOOL_REPORT, f->dir);
     assert_int_equal(access(path, F_OK), -1);
 }
 
@@ -217,7 +217,7 @@ static void nothing_is_lost_between_two_shepherds(void **state)
     fixture_adopt(f);
     fixture_stop(f, SIGUSR1, -1); // by the second one
     fixture_finish(f);
-    struct spool_said said = read_said(f);
+    struct spool_report said = read_said(f);
     assert_int_equal(said.progress_ppm, 750000);
     assert_string_equal(said.status, "first");
 }

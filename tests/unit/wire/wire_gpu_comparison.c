@@ -35,7 +35,7 @@ static void a_gpu_far_below_the_median_of_its_model_is_slow(void **state)
     }
     gpu_comparison_add(comparison, &other);
     assert_int_equal(gpu_comparison_judge(comparison, &gpus[2], text, &part), GPU_SLOW);
-    assert_string_equal(text, "copies on the GPU are 39 % below its twins");
+    assert_string_equal(text, "copies on the GPU are 39 % below the median of its model");
     assert_true(fabs(part - 1200.0 / 1980) < 1e-9);
     assert_int_equal(gpu_comparison_judge(comparison, &gpus[4], text, &part), GPU_PASSED); // 17 % below
     assert_int_equal(gpu_comparison_judge(comparison, &gpus[0], text, &part), GPU_PASSED);
@@ -55,7 +55,7 @@ static void of_two_gpus_the_slower_is_slow(void **state)
     gpu_comparison_add(comparison, &slow);
     gpu_comparison_add(comparison, &fast);
     assert_int_equal(gpu_comparison_judge(comparison, &slow, text, &part), GPU_SLOW);
-    assert_string_equal(text, "copies on the GPU are 40 % below its twins");
+    assert_string_equal(text, "copies on the GPU are 40 % below the median of its model");
     assert_int_equal(gpu_comparison_judge(comparison, &fast, text, &part), GPU_PASSED);
     gpu_comparison_free(comparison);
 }

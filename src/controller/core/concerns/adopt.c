@@ -240,7 +240,7 @@ static void mark_process(const struct core_node *node, uint64_t from, uint64_t t
     }
 }
 
-static void look_again(struct core *core, struct core_node *node)
+static void recheck_node(struct core *core, struct core_node *node)
 {
     core_hook_processes(core, node);
     if (node->is_up)
@@ -275,7 +275,7 @@ static void on_answer(struct core *core, const struct core_node *from, struct ad
     if (job == 0)
         return;
     mark_process(node, 0, job, process->pid);
-    look_again(core, node);
+    recheck_node(core, node);
 }
 
 /* The process of a waiting adoption has ended. */
@@ -394,7 +394,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
         return;
     /* It was released and may still be running: until the next sample it counts as external. */
     mark_process(node, job->id, 0, 0);
-    look_again(core, node);
+    recheck_node(core, node);
 }
 
 static const struct core_message messages[] = { { MESSAGE_PROCESS_INFO, on_process }, { 0 } };

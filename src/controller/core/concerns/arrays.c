@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arrays. One record represents all elements until they start: an element is split off, as a job of its own,
+ * Arrays. One record represents all elements until they start: an element is split off, as a separate job,
  * when the scheduler starts it, or earlier when it alone is cancelled, held or edited. An array is notified
  * of the end of each element, and is done with the last one.
  */

@@ -113,7 +113,7 @@ static int64_t late_ms(const struct core *core, const struct holder *holder)
     return holder->since_ms + expected_ms + core->options.early.elements_ms;
 }
 
-static void look_by(struct core *core, int64_t at_ms)
+static void check_by(struct core *core, int64_t at_ms)
 {
     int64_t boot_ms = at_ms == TIME_NEVER ? TIME_NEVER : core_boot_at(core, at_ms);
     if (boot_ms < core->behind->due_ms)
@@ -138,7 +138,7 @@ static void add_holder(struct core *core, struct core_entry *entry)
     *holder = (struct holder){ .entry = entry, .since_ms = core->now_ms };
     core_make_extra(entry)->holder = behind->n_holders;
     if (is_on(core))
-        look_by(core, near_ms(core, holder));
+        check_by(core, near_ms(core, holder));
 }
 
 static void remove_holder(struct core *core, struct core_entry *entry)
@@ -343,16 +343,16 @@ static void recall(struct core *core, struct core_entry *follower)
         core->behind->due_ms = extra->recalled_ms + RECALL_AGAIN_MS;
 }
 
-static void look_at(struct core *core, struct holder holder)
+static void check_holder(struct core *core, struct holder holder)
 {
     struct core_entry *follower = core_extra(holder.entry)->follower;
     int64_t near = near_ms(core, &holder);
     if (follower != NULL && !may_follow(core, &holder, follower))
         recall(core, follower);
     else if (follower != NULL)
-        look_by(core, late_ms(core, &holder));
+        check_by(core, late_ms(core, &holder));
     else if (near > core->now_ms)
-        look_by(core, near);
+        check_by(core, near);
     else if (is_on(core) && late_ms(core, &holder) > core->now_ms && may_lead(core, holder.entry))
         put_behind(core, holder.entry);
 }
@@ -363,7 +363,7 @@ static bool turn(struct core *core)
     bool has_work = is_on(core) || core->behind->n_followers > 0;
     core->behind->due_ms = TIME_NEVER;
     for (size_t i = 0; has_work && i < core->behind->n_holders; i++)
-        look_at(core, core->behind->holders[i]);
+        check_holder(core, core->behind->holders[i]);
     return core->last_event != before;
 }
 

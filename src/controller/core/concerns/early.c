@@ -135,7 +135,7 @@ static bool is_wanted(const struct core *core)
 }
 
 /* While something waits for a pass, nobody knows what is next; it is durable after that. */
-static void look(struct core *core)
+static void check_next(struct core *core)
 {
     struct sched_early early;
     core->earlies->due_ms = TIME_NEVER;
@@ -212,7 +212,7 @@ const struct core_concern core_concern_early = {
     .resume = on_resume,
     .event = on_event,
     .gone = on_gone,
-    .durable = look,
+    .durable = check_next,
     .next_ms = next_ms,
     .run = run,
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A row of the store for each user and command (core_stem()), with the latest times from the start of a job
- * to its first use of a GPU. Of a job that started as usual its node's samples say it (struct job_usage,
- * first_use_ms); of one that started early the process that waited for a GPU does (struct job_park,
- * saved_ms). A time that nobody measured is no row.
+ * A row of the store for each user and command (core_command_hash()), with the latest times from the start of
+ * a job to its first use of a GPU. Of a job that started as usual its node's samples say it (struct
+ * job_usage, first_use_ms); of one that started early the process that waited for a GPU does (struct
+ * job_park, saved_ms). A time that nobody measured is no row.
  *
  * A program may be one that cannot start without its GPUs, whatever it does before it opens one: if a job
  * that had not asked fails before it has them, its command starts as usual from then on, until a job of it
@@ -68,7 +68,7 @@ static struct command *find(const struct core *core, uint32_t uid, uint64_t stem
 
 static struct command *find_of(const struct core *core, const struct job *job)
 {
-    return core->early_commands->count > 0 ? find(core, job->uid, core_stem(job)) : NULL;
+    return core->early_commands->count > 0 ? find(core, job->uid, core_command_hash(job)) : NULL;
 }
 
 /* The shortest of the latest runs; 0: none is known. */
@@ -133,7 +133,7 @@ static const char *kind_without(const struct job *job)
         return "jobs that name their GPUs (-G)";
     if (ask->gpu_share > 0 || ask->gpu_mem > 0)
         return "jobs that may share a GPU";
-    return ask->exclusive ? "jobs that have their nodes alone" : NULL;
+    return ask->exclusive ? "jobs with exclusive nodes" : NULL;
 }
 
 char *core_describe_early(const struct core *core, const struct core_entry *entry)
@@ -150,7 +150,7 @@ char *core_describe_early(const struct core *core, const struct core_entry *entr
     if (core_extra(entry)->returns > 0 && job->ask->early)
         return xstrdup("no, an attempt was given back, and the next one starts as usual");
     if (job->ask->early)
-        return xstrdup("yes, as it was submitted with --early");
+        return xstrdup("yes, it was submitted with --early");
     return core->options.early.mode == EARLY_AUTO && command != NULL ? explain(command) : NULL;
 }
 
@@ -201,7 +201,7 @@ static struct command *find_or_add(struct core *core, const struct job *job)
         return command;
     if (core->early_commands->count == COMMANDS_MAX)
         forget_oldest(core);
-    return add(core->early_commands, &(struct command){ .uid = job->uid, .stem = core_stem(job) });
+    return add(core->early_commands, &(struct command){ .uid = job->uid, .stem = core_command_hash(job) });
 }
 
 static void learn(struct core *core, const struct job *job, uint64_t first_use_ms)

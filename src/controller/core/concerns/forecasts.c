@@ -37,7 +37,7 @@
 struct core_forecasts {
     struct calibration calibration;
     struct kept_forecast rows[FORECASTS_KEPT]; // a ring
-    uint64_t n_told;                           // the next one is in slot n_told % FORECASTS_KEPT
+    uint64_t n_made;                           // the next one is in slot n_told % FORECASTS_KEPT
     size_t n_open;                             // of jobs that have not started
     uint64_t last_job;                         // jobs up to this one get no more forecasts
     int64_t due_ms;                            // boot clock; TIME_NEVER: no job was submitted
@@ -56,21 +56,21 @@ static bool is_open(const struct kept_forecast *row)
 
 /* A row with its number, which determines its slot and which rows are newer. */
 struct row_state {
-    struct kept_forecast told;
+    struct kept_forecast kept;
     uint64_t number;
 };
 
 static const struct record_field row_fields[] = {
-    RECORD_FIELD(1, RECORD_U64, struct row_state, told.job, 0),
-    RECORD_FIELD(2, RECORD_TIME, struct row_state, told.told_ms, 0),
-    RECORD_FIELD(3, RECORD_TIME, struct row_state, told.expected_ms, 0),
-    RECORD_FIELD(4, RECORD_TIME, struct row_state, told.parts_ms[0], 0),
-    RECORD_FIELD(5, RECORD_TIME, struct row_state, told.parts_ms[1], 0),
-    RECORD_FIELD(6, RECORD_TIME, struct row_state, told.parts_ms[2], 0),
-    RECORD_FIELD(7, RECORD_TIME, struct row_state, told.parts_ms[3], 0),
-    RECORD_FIELD(8, RECORD_TIME, struct row_state, told.parts_ms[4], 0),
-    RECORD_FIELD(9, RECORD_TIME, struct row_state, told.started_ms, 0),
-    RECORD_FIELD(10, RECORD_U32, struct row_state, told.alike, 0),
+    RECORD_FIELD(1, RECORD_U64, struct row_state, kept.job, 0),
+    RECORD_FIELD(2, RECORD_TIME, struct row_state, kept.made_ms, 0),
+    RECORD_FIELD(3, RECORD_TIME, struct row_state, kept.expected_ms, 0),
+    RECORD_FIELD(4, RECORD_TIME, struct row_state, kept.parts_ms[0], 0),
+    RECORD_FIELD(5, RECORD_TIME, struct row_state, kept.parts_ms[1], 0),
+    RECORD_FIELD(6, RECORD_TIME, struct row_state, kept.parts_ms[2], 0),
+    RECORD_FIELD(7, RECORD_TIME, struct row_state, kept.parts_ms[3], 0),
+    RECORD_FIELD(8, RECORD_TIME, struct row_state, kept.parts_ms[4], 0),
+    RECORD_FIELD(9, RECORD_TIME, struct row_state, kept.started_ms, 0),
+    RECORD_FIELD(10, RECORD_U32, struct row_state, kept.alike, 0),
     RECORD_FIELD(11, RECORD_U64, struct row_state, number, 0),
 };
 
@@ -81,9 +81,9 @@ static const struct record_type row_record = RECORD_TYPE(541, "forecast", struct
 static void keep_row(struct core *core, size_t slot)
 {
     struct core_forecasts *forecasts = core->forecasts;
-    uint64_t newest = forecasts->n_told - 1;
+    uint64_t newest = forecasts->n_made - 1;
     uint64_t behind = (newest % FORECASTS_KEPT + FORECASTS_KEPT - slot) % FORECASTS_KEPT;
-    const struct row_state state = { .told = forecasts->rows[slot], .number = newest - behind };
+    const struct row_state state = { .kept = forecasts->rows[slot], .number = newest - behind };
     _cleanup_buffer_ struct buffer bytes = { 0 };
     char key[24];
     (void)snprintf(key, sizeof(key), "%zu", slot);
@@ -112,10 +112,10 @@ static int load(struct core *core, const char *key, const uint8_t *bytes, size_t
         record_decode(&row_record, bytes, length, &state, err) < 0 ||
         state.number % FORECASTS_KEPT != (uint64_t)slot)
         return 0;
-    forecasts->rows[slot] = state.told;
-    forecasts->n_open += is_open(&state.told);
-    if (state.number >= forecasts->n_told)
-        forecasts->n_told = state.number + 1;
+    forecasts->rows[slot] = state.kept;
+    forecasts->n_open += is_open(&state.kept);
+    if (state.number >= forecasts->n_made)
+        forecasts->n_made = state.number + 1;
     return 0;
 }
 
@@ -131,20 +131,20 @@ static size_t find(const struct core_forecasts *forecasts, uint64_t job)
     return slot;
 }
 
-static void tell(struct core *core, uint64_t job, int64_t start_ms, uint32_t alike)
+static void record_forecast(struct core *core, uint64_t job, int64_t start_ms, uint32_t alike)
 {
     struct core_forecasts *forecasts = core->forecasts;
-    size_t slot = forecasts->n_told % FORECASTS_KEPT;
+    size_t slot = forecasts->n_made % FORECASTS_KEPT;
     struct kept_forecast *row = &forecasts->rows[slot];
     forecasts->n_open -= is_open(row);
     *row = (struct kept_forecast){
-        .job = job, .told_ms = core->now_ms, .expected_ms = start_ms, .alike = alike
+        .job = job, .made_ms = core->now_ms, .expected_ms = start_ms, .alike = alike
     };
     calibration_quantiles(&forecasts->calibration, start_ms - core->now_ms, row->parts_ms);
     for (size_t i = 0; i < CALIBRATION_PARTS; i++)
         row->parts_ms[i] += core->now_ms;
     forecasts->n_open++;
-    forecasts->n_told++;
+    forecasts->n_made++;
     keep_row(core, slot);
 }
 
@@ -160,7 +160,7 @@ static bool is_news(const struct core *core, const struct forecast *forecast, si
            forecast_row(forecast, job) == &forecast->rows[i];
 }
 
-static void tell_all(struct core *core, const struct forecast *forecast)
+static void record_all(struct core *core, const struct forecast *forecast)
 {
     uint32_t alike[CALIBRATION_RANGES] = { 0 };
     for (size_t i = 0; i < forecast->n_rows; i++)
@@ -168,7 +168,8 @@ static void tell_all(struct core *core, const struct forecast *forecast)
     for (size_t i = 0; i < forecast->n_rows; i++) {
         const struct forecast_row *row = &forecast->rows[i];
         if (is_news(core, forecast, i))
-            tell(core, row->job, row->start_ms, alike[calibration_range(row->start_ms - core->now_ms)]);
+            record_forecast(
+                core, row->job, row->start_ms, alike[calibration_range(row->start_ms - core->now_ms)]);
     }
 }
 
@@ -205,7 +206,7 @@ static bool advance_run(struct core *core)
     if (!forecast_advance(forecasts->run, forecasts->is_run_large ? PART_STEPS : SIZE_MAX))
         return false;
     forecast_end(take_ptr(forecasts->run), &forecast);
-    tell_all(core, &forecast);
+    record_all(core, &forecast);
     forecast_clear(&forecast);
     forecasts->last_job = forecasts->run_job;
     return true;
@@ -241,7 +242,7 @@ static int64_t next_ms(const struct core *core)
 static const int64_t *waits(const struct kept_forecast *row, int64_t ret_ms[CALIBRATION_PARTS])
 {
     for (size_t i = 0; i < CALIBRATION_PARTS; i++)
-        ret_ms[i] = row->parts_ms[i] - row->told_ms;
+        ret_ms[i] = row->parts_ms[i] - row->made_ms;
     return ret_ms;
 }
 
@@ -252,12 +253,12 @@ static void close_forecast(struct core *core, uint64_t job, bool has_started)
     if (slot == FORECASTS_KEPT)
         return;
     struct kept_forecast *row = &forecasts->rows[slot];
-    int64_t told_ms[CALIBRATION_PARTS];
+    int64_t made_ms[CALIBRATION_PARTS];
     forecasts->n_open--;
     if (has_started) {
         row->started_ms = core->now_ms;
-        calibration_learn(&forecasts->calibration, row->expected_ms - row->told_ms, waits(row, told_ms),
-            row->alike, row->started_ms - row->told_ms);
+        calibration_learn(&forecasts->calibration, row->expected_ms - row->made_ms, waits(row, made_ms),
+            row->alike, row->started_ms - row->made_ms);
         keep_calibration(core);
     } else {
         *row = (struct kept_forecast){ 0 };
@@ -276,10 +277,10 @@ static void submitted(struct core *core)
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     const struct job *job = entry->job;
-    uint64_t told = job->array_job != 0 ? job->array_job : job->id;
+    uint64_t id = job->array_job != 0 ? job->array_job : job->id;
     switch (news->event->type) {
     case EVENT_SUBMITTED: submitted(core); break;
-    case EVENT_ALLOCATED: close_forecast(core, told, true); break;
+    case EVENT_ALLOCATED: close_forecast(core, id, true); break;
     case EVENT_EDITED:
     case EVENT_HELD: close_forecast(core, job->id, false); break;
     default:
@@ -293,8 +294,8 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
 const struct kept_forecast *core_kept_forecast(const struct core *core, size_t index)
 {
     const struct core_forecasts *forecasts = core->forecasts;
-    for (uint64_t i = 0; i < FORECASTS_KEPT && i < forecasts->n_told; i++) {
-        const struct kept_forecast *row = &forecasts->rows[(forecasts->n_told - 1 - i) % FORECASTS_KEPT];
+    for (uint64_t i = 0; i < FORECASTS_KEPT && i < forecasts->n_made; i++) {
+        const struct kept_forecast *row = &forecasts->rows[(forecasts->n_made - 1 - i) % FORECASTS_KEPT];
         if (row->job != 0 && index-- == 0)
             return row;
     }

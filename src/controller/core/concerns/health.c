@@ -114,7 +114,7 @@ static int64_t check_gpu(struct core *core, const struct core_node *node, const 
 
 /* Arms the earliest check of all nodes, or an earlier time if a node's has moved since; a check that is too
  * early finds nothing due. */
-static void look_by(struct core *core, int64_t due_ms)
+static void check_by(struct core *core, int64_t due_ms)
 {
     if (due_ms < core->health_due_ms)
         core->health_due_ms = due_ms;
@@ -131,7 +131,7 @@ static void on_sample(struct core *core, struct core_node *node)
         int64_t due_ms = is_judged ? check_gpu(core, node, ledger, gpu) : TIME_NEVER;
         node->health_due_ms = due_ms < node->health_due_ms ? due_ms : node->health_due_ms;
     }
-    look_by(core, node->health_due_ms);
+    check_by(core, node->health_due_ms);
 }
 
 static int64_t next_ms(const struct core *core)
@@ -149,7 +149,7 @@ static void run(struct core *core)
         if (!node->is_up)
             continue;
         if (node->health_due_ms > core->now_ms) {
-            look_by(core, node->health_due_ms);
+            check_by(core, node->health_due_ms);
             continue;
         }
         on_sample(core, node);

@@ -73,10 +73,10 @@ int64_t core_gpu_idle_ms(const struct core_entry *entry, const char *uuid)
 
 bool core_gpu_is_wasted(const struct core *core, const struct core_entry *entry, const char *uuid)
 {
-    int64_t told_ms = core->options.idle.told_ms;
+    int64_t warn_ms = core->options.idle.warn_ms;
     if (entry->job->ask->idle_ok)
         return false;
-    return entry->job->idle_level != IDLE_NONE || (told_ms != 0 && core_gpu_idle_ms(entry, uuid) >= told_ms);
+    return entry->job->idle_level != IDLE_NONE || (warn_ms != 0 && core_gpu_idle_ms(entry, uuid) >= warn_ms);
 }
 
 const struct core_concern core_concern_idle = {

@@ -39,7 +39,7 @@
 #define FENCE_LOOK_MS     1000  // delay after a start for nodes that had been fenced
 
 struct core_loss {
-    int64_t look_ms; // boot clock: next check for silent nodes; 0: none
+    int64_t check_ms; // boot clock: next check for silent nodes; 0: none
 };
 
 static int64_t silent_at_ms(const struct core *core, const struct core_node *node)
@@ -47,16 +47,16 @@ static int64_t silent_at_ms(const struct core *core, const struct core_node *nod
     return node->last_contact_ms + core->options.loss.timeout_ms;
 }
 
-static void look_by(struct core *core, int64_t boot_ms)
+static void check_by(struct core *core, int64_t boot_ms)
 {
-    if (core->loss->look_ms == 0 || boot_ms < core->loss->look_ms)
-        core->loss->look_ms = boot_ms;
+    if (core->loss->check_ms == 0 || boot_ms < core->loss->check_ms)
+        core->loss->check_ms = boot_ms;
 }
 
 static void watch_for_silence(struct core *core, struct core_node *node)
 {
     if (core->options.loss.timeout_ms > 0)
-        look_by(core, silent_at_ms(core, node));
+        check_by(core, silent_at_ms(core, node));
 }
 
 static void set_heartbeat(const struct core *core, struct message_welcome *welcome)
@@ -87,7 +87,7 @@ static void await_nodes(struct core *core)
         core_touch_node(core, &core->nodes[i]); // nodes with marks are older than the clock
         core_ack_node(core, &core->nodes[i]);
         if (is_fenced(&core->nodes[i]) && core->options.loss.timeout_ms == 0)
-            look_by(core, core->boot_ms + FENCE_LOOK_MS); // otherwise it is checked when it has been silent
+            check_by(core, core->boot_ms + FENCE_LOOK_MS); // otherwise it is checked when it has been silent
     }
 }
 
@@ -115,7 +115,7 @@ static void end_lease(struct core *core, struct core_entry *entry, const struct 
     end_there(core, entry, node, text);
 }
 
-static void look_at_leases(struct core *core, const struct core_node *node)
+static void check_leases(struct core *core, const struct core_node *node)
 {
     size_t count = 0;
     _cleanup_free_ struct core_entry **entries = core_jobs_on(core, node->name, &count);
@@ -126,13 +126,13 @@ static void look_at_leases(struct core *core, const struct core_node *node)
         if (lease_over_ms(node, job) <= core->boot_ms)
             end_lease(core, entries[i], node);
         else
-            look_by(core, lease_over_ms(node, job));
+            check_by(core, lease_over_ms(node, job));
     }
 }
 
 static int64_t next_ms(const struct core *core)
 {
-    return core->loss->look_ms != 0 ? core->loss->look_ms : TIME_NEVER;
+    return core->loss->check_ms != 0 ? core->loss->check_ms : TIME_NEVER;
 }
 
 static void lose(struct core *core, struct core_node *node)
@@ -160,37 +160,37 @@ static void end_all(struct core *core, const struct core_node *node, const char 
 }
 
 /* Results of single ranks are not stored: after a restart, ranks on a fenced node are lost again. */
-static void look_at_fence(struct core *core, const struct core_node *node)
+static void check_fence(struct core *core, const struct core_node *node)
 {
     if (is_fenced(node))
         end_all(core, node, node->mark->text);
 }
 
-static void look(struct core *core, struct core_node *node)
+static void check_node(struct core *core, struct core_node *node)
 {
     bool is_watched = !node->is_unreachable && core->options.loss.timeout_ms > 0;
     if (is_watched && silent_at_ms(core, node) <= core->boot_ms)
         lose(core, node);
     else if (is_watched)
-        look_by(core, silent_at_ms(core, node));
+        check_by(core, silent_at_ms(core, node));
     if (node->is_up)
         return;
-    look_at_leases(core, node);
-    look_at_fence(core, node);
+    check_leases(core, node);
+    check_fence(core, node);
 }
 
 static void run(struct core *core)
 {
-    int64_t late_ms = core->boot_ms - core->loss->look_ms;
-    if (core->loss->look_ms == 0 || late_ms < 0)
+    int64_t late_ms = core->boot_ms - core->loss->check_ms;
+    if (core->loss->check_ms == 0 || late_ms < 0)
         return;
     bool were_we_away = late_ms > core->options.loss.timeout_ms / 4;
-    core->loss->look_ms = 0;
+    core->loss->check_ms = 0;
     for (size_t i = 0; i < core->n_nodes; i++) {
         struct core_node *node = &core->nodes[i];
         if (were_we_away && !node->is_unreachable)
             node->last_contact_ms = core->boot_ms;
-        look(core, node);
+        check_node(core, node);
     }
 }
 

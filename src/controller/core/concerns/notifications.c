@@ -227,7 +227,7 @@ static void send_notify(struct core *core, const struct notification *notificati
     _cleanup_free_ char *to = xstrdup(target.to);
     _cleanup_free_ char *user =
         notification->user != NULL ? xstrdup(notification->user) : core_user_name(core, notification->uid);
-    struct message_notify tell = {
+    struct message_notify notify = {
         .notification = notification->seq,
         .target = notification->target,
         .job = notification->job,
@@ -242,7 +242,7 @@ static void send_notify(struct core *core, const struct notification *notificati
         .env = notification->env,
         .time_ms = core->options.notifications.time_ms,
     };
-    core->effects.send(core->effects.arg, link, &message_notify_record, &tell);
+    core->effects.send(core->effects.arg, link, &message_notify_record, &notify);
 }
 
 static void begin_sending(struct core *core, struct open_notification *open, int64_t now_ms)
@@ -333,20 +333,20 @@ static void on_cut(struct core *core, struct core_node *node, uint32_t link)
     node->n_sending = 0;
 }
 
-static void on_told(struct core *core, struct core_node *node, const void *message)
+static void on_notified(struct core *core, struct core_node *node, const void *message)
 {
-    const struct message_notified *told = message;
+    const struct message_notified *result = message;
     struct notifications *notifications = core->notifications;
     for (size_t i = 0; notifications != NULL && i < notifications->n_open; i++) {
         struct open_notification *open = &notifications->open[i];
-        if (open->notification->seq != told->notification || open->notification->target != told->target)
+        if (open->notification->seq != result->notification || open->notification->target != result->target)
             continue;
         if (open->is_sending && open->link != node->link)
             return; // another node is delivering it now
         if (open->is_sending)
             stop_sending(core, open);
-        if (told->error != 0) {
-            note_failure(core, i, told->error, told->text, core->now_ms);
+        if (result->error != 0) {
+            note_failure(core, i, result->error, result->text, core->now_ms);
         } else {
             free(take_ptr(open->notification->text));
             open->notification->tries++;
@@ -460,7 +460,7 @@ void core_each_notification(const struct core *core, uint64_t job,
 
 static const struct core_kind kinds[] = { { .kind = KIND, .load = load }, { 0 } };
 
-static const struct core_message messages[] = { { MESSAGE_NOTIFIED, on_told }, { 0 } };
+static const struct core_message messages[] = { { MESSAGE_NOTIFIED, on_notified }, { 0 } };
 
 const struct core_concern core_concern_notifications = {
     .name = "notifications",

@@ -226,7 +226,7 @@ static void release_partners(struct core *core, const struct core_entry *ended)
 }
 
 /* Checks elements that ended before the array or the element existed, or while the limit was reached. */
-static void look_at_all(struct core *core, struct core_entry *waiting)
+static void check_all(struct core *core, struct core_entry *waiting)
 {
     _cleanup_free_ uint64_t *arrays = NULL;
     size_t count = 0;
@@ -262,7 +262,7 @@ static bool run_turn(struct core *core)
         if (list == NULL || !list->is_due)
             continue;
         list->is_due = false;
-        look_at_all(core, waiting);
+        check_all(core, waiting);
     }
     free(take_ptr(pairs->due));
     pairs->n_due = 0;

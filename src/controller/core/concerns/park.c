@@ -232,7 +232,7 @@ static void lose(struct core *core, struct core_entry *entry, const struct park_
 }
 
 /* The first refusal counts: the others need not finish. */
-static void settle_save(struct core *core, struct core_entry *entry, struct park_answers *answers)
+static void conclude_save(struct core *core, struct core_entry *entry, struct park_answers *answers)
 {
     const struct park_answer *lost = find_answer(answers, PARK_LOST);
     const struct park_answer *refused = find_answer(answers, PARK_REFUSED);
@@ -249,7 +249,7 @@ static void settle_save(struct core *core, struct core_entry *entry, struct park
 }
 
 /* One that ran although it is parked is saved now, or runs on: in both cases it returns in order. */
-static void settle_unconfirmed(struct core *core, struct core_entry *entry, struct park_answers *answers)
+static void conclude_unconfirmed(struct core *core, struct core_entry *entry, struct park_answers *answers)
 {
     const struct park_answer *lost = find_answer(answers, PARK_LOST);
     struct job_event event = {
@@ -262,7 +262,7 @@ static void settle_unconfirmed(struct core *core, struct core_entry *entry, stru
 }
 
 /* All have answered whether they could return. */
-static void settle_check(struct core *core, struct core_entry *entry, struct park_answers *answers)
+static void conclude_check(struct core *core, struct core_entry *entry, struct park_answers *answers)
 {
     const struct park_answer *refused = find_answer(answers, PARK_REFUSED);
     if (refused != NULL && count_answers(answers, true) == 0) {
@@ -276,7 +276,7 @@ static void settle_check(struct core *core, struct core_entry *entry, struct par
     act(core, entry);
 }
 
-static void settle_return(struct core *core, struct core_entry *entry, struct park_answers *answers)
+static void conclude_return(struct core *core, struct core_entry *entry, struct park_answers *answers)
 {
     const struct park_answer *lost = find_answer(answers, PARK_LOST);
     const struct park_answer *refused = find_answer(answers, PARK_REFUSED);
@@ -289,7 +289,7 @@ static void settle_return(struct core *core, struct core_entry *entry, struct pa
     else if (count_answers(answers, true) == answers->count)
         change(core, entry, EVENT_UNPARKED, NULL);
     else if (!answers->is_checked && count_answers(answers, false) == answers->count)
-        settle_check(core, entry, answers);
+        conclude_check(core, entry, answers);
     else if (answers->is_checked && refused != NULL)
         core->parks->retry_ms = core->boot_ms + RETRY_MS;
 }
@@ -311,11 +311,11 @@ static void on_result(struct core *core, struct core_node *node, const void *mes
         return; // a late copy
     write_answer(entry->job, &answers->items[result->id.rank], result);
     if (phase == PARK_SAVING)
-        settle_save(core, entry, answers);
+        conclude_save(core, entry, answers);
     else if (phase == PARK_PARKED)
-        settle_unconfirmed(core, entry, answers);
+        conclude_unconfirmed(core, entry, answers);
     else
-        settle_return(core, entry, answers);
+        conclude_return(core, entry, answers);
     for (size_t rank = 0; rank < job_node_count(entry->job);
          rank++) { // its host memory is booked in another way
         struct core_node *place = core_find_node(core, job_node_name(entry->job, rank));
@@ -326,7 +326,7 @@ static void on_result(struct core *core, struct core_node *node, const void *mes
 
 /* --- returns at a time --- */
 
-static void look_at_jobs(struct core *core)
+static void scan_jobs(struct core *core)
 {
     core->parks->next_ms = TIME_NEVER;
     core->parks->has_memory = core->parks->has_guests = false;
@@ -350,7 +350,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
         drop(entry);
     bool is_early = news->event->type == EVENT_ALLOCATED && news->event->is_early != 0;
     if (news->event->type >= EVENT_PARK || is_early || (is_over && had_memory))
-        look_at_jobs(core);
+        scan_jobs(core);
     for (size_t i = 0; (is_early || (is_over && had_memory)) && i < core->n_nodes; i++)
         if (core->nodes[i].is_up)
             core_node_changed(core, &core->nodes[i]);
@@ -405,7 +405,7 @@ static void run(struct core *core)
         };
         core_change(core, entry, &event, NULL);
     }
-    look_at_jobs(core);
+    scan_jobs(core);
 }
 
 static void init(struct core *core)
@@ -434,13 +434,13 @@ const struct core_concern core_concern_park = {
     .name = "park",
     .init = init,
     .free = clear,
-    .begin = look_at_jobs,
+    .begin = scan_jobs,
     .event = on_event,
     .act = act,
     .gone = on_gone,
     .reconcile = reconcile,
     .messages = messages,
-    .stepped = look_at_jobs,
+    .stepped = scan_jobs,
     .next_ms = next_ms,
     .run = run,
 };

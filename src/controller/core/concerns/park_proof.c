@@ -46,7 +46,7 @@ static int check(
     if (park_proof_check(proof, err) < 0)
         return err->code;
     if (node->hello.driver == NULL) {
-        (void)error_set(err, -EINVAL, "node %s does not say which driver it has", node->name);
+        (void)error_set(err, -EINVAL, "node %s does not report its driver", node->name);
         return error_hint(err, "its mgpu-agent may be older: update it");
     }
     if (!text_equal(node->hello.driver, proof->driver)) {
@@ -94,7 +94,7 @@ void core_set_park_proof(struct core *core, int64_t boot_ms, int64_t wall_ms, co
     struct core_answer answer = { 0 };
     core_begin(core, boot_ms, wall_ms);
     struct core_node *place = core_find_node(core, node);
-    answer.code = core_check_admin(core, who, "say whether a node can park jobs", 0, &answer.err);
+    answer.code = core_check_admin(core, who, "record whether a node can park jobs", 0, &answer.err);
     if (answer.code == 0)
         answer.code = check(place, node, proof, &answer.err);
     if (answer.code == 0) {

@@ -109,10 +109,10 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
     bool is_over = job_state_is_active(news->before) && !job_state_is_active(job->state);
     bool is_lost = job_park_was_lost(job, news->event);
     if (is_lost || (job_park_was_refused(job, news->event) && park_cause_is_rule(job_park(job)->cause)))
-        remember(
-            core, core_stem(job), job_park(job)->text != NULL ? job_park(job)->text : "no reason", is_lost);
+        remember(core, core_command_hash(job),
+            job_park(job)->text != NULL ? job_park(job)->text : "no reason", is_lost);
     else if (job_park_is_over(job, news->event))
-        forget(core, core_stem(job));
+        forget(core, core_command_hash(job));
     if (is_over && core_extra(entry)->park_bar != NULL)
         free(take_ptr(core_make_extra(entry)->park_bar));
 }

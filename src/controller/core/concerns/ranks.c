@@ -140,7 +140,7 @@ static bool is_port_known(const struct core_ranks *ranks)
 
 /* --- messages to a node --- */
 
-static void say_go(struct core *core, struct core_entry *entry, uint32_t number, uint32_t link)
+static void send_go(struct core *core, struct core_entry *entry, uint32_t number, uint32_t link)
 {
     const struct job *job = entry->job;
     struct core_ranks *ranks = core_extra(entry)->ranks;
@@ -209,7 +209,7 @@ static void act_on_rank(struct core *core, struct core_entry *entry, uint32_t nu
         launch(core, entry, number, node->link, pass);
     } else if (rank->state == RANK_READY && pass->is_released &&
                (number == 0 || is_port_known(core_extra(entry)->ranks))) {
-        say_go(core, entry, number, node->link);
+        send_go(core, entry, number, node->link);
         rank->state = RANK_RELEASED;
     } else if (job_run(job)->terms > 0 && rank->state >= RANK_RELEASED) {
         core_send_update(core, job, number, node->link, &rank->sent);
@@ -282,7 +282,8 @@ static bool has_cause(const struct core_ranks *ranks)
 }
 
 /* A rank has ended, and possibly the attempt with it. */
-static void settle(struct core *core, struct core_entry *entry, struct core_rank *rank, enum rank_state state)
+static void end_rank(
+    struct core *core, struct core_entry *entry, struct core_rank *rank, enum rank_state state)
 {
     struct core_ranks *ranks = core_extra(entry)->ranks;
     bool was_stopping = must_stop(entry); // in that case the other ranks have been informed
@@ -345,7 +346,7 @@ static void note_return(
     free(rank->text);
     rank->text = xstrdup(text);
     rank->cause = cause;
-    settle(core, entry, rank, RANK_RETURNED);
+    end_rank(core, entry, rank, RANK_RETURNED);
 }
 
 /* The clocks of nodes may differ, but they run at the same speed. */
@@ -377,7 +378,7 @@ static void note_exit(struct core *core, struct core_entry *entry, const struct 
     }
     if (number == 0 && record->is_executed != 0)
         core_begin_attempt(core, entry, rank->log_path, NULL);
-    settle(core, entry, rank, RANK_ENDED);
+    end_rank(core, entry, rank, RANK_ENDED);
 }
 
 static void lose(
@@ -389,7 +390,7 @@ static void lose(
     free(rank->text);
     rank->text = xstrdup(text);
     rank->end = end;
-    settle(core, entry, rank, RANK_LOST);
+    end_rank(core, entry, rank, RANK_LOST);
 }
 
 static bool has_started(struct core_entry *entry, uint32_t number)

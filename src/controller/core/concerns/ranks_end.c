@@ -31,8 +31,8 @@ bool core_rank_has_run(const struct core_rank *rank)
 bool core_rank_is_loss(const struct core_rank *rank)
 {
     enum job_end end = rank->state == RANK_LOST ? rank->end : (enum job_end)rank->exit.end;
-    bool is_told = rank->state == RANK_LOST || rank->state == RANK_ENDED;
-    return is_told && (end == END_NODE_LOST || end == END_REBOOT);
+    bool is_reported = rank->state == RANK_LOST || rank->state == RANK_ENDED;
+    return is_reported && (end == END_NODE_LOST || end == END_REBOOT);
 }
 
 /* The last message of the first node that was lost. Later failures may have been caused by that loss. This
@@ -119,7 +119,7 @@ static bool is_for_forgotten_loss(const struct job *job, const struct core_rank 
 }
 
 /* "rank 1 on gpu2: exit 3"; NULL if there is nothing to add. */
-static char *tell_end(const struct job *job, uint32_t number, const struct core_rank *rank)
+static char *describe_end(const struct job *job, uint32_t number, const struct core_rank *rank)
 {
     if (is_for_forgotten_loss(job, rank))
         return xstrdup("one of its nodes was lost, and its other ranks were stopped");
@@ -137,7 +137,7 @@ static char *tell_end(const struct job *job, uint32_t number, const struct core_
 }
 
 /* "rank 1 on gpu2: SIGTERM to 1 process (python3)", for each rank that was sent signals; NULL: none. */
-static char *tell_signals(const struct job *job, const struct core_ranks *ranks)
+static char *describe_signals(const struct job *job, const struct core_ranks *ranks)
 {
     _cleanup_buffer_ struct buffer text = { 0 };
     for (uint32_t number = 0; number < ranks->count; number++) {
@@ -234,7 +234,7 @@ void core_ranks_end(struct core *core, struct core_entry *entry)
     const struct job *job = entry->job;
     uint32_t number = find_deciding(entry);
     const struct core_rank *rank = &ranks->items[number];
-    _cleanup_free_ char *text = tell_end(job, number, rank), *signals = tell_signals(job, ranks);
+    _cleanup_free_ char *text = describe_end(job, number, rank), *signals = describe_signals(job, ranks);
     bool has_any_run = ranks->may_have_gone && rank->state == RANK_LOST;
     for (size_t i = 0; i < ranks->count; i++)
         has_any_run = has_any_run || core_rank_has_run(&ranks->items[i]);

@@ -13,7 +13,7 @@
 #include "controller/core/node_table.h"
 #include "controller/core/state.h"
 
-static void tell_released(struct core *core, struct core_node *node)
+static void send_released(struct core *core, struct core_node *node)
 {
     _cleanup_strings_ struct strings uuids = { 0 };
     bool is_news = false;
@@ -33,11 +33,11 @@ static void tell_released(struct core *core, struct core_node *node)
 
 static void on_mark(struct core *core, const struct cluster_change *change)
 {
-    tell_released(core, core_find_node(core, change->node));
+    send_released(core, core_find_node(core, change->node));
 }
 
 const struct core_concern core_concern_release = {
     .name = "release",
-    .sample = tell_released,
+    .sample = send_released,
     .mark = on_mark,
 };

@@ -321,7 +321,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
     if (notifiers[news->event->type] != NULL)
         notifiers[news->event->type](core, job, news->event);
     if (news->before != JOB_DONE && job->state == JOB_DONE)
-        sched_settle(core->sched, core->now_ms, job->id, core_is_ok(job));
+        sched_resolve_dependents(core->sched, core->now_ms, job->id, core_is_ok(job));
 }
 
 static void on_resume(struct core *core, struct core_entry *entry)
@@ -346,7 +346,7 @@ static bool run_never(struct core *core)
         bool is_never = entry != NULL && entry->job->state == JOB_QUEUED &&
                         sched_job_status(core->sched, entry->job->id, core->now_ms, &status) &&
                         (status.blockers & BLOCK_NEVER) != 0;
-        /* All elements of such an array have dependencies of their own (pairs.c). */
+        /* All elements of such an array have their own dependencies (pairs.c). */
         is_never = is_never && !job_is_split_up(entry->job);
         is_never = is_never && entry->job->ask->cancel_if_never && entry->job->stop_reason == END_NONE;
         if (is_never)

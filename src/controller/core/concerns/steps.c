@@ -317,7 +317,7 @@ static int check_job(const struct job *job, const struct job_share *share, struc
         return error_set(err, -EINVAL,
             "job %" PRIu64 " is an adopted process, which mgpu did not start: it has no steps", job->id);
     if (!job_state_is_active(job->state) || is_ending)
-        return error_set(err, -EALREADY, "job %" PRIu64 " is %s: steps need a job that runs", job->id,
+        return error_set(err, -EALREADY, "job %" PRIu64 " is %s: steps need a running job", job->id,
             job_state_name(job->state));
     if (share != NULL && share->begun >= STEPS_MAX)
         return error_set(

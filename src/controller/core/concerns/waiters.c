@@ -16,7 +16,7 @@ struct waiter {
     void *request;
     uint64_t job;
     uint32_t states;
-    bool is_for_element; // `job` is an array, and this element is not a job of its own yet
+    bool is_for_element; // `job` is an array, and this element is not a separate job yet
     uint32_t element;
     uint32_t idle_level; // a change from this level ends the wait too; IDLE_LEVELS: none does
     struct waiter *next;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stem of a command, by which similar jobs are recognised: the program's name, and for interpreters also
- * the script's (`python train.py --lr 0.1` and `/usr/bin/python ./train.py` are "python train.py"). A job
- * without a recognisable script (`bash`, `sh -c '...'`) is identified by its name. Derived from the summary
- * in the job record, so that a restart gives the same result.
+ * The hash of the stem of a command, by which similar jobs are recognised. The stem is the program's name,
+ * and for interpreters also the script's (`python train.py --lr 0.1` and `/usr/bin/python ./train.py` are
+ * "python train.py"). A job without a recognisable script (`bash`, `sh -c '...'`) is identified by its name.
+ * Derived from the summary in the job record, so that a restart gives the same result.
  */
 #include <stdio.h>
 #include <string.h>
@@ -101,7 +101,7 @@ static bool read_identity(const char *command, unsigned depth, char *text, size_
     return false;
 }
 
-uint64_t core_stem(const struct job *job)
+uint64_t core_command_hash(const struct job *job)
 {
     char text[2 * WORD_MAX + 2];
     if (job->summary == NULL || !read_identity(job->summary, 0, text, sizeof(text)))
