@@ -40,6 +40,7 @@ def pytest_configure(config):
     config.addinivalue_line('markers', 'gpu: needs an NVIDIA GPU')
     config.addinivalue_line('markers', 'real: needs a package that only make check-real installs')
     config.addinivalue_line('markers', 'wing: of compat/ or lab/: tools/run-tests --wings has these, --house the others')
+    config.addinivalue_line('markers', 'minutes(number): takes that long on a slow machine, and does not begin later than that before TESTS_END')
     config.addinivalue_line('markers', 'smoke: short, and shows that most works: make check QUICK=1')
     bind_root()
     # A shell without job control has what it starts in the background ignore SIGINT, as nohup does with SIGHUP, and so would all that is tested.
@@ -65,7 +66,7 @@ def is_of_a_wing(item):
 
 
 # They take minutes, so none of them may be the last that begins.
-LONG_FILES = ('test_from_nothing.py', 'test_packages.py', 'test_release.py', 'test_container.py', 'test_web_browser.py')
+LONG_FILES = ('test_models.py', 'test_from_nothing.py', 'test_packages.py', 'test_release.py', 'test_container.py', 'test_web_browser.py')
 
 
 def begin_elsewhere(items):
@@ -79,7 +80,8 @@ def begin_elsewhere(items):
 
 def pytest_runtest_setup(item):
     """No test begins after TESTS_END, seconds since 1970 (tools/run-tests)."""
-    if time.time() > float(os.environ.get('TESTS_END', 'inf')):
+    takes = item.get_closest_marker('minutes')
+    if time.time() + (60 * takes.args[0] if takes else 0) > float(os.environ.get('TESTS_END', 'inf')):
         pytest.skip('the time for tests was over')
 
 

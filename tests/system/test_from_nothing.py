@@ -16,7 +16,7 @@ import harness
 
 MISSING = [*bare_debian.MISSING, *(name for name in ('git',) if not shutil.which(name))]
 # Before those of test_packages.py, which go on with the packages that are built here.
-pytestmark = [pytest.mark.real, pytest.mark.root, pytest.mark.xdist_group('packages'),
+pytestmark = [pytest.mark.real, pytest.mark.root, pytest.mark.minutes(15), pytest.mark.xdist_group('packages'),
               pytest.mark.skipif(bool(MISSING), reason=f'{", ".join(MISSING)} not installed: tools/install-packages real')]
 
 README = pathlib.Path(harness.ROOT, 'README.md').read_text(encoding='utf-8')

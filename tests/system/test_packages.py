@@ -267,6 +267,7 @@ def test_a_further_machine_gets_no_controller(machine, packages):
     assert 'ii  mgpu-agent' not in machine.sh('dpkg -l mgpu-agent', check=False).stdout
 
 
+@pytest.mark.minutes(15)
 @pytest.mark.xdist_group('rpm')  # beside the others: it needs only the sources
 @pytest.mark.skipif(not shutil.which('rpmbuild'), reason='rpm is not installed: tools/install-packages real')
 def test_the_spec_builds_an_rpm(tmp_path):
