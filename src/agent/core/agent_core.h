@@ -40,8 +40,8 @@ struct agent_effects {
      * to check again. */
     int (*stage)(void *arg, const struct message_launch *launch, struct error *err);
     /* Starts a shepherd for a staged entry, or with `adopt` one that finishes it; its end will be noticed. 1:
-     * this entry needs no shepherd and has already changed. -EINPROGRESS: its GPUs are not ready, and the
-     * core will be told to check again. */
+     * this entry needs no shepherd and has already changed. -EINPROGRESS, -EALREADY: its GPUs are not ready,
+     * or another attempt has not left them, and the core will be told to check again. */
     int (*start)(void *arg, const struct spool_id *id, bool adopt, struct error *err);
     /* Arranges that the end of a running shepherd is noticed; false if that is impossible. */
     bool (*watch)(void *arg, const struct spool_id *id, const struct attempt_observation *observed);
