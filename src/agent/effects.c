@@ -111,41 +111,48 @@ static int admit(struct effects *effects, const struct spool_id *id, struct erro
     return r;
 }
 
-static int effect_admit(void *arg, const struct spool_id *id, struct error *err)
-{
-    return error_mark(err, START_GPU, admit(arg, id, err));
-}
-
 /* If the machine's GPUs are locked, its user can open those of the attempt from now on. */
-static int open_gpus(struct effects *effects, const struct spool_id *id, int dirfd, struct error *err)
+static int open_gpus(struct effects *effects, const struct spool_id *id, struct error *err)
 {
     struct launch_spec spec;
-    if (effects->parts.access == NULL || dirfd < 0 ||
-        file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
+    if (effects->parts.access == NULL)
+        return 0;
+    _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
+    if (dirfd < 0 || file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
         return 0; // the start reports the reason
     int r = gpu_access_take(effects->parts.access, id, spec.uid, &spec.gpus, err);
     record_clear(&launch_spec_record, &spec);
     return r;
 }
 
-static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct error *err)
+static int admit_and_open(struct effects *effects, const struct spool_id *id, struct error *err)
+{
+    int r = admit(effects, id, err);
+    if (r < 0)
+        return error_mark(err, START_GPU, r);
+    return error_mark(err, START_DEVICE, open_gpus(effects, id, err));
+}
+
+static int effect_admit(void *arg, const struct spool_id *id, struct error *err)
+{
+    return admit_and_open(arg, id, err);
+}
+
+static int effect_start(void *arg, const struct spool_id *id, enum shepherd_task task, struct error *err)
 {
     struct effects *effects = arg;
     struct launcher_process process;
     _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
     if (dirfd >= 0 && adopted_is(dirfd)) {
         inspector_forget(effects->parts.looks, id->job); // from now on, the spool describes it
-        return adopt ? adopted_end(dirfd, END_RELEASED, err) : adopted_begin(dirfd, err);
+        return task == SHEPHERD_ADOPTS ? adopted_end(dirfd, END_RELEASED, err) : adopted_begin(dirfd, err);
     }
-    bool has_gpus = !adopt && !gpu_check_is_away(effects->parts.check, id);
-    int r = has_gpus ? admit(effects, id, err) : 0;
+    bool has_gpus = task == SHEPHERD_RUNS && !gpu_check_is_away(effects->parts.check, id);
+    int r = has_gpus ? admit_and_open(effects, id, err) : 0;
     if (r < 0)
-        return error_mark(err, START_GPU, r);
-    r = has_gpus ? open_gpus(effects, id, dirfd, err) : 0;
-    if (r < 0)
-        return error_mark(err, START_DEVICE, r);
-    r = adopt ? launcher_adopt(effects->parts.launcher, id, &process, err)
-              : launcher_start(effects->parts.launcher, id, &process, err);
+        return r;
+    r = task == SHEPHERD_ADOPTS ? launcher_adopt(effects->parts.launcher, id, &process, err)
+                                : launcher_start(effects->parts.launcher, id, &process, err);
     if (r < 0)
         return r;
     watches_add(effects->watches, id, process.pid, process.end_fd);

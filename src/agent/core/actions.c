@@ -162,7 +162,8 @@ static enum next act_start(struct pass *pass)
         log_at_failure(pass->attempt, &err);
         return give_back(pass, START_SHEPHERD, err.message);
     }
-    int r = effects->start(effects->arg, &pass->attempt->id, false, &err);
+    enum shepherd_task task = pass->attempt->is_prepared ? SHEPHERD_WAITS : SHEPHERD_RUNS;
+    int r = effects->start(effects->arg, &pass->attempt->id, task, &err);
     if (awaits_gpus(pass, r))
         return DONE;
     pass->attempt->starts++;
@@ -185,7 +186,7 @@ static enum next act_adopt(struct pass *pass)
         attempt->want = WANT_STOP; // the next shepherd has not received it
     if (is_too_early(pass))
         return DONE;
-    int r = effects->start(effects->arg, &attempt->id, true, &err);
+    int r = effects->start(effects->arg, &attempt->id, SHEPHERD_ADOPTS, &err);
     if (r > 0)
         return REPEAT;
     if (r < 0)

@@ -34,7 +34,7 @@ struct node {
     unsigned tells;
     int64_t armed_at;
     int releases, restores;
-    int prepares, takes, take_fails, admit_fails, looks;
+    int waiting, prepares, takes, take_fails, admit_fails, looks;
     bool has_copy;             // of its exit record
     struct launch_exit exited; // the last EXITED, without its texts
     uint32_t port;             // of the last of them
@@ -99,10 +99,11 @@ static int node_stage(void *arg, const struct message_launch *launch, struct err
     return 0;
 }
 
-static int node_start(void *arg, const struct spool_id *which, bool adopt, struct error *err)
+static int node_start(void *arg, const struct spool_id *which, enum shepherd_task task, struct error *err)
 {
     struct node *node = arg;
-    *(adopt ? &node->adopts : &node->starts) += 1;
+    *(task == SHEPHERD_ADOPTS ? &node->adopts : &node->starts) += 1;
+    node->waiting += task == SHEPHERD_WAITS;
     if (node->start_fails != 0)
         return error_set(err, node->start_fails, "no more processes");
     node->spool.is_alive = true;
@@ -669,6 +670,24 @@ static void the_gate_stays_closed_until_its_gpus_were_looked_at(void **state)
     assert_int_equal(node->releases, 0);
     assert_int_not_equal(node->armed_at, 0);
     node->admit_fails = 0;
+    agent_core_reconcile(node->core, 0, &id);
+    assert_int_equal(node->releases, 1);
+    node_free(node);
+}
+
+/* No GPU is needed to wait for one. */
+static void a_shepherd_that_dies_before_its_turn_is_replaced_at_once(void **state)
+{
+    struct node *node = node_prepared();
+    assert_int_equal(node->waiting, 1);
+    node->admit_fails = -EALREADY;
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    node->spool.is_ready = false;
+    shepherd_dies(node, 0);
+    assert_int_equal(node->waiting, 2);
+    assert_int_equal(node->starts, 2);
+    node->admit_fails = 0;
+    node->spool.is_ready = true;
     agent_core_reconcile(node->core, 0, &id);
     assert_int_equal(node->releases, 1);
     node_free(node);
@@ -1422,6 +1441,7 @@ int main(void)
         cmocka_unit_test(the_start_of_a_job_that_is_no_element_is_reported_at_once),
         cmocka_unit_test(a_launch_before_it_is_ready_opens_the_gate_when_it_is),
         cmocka_unit_test(the_gate_stays_closed_until_its_gpus_were_looked_at),
+        cmocka_unit_test(a_shepherd_that_dies_before_its_turn_is_replaced_at_once),
         cmocka_unit_test(an_attempt_behind_another_is_seldom_looked_at),
         cmocka_unit_test(what_was_prepared_for_an_unclean_gpu_is_returned),
         cmocka_unit_test(what_was_prepared_otherwise_is_removed_before_it_is_staged_anew),
