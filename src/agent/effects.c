@@ -112,30 +112,30 @@ static int admit(struct effects *effects, const struct spool_id *id, struct erro
 }
 
 /* If the machine's GPUs are locked, its user can open those of the attempt from now on. */
-static int open_gpus(struct effects *effects, const struct spool_id *id, struct error *err)
+static int open_gpus(struct effects *effects, const struct spool_id *id, int dirfd, struct error *err)
 {
     struct launch_spec spec;
-    if (effects->parts.access == NULL)
-        return 0;
-    _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
-    if (dirfd < 0 || file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
+    if (effects->parts.access == NULL || dirfd < 0 ||
+        file_read_record(dirfd, SPOOL_SPEC, &launch_spec_record, &spec, NULL) < 0)
         return 0; // the start reports the reason
     int r = gpu_access_take(effects->parts.access, id, spec.uid, &spec.gpus, err);
     record_clear(&launch_spec_record, &spec);
     return r;
 }
 
-static int admit_and_open(struct effects *effects, const struct spool_id *id, struct error *err)
+static int admit_and_open(struct effects *effects, const struct spool_id *id, int dirfd, struct error *err)
 {
     int r = admit(effects, id, err);
     if (r < 0)
         return error_mark(err, START_GPU, r);
-    return error_mark(err, START_DEVICE, open_gpus(effects, id, err));
+    return error_mark(err, START_DEVICE, open_gpus(effects, id, dirfd, err));
 }
 
 static int effect_admit(void *arg, const struct spool_id *id, struct error *err)
 {
-    return admit_and_open(arg, id, err);
+    struct effects *effects = arg;
+    _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
+    return admit_and_open(effects, id, dirfd, err);
 }
 
 static int effect_start(void *arg, const struct spool_id *id, enum shepherd_task task, struct error *err)
@@ -148,7 +148,7 @@ static int effect_start(void *arg, const struct spool_id *id, enum shepherd_task
         return task == SHEPHERD_ADOPTS ? adopted_end(dirfd, END_RELEASED, err) : adopted_begin(dirfd, err);
     }
     bool has_gpus = task == SHEPHERD_RUNS && !gpu_check_is_away(effects->parts.check, id);
-    int r = has_gpus ? admit_and_open(effects, id, err) : 0;
+    int r = has_gpus ? admit_and_open(effects, id, dirfd, err) : 0;
     if (r < 0)
         return r;
     r = task == SHEPHERD_ADOPTS ? launcher_adopt(effects->parts.launcher, id, &process, err)
