@@ -111,11 +111,6 @@ static int admit(struct effects *effects, const struct spool_id *id, struct erro
     return r;
 }
 
-static int effect_admit(void *arg, const struct spool_id *id, struct error *err)
-{
-    return error_mark(err, START_GPU, admit(arg, id, err));
-}
-
 /* If the machine's GPUs are locked, its user can open those of the attempt from now on. */
 static int open_gpus(struct effects *effects, const struct spool_id *id, int dirfd, struct error *err)
 {
@@ -128,24 +123,36 @@ static int open_gpus(struct effects *effects, const struct spool_id *id, int dir
     return r;
 }
 
-static int effect_start(void *arg, const struct spool_id *id, bool adopt, struct error *err)
+static int admit_and_open(struct effects *effects, const struct spool_id *id, int dirfd, struct error *err)
+{
+    int r = admit(effects, id, err);
+    if (r < 0)
+        return error_mark(err, START_GPU, r);
+    return error_mark(err, START_DEVICE, open_gpus(effects, id, dirfd, err));
+}
+
+static int effect_admit(void *arg, const struct spool_id *id, struct error *err)
+{
+    struct effects *effects = arg;
+    _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
+    return admit_and_open(effects, id, dirfd, err);
+}
+
+static int effect_start(void *arg, const struct spool_id *id, enum shepherd_task task, struct error *err)
 {
     struct effects *effects = arg;
     struct launcher_process process;
     _cleanup_close_ int dirfd = launcher_open_entry(effects->parts.launcher, id);
     if (dirfd >= 0 && adopted_is(dirfd)) {
         inspector_forget(effects->parts.looks, id->job); // from now on, the spool describes it
-        return adopt ? adopted_end(dirfd, END_RELEASED, err) : adopted_begin(dirfd, err);
+        return task == SHEPHERD_ADOPTS ? adopted_end(dirfd, END_RELEASED, err) : adopted_begin(dirfd, err);
     }
-    bool has_gpus = !adopt && !gpu_check_is_away(effects->parts.check, id);
-    int r = has_gpus ? admit(effects, id, err) : 0;
+    bool has_gpus = task == SHEPHERD_RUNS && !gpu_check_is_away(effects->parts.check, id);
+    int r = has_gpus ? admit_and_open(effects, id, dirfd, err) : 0;
     if (r < 0)
-        return error_mark(err, START_GPU, r);
-    r = has_gpus ? open_gpus(effects, id, dirfd, err) : 0;
-    if (r < 0)
-        return error_mark(err, START_DEVICE, r);
-    r = adopt ? launcher_adopt(effects->parts.launcher, id, &process, err)
-              : launcher_start(effects->parts.launcher, id, &process, err);
+        return r;
+    r = task == SHEPHERD_ADOPTS ? launcher_adopt(effects->parts.launcher, id, &process, err)
+                                : launcher_start(effects->parts.launcher, id, &process, err);
     if (r < 0)
         return r;
     watches_add(effects->watches, id, process.pid, process.end_fd);

@@ -107,7 +107,7 @@ static int do_admit(void *arg, const struct spool_id *id, struct error *err)
     return outcome(arg, err);
 }
 
-static int do_start(void *arg, const struct spool_id *id, bool adopt, struct error *err)
+static int do_start(void *arg, const struct spool_id *id, enum shepherd_task task, struct error *err)
 {
     struct entry *entry = find(arg, id);
     int r = outcome(arg, err);
@@ -115,7 +115,7 @@ static int do_start(void *arg, const struct spool_id *id, bool adopt, struct err
         return r;
     if (entry == NULL || !entry->observed.has_spec)
         abort(); // what was never staged cannot be started
-    if (entry->observed.is_alive && !adopt)
+    if (entry->observed.is_alive && task != SHEPHERD_ADOPTS)
         abort(); // a second shepherd
     entry->observed.is_alive = entry->observed.is_watched = true;
     return 0;

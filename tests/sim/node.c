@@ -584,22 +584,22 @@ static int admit(void *arg, const struct spool_id *id, struct error *err)
     return 0;
 }
 
-static int start(void *arg, const struct spool_id *id, bool adopt, struct error *err)
+static int start(void *arg, const struct spool_id *id, enum shepherd_task task, struct error *err)
 {
     struct node *node = arg;
     struct spooled *entry = node_find(node, id);
     if (entry == NULL || world_one_in(node->world, 50))
         return error_set(err, -EAGAIN, "fork: not now");
-    if (!adopt && (world_one_in(node->world, 10) || must_wait(node, entry)))
+    if (task == SHEPHERD_RUNS && (world_one_in(node->world, 10) || must_wait(node, entry)))
         return error_set(err, -EINPROGRESS, "its GPUs are being looked at");
     if (entry->shepherd != 0)
         return 0;
-    if (!adopt && (!entry->is_prepared || entry->is_taken))
+    if (task == SHEPHERD_RUNS)
         entry->let_in_life = node->life;
     entry->shepherd_life = node->life;
     entry->shepherd = ++node->last_shepherd;
-    world_later(node->world, world_between(node->world, 0, 5), adopt ? on_adopted : on_prepared, node,
-        entry->shepherd, entry, NULL);
+    world_later(node->world, world_between(node->world, 0, 5),
+        task == SHEPHERD_ADOPTS ? on_adopted : on_prepared, node, entry->shepherd, entry, NULL);
     return 0;
 }
 

@@ -103,6 +103,22 @@ def test_only_jobs_open_locked_gpus_and_each_only_its_own(box, machine, ana, bo,
     assert 'only jobs and root can open GPUs' in box.mgpu('doctor').out
 
 
+def test_a_prepared_job_opens_nothing_before_its_turn(box, machine, ana, bo, gate):
+    lock(box, machine)
+    first = box.submit('-g', '2', '--', *gate.command(), user=ana)
+    box.wait(first, 'running')
+    job = box.submit('-g', '2', '--', *attempt(machine, 'nvidia0', then=f'read x <{gate.path}'), user=bo)
+    harness.until(lambda: os.path.exists(f'{box.run_dir}/spool/{job}.1.0.0/ready'), 'it is not prepared')
+    assert (open_as(ana, machine, 'nvidia0'), open_as(bo, machine, 'nvidia0')) == ('ENXIO', 'EACCES')
+    gate.open()
+    box.wait(job, 'running')
+    harness.until(lambda: box.output(job), 'its try')
+    assert box.output(job) == 'ENXIO '
+    assert (open_as(ana, machine, 'nvidia0'), open_as(bo, machine, 'nvidia0')) == ('EACCES', 'ENXIO')
+    gate.open()
+    box.wait(job)
+
+
 def test_what_doctor_says_after_a_change_is_what_is(box, machine):
     for verb, text in (('lock', 'only jobs and root can open GPUs'), ('unlock', 'users who log in can open GPUs without a job')):
         lock(box, machine, verb)

@@ -26,7 +26,8 @@
 #define RELEASED_MS       100  // interval at which GO is sent to a shepherd that has not reacted
 #define START_REPORT_MS   10   // a report that an element has started may be delayed by this time
 #define EXIT_CODE_UNKNOWN 125
-#define CHECKING_MS       50 // interval of checks of an attempt that waits for a check of its GPUs
+#define CHECKING_MS       50   // interval of checks of an attempt that waits for a check of its GPUs
+#define BEHIND_MS         1000 // the same while another attempt is on its GPUs, of which the end is announced
 
 /* One observation of one attempt. */
 struct pass {
@@ -141,6 +142,16 @@ static enum next act_stage(struct pass *pass)
     return give_back(pass, err.kind, err.message);
 }
 
+/* The result of `start` or `admit`: true if it is repeated later. */
+static bool awaits_gpus(struct pass *pass, int r)
+{
+    if (r != -EINPROGRESS && r != -EALREADY)
+        return false;
+    int64_t wait_ms = r == -EALREADY ? BEHIND_MS : CHECKING_MS;
+    agent_core_reconcile_by(pass->core, pass->attempt, pass->boot_ms + wait_ms);
+    return true;
+}
+
 static enum next act_start(struct pass *pass)
 {
     struct error err = { 0 };
@@ -151,11 +162,10 @@ static enum next act_start(struct pass *pass)
         log_at_failure(pass->attempt, &err);
         return give_back(pass, START_SHEPHERD, err.message);
     }
-    int r = effects->start(effects->arg, &pass->attempt->id, false, &err);
-    if (r == -EINPROGRESS) {
-        agent_core_reconcile_by(pass->core, pass->attempt, pass->boot_ms + CHECKING_MS);
+    enum shepherd_task task = pass->attempt->is_prepared ? SHEPHERD_WAITS : SHEPHERD_RUNS;
+    int r = effects->start(effects->arg, &pass->attempt->id, task, &err);
+    if (awaits_gpus(pass, r))
         return DONE;
-    }
     pass->attempt->starts++;
     if (r > 0)
         return REPEAT;
@@ -176,7 +186,7 @@ static enum next act_adopt(struct pass *pass)
         attempt->want = WANT_STOP; // the next shepherd has not received it
     if (is_too_early(pass))
         return DONE;
-    int r = effects->start(effects->arg, &attempt->id, true, &err);
+    int r = effects->start(effects->arg, &attempt->id, SHEPHERD_ADOPTS, &err);
     if (r > 0)
         return REPEAT;
     if (r < 0)
@@ -228,10 +238,8 @@ static enum next act_release(struct pass *pass)
     struct agent_effects *effects = &pass->core->effects;
     bool is_gate = pass->attempt->is_prepared && pass->observed.verdict == VERDICT_NONE;
     int r = is_gate ? effects->admit(effects->arg, &pass->attempt->id, &err) : 0;
-    if (r == -EINPROGRESS) {
-        agent_core_reconcile_by(pass->core, pass->attempt, pass->boot_ms + CHECKING_MS);
+    if (awaits_gpus(pass, r))
         return DONE;
-    }
     if (r < 0) {
         log_job(LOG_WARNING, pass->attempt->id.job, "%s", err.message);
         return give_back(pass, err.kind, err.message);
@@ -478,10 +486,11 @@ void agent_actions_take_back(struct agent_core *core, struct attempt *attempt, i
 
 /* Arrays have many elements, many of them short. The start of an element is reported with its end if that
  * follows in time: both then need one observation of its spool entry, and one turn and one commit of the
- * controller. */
+ * controller. A rank of several is reported at once. */
 void agent_actions_follow(struct agent_core *core, struct attempt *attempt, int64_t boot_ms, bool is_start)
 {
-    if (is_start && attempt->is_element && attempt->want == WANT_RUN) {
+    bool is_alone = attempt->want == WANT_RUN || (attempt->want == WANT_GO && attempt->is_prepared);
+    if (is_start && attempt->is_element && is_alone) {
         agent_core_reconcile_by(core, attempt, boot_ms + START_REPORT_MS);
         return;
     }

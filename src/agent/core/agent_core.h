@@ -27,6 +27,14 @@ struct agent_core;
  * The effects. Calls return immediately and may not call back into the core. Those that can fail return a
  * negative errno with a sentence.
  */
+/* What a shepherd is started for. */
+enum shepherd_task {
+    SHEPHERD_RUNS,  // the attempt
+    SHEPHERD_WAITS, // at the gate of a prepared one, whoever has its GPUs: it is admitted before it is
+                    // released
+    SHEPHERD_ADOPTS,
+};
+
 struct agent_effects {
     void *arg;
     /* Queues one message to the controller; only called while the link is up. */
@@ -39,10 +47,10 @@ struct agent_effects {
      * failure this node cannot do it now. -EINPROGRESS: its user is being looked up; the core will be called
      * to check again. */
     int (*stage)(void *arg, const struct message_launch *launch, struct error *err);
-    /* Starts a shepherd for a staged entry, or with `adopt` one that finishes it; its end will be noticed. 1:
-     * this entry needs no shepherd and has already changed. -EINPROGRESS: its GPUs are not ready, and the
-     * core will be told to check again. */
-    int (*start)(void *arg, const struct spool_id *id, bool adopt, struct error *err);
+    /* Starts a shepherd for a staged entry, or one that finishes it; its end will be noticed. 1: this entry
+     * needs no shepherd and has already changed. -EINPROGRESS, -EALREADY: its GPUs are not ready, or another
+     * attempt has not left them, and the core will be told to check again. */
+    int (*start)(void *arg, const struct spool_id *id, enum shepherd_task task, struct error *err);
     /* Arranges that the end of a running shepherd is noticed; false if that is impossible. */
     bool (*watch)(void *arg, const struct spool_id *id, const struct attempt_observation *observed);
     /* Decides "nogo", creating the entry if there is none. Returns the enum spool_verdict in effect. */
@@ -91,7 +99,7 @@ struct agent_effects {
     /* 0 if staging this LAUNCH would give the same entry as the prepared one. -EINPROGRESS: as for `stage`.
      * Any other result: it must be staged again. */
     int (*take)(void *arg, const struct message_launch *launch, struct error *err);
-    /* May the prepared attempt start now? Results as for `start`. */
+    /* May the prepared attempt start now? Its GPUs are opened for its user then. Results as for `start`. */
     int (*admit)(void *arg, const struct spool_id *id, struct error *err);
     /* Fills in the spool's data about the orders that HELLO mentions. May be NULL. */
     void (*recall)(void *arg, const struct spool_id *id, struct known_attempt *known);

@@ -205,11 +205,12 @@ static bool overlaps(const struct holder *holder, const struct gpu_grant *grant)
     return false;
 }
 
-/* -EINPROGRESS if another attempt is running on one of its GPUs (and not on another share of it), or has
- * failed there and it is not known yet whether the GPU has failed too. This happens to an element committed
- * behind that attempt, or if mgpud was restored from a backup in which that attempt was parked and has
- * assigned its GPUs. */
-static int check_others(struct gpu_check *check, struct holder *holder, struct error *err)
+/* Another attempt that runs on one of its GPUs (and not on another share of it), or that has failed there
+ * while it is not known yet whether the GPU has failed too; NULL: there is none. There is one for an element
+ * that is committed behind it, or if mgpud was restored from a backup in which that attempt was parked and
+ * has assigned its GPUs. */
+static const struct holder *find_other(
+    const struct gpu_check *check, const struct holder *holder, const struct gpu_grant **ret_grant)
 {
     const struct gpu_grant *grants = holder->grants.items;
     for (size_t i = 0; i < check->n_holders; i++)
@@ -218,10 +219,20 @@ static int check_others(struct gpu_check *check, struct holder *holder, struct e
             bool is_there = other->phase == RUNS || other->is_unclear;
             if (other == holder || !is_there || !overlaps(other, &grants[k]))
                 continue;
-            return error_set(
-                err, -EINPROGRESS, "job %" PRIu64 " still uses GPU %u", other->id.job, grants[k].index);
+            *ret_grant = &grants[k];
+            return other;
         }
-    return 0;
+    return NULL;
+}
+
+/* -EALREADY if it has to wait for another one. */
+static int check_others(const struct gpu_check *check, const struct holder *holder, struct error *err)
+{
+    const struct gpu_grant *grant;
+    const struct holder *other = find_other(check, holder, &grant);
+    if (other == NULL)
+        return 0;
+    return error_set(err, -EALREADY, "job %" PRIu64 " still uses GPU %u", other->id.job, grant->index);
 }
 
 int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct error *err)
@@ -499,29 +510,40 @@ bool gpu_check_report(struct gpu_check *check, struct record_list *gpus, int64_t
     return is_news;
 }
 
-/* True if it still cannot start, and is called again later. */
+/* True if it still cannot start, and is called again later. Each end of a job on this node is followed by a
+ * report, and elements behind others wait for just one of these ends. */
 static bool must_wait_on(const struct gpu_check *check, const struct holder *holder)
 {
+    const struct gpu_grant *grant;
     for (size_t i = 0; holder->phase == WAITS && i < check->n_gpus; i++)
         if (check->gpus[i].condition == UNCHECKED && !check->gpus[i].is_lost &&
             has(holder, check->gpus[i].uuid))
             return true;
-    return false;
+    return holder->phase == WAITS && find_other(check, holder, &grant) != NULL;
 }
 
+static size_t list_waiting(
+    const struct gpu_check *check, bool is_over, struct spool_id *waiting, size_t count)
+{
+    for (size_t i = 0; i < check->n_holders; i++)
+        if (check->holders[i].is_waiting && (check->holders[i].phase == ENDED) == is_over)
+            waiting[count++] = check->holders[i].id;
+    return count;
+}
+
+/* Those that are over come first: the visit of one that has failed may end the wait of the one behind it. */
 void gpu_check_each_waiting(
     struct gpu_check *check, void (*visit)(void *arg, const struct spool_id *id), void *arg)
 {
     struct spool_id *waiting = xcalloc(check->n_holders + 1, sizeof(*waiting)); // a visit may change the list
-    size_t count = 0;
-    for (size_t i = 0; i < check->n_holders; i++) {
-        struct holder *holder = &check->holders[i];
-        if (!holder->is_waiting || must_wait_on(check, holder))
+    size_t count = list_waiting(check, true, waiting, 0);
+    count = list_waiting(check, false, waiting, count);
+    for (size_t i = 0; i < count; i++) {
+        struct holder *holder = find_holder(check, &waiting[i]);
+        if (holder == NULL || !holder->is_waiting || must_wait_on(check, holder))
             continue;
         holder->is_waiting = false;
-        waiting[count++] = holder->id;
-    }
-    for (size_t i = 0; i < count; i++)
         visit(arg, &waiting[i]);
+    }
     free(waiting);
 }

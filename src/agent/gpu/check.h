@@ -31,8 +31,8 @@ void gpu_check_free(struct gpu_check *check); // NULL is allowed
 void gpu_check_take(struct gpu_check *check, const struct spool_id *id, const struct record_list *grants);
 void gpu_check_drop(struct gpu_check *check, const struct spool_id *id);
 
-/* May it start? 0: yes; the check then regards it as started. -EINPROGRESS: its GPUs are being checked, or
- * another attempt has not left them yet. -EBUSY with a sentence: one of them may not be used. */
+/* May it start? 0: yes; the check then regards it as started. -EINPROGRESS: its GPUs are being checked.
+ * -EALREADY: another attempt has not left them yet. -EBUSY with a sentence: one of them may not be used. */
 int gpu_check_start(struct gpu_check *check, const struct spool_id *id, struct error *err);
 
 /* It was started by an earlier agent. */

@@ -34,7 +34,7 @@ struct node {
     unsigned tells;
     int64_t armed_at;
     int releases, restores;
-    int prepares, takes, take_fails, admit_fails, looks;
+    int waiting, prepares, takes, take_fails, admit_fails, looks;
     bool has_copy;             // of its exit record
     struct launch_exit exited; // the last EXITED, without its texts
     uint32_t port;             // of the last of them
@@ -99,10 +99,11 @@ static int node_stage(void *arg, const struct message_launch *launch, struct err
     return 0;
 }
 
-static int node_start(void *arg, const struct spool_id *which, bool adopt, struct error *err)
+static int node_start(void *arg, const struct spool_id *which, enum shepherd_task task, struct error *err)
 {
     struct node *node = arg;
-    *(adopt ? &node->adopts : &node->starts) += 1;
+    *(task == SHEPHERD_ADOPTS ? &node->adopts : &node->starts) += 1;
+    node->waiting += task == SHEPHERD_WAITS;
     if (node->start_fails != 0)
         return error_set(err, node->start_fails, "no more processes");
     node->spool.is_alive = true;
@@ -545,9 +546,8 @@ static struct node *node_with_element(void)
     return node;
 }
 
-static void a_short_element_is_reported_once_with_its_end(void **state)
+static void element_ends_at_once(struct node *node)
 {
-    struct node *node = node_with_element();
     node->spool.has_exit = true;
     node->spool.exit.id.job = 5;
     agent_core_hint(node->core, 5, &id, false);
@@ -556,6 +556,42 @@ static void a_short_element_is_reported_once_with_its_end(void **state)
     agent_core_timer(node->core, 10);
     assert_int_equal(node->looks, looks); // nothing is left to look for
     assert_int_equal(node->sent_count, 0);
+    node_free(node);
+}
+
+static void a_short_element_is_reported_once_with_its_end(void **state)
+{
+    element_ends_at_once(node_with_element());
+}
+
+static void a_short_element_that_was_prepared_is_reported_once_too(void **state)
+{
+    struct node *node = node_prepared();
+    struct message_launch launch = { .id.job = 5, .id.attempt = 1, .token = TOKEN, .array_job = 4 };
+    struct error err = { 0 };
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_LAUNCH, &launch, &err), 0);
+    assert_int_equal(node->releases, 1);
+    node->spool.verdict = VERDICT_GO;
+    node->spool.started.id.job = 5;
+    agent_core_hint(node->core, 0, &id, true);
+    assert_int_equal(node->sent_count, 0);
+    element_ends_at_once(node);
+}
+
+static void the_start_of_an_element_s_rank_is_reported_at_once(void **state)
+{
+    struct node *node = node_connected();
+    struct message_launch launch = { .id.job = 5, .id.attempt = 1, .token = TOKEN, .array_job = 4 };
+    struct error err = { 0 };
+    assert_int_equal(agent_core_message(node->core, 0, MESSAGE_LAUNCH, &launch, &err), 0);
+    node->spool.is_ready = true;
+    agent_core_reconcile(node->core, 0, &id);
+    assert_sent(node, MESSAGE_READY);
+    (void)order(node, MESSAGE_GO, 0, TOKEN);
+    node->spool.verdict = VERDICT_GO;
+    node->spool.started.id.job = 5;
+    agent_core_hint(node->core, 0, &id, true);
+    assert_sent(node, MESSAGE_STARTED);
     node_free(node);
 }
 
@@ -635,6 +671,40 @@ static void the_gate_stays_closed_until_its_gpus_were_looked_at(void **state)
     assert_int_not_equal(node->armed_at, 0);
     node->admit_fails = 0;
     agent_core_reconcile(node->core, 0, &id);
+    assert_int_equal(node->releases, 1);
+    node_free(node);
+}
+
+/* No GPU is needed to wait for one. */
+static void a_shepherd_that_dies_before_its_turn_is_replaced_at_once(void **state)
+{
+    struct node *node = node_prepared();
+    assert_int_equal(node->waiting, 1);
+    node->admit_fails = -EALREADY;
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    node->spool.is_ready = false;
+    shepherd_dies(node, 0);
+    assert_int_equal(node->waiting, 2);
+    assert_int_equal(node->starts, 2);
+    node->admit_fails = 0;
+    node->spool.is_ready = true;
+    agent_core_reconcile(node->core, 0, &id);
+    assert_int_equal(node->releases, 1);
+    node_free(node);
+}
+
+/* The end of the other attempt is announced. */
+static void an_attempt_behind_another_is_seldom_looked_at(void **state)
+{
+    struct node *node = node_prepared();
+    node->admit_fails = -EALREADY;
+    (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
+    assert_int_equal(node->releases, 0);
+    int looks = node->looks;
+    agent_core_timer(node->core, 999);
+    assert_int_equal(node->looks, looks);
+    node->admit_fails = 0;
+    agent_core_timer(node->core, 1000);
     assert_int_equal(node->releases, 1);
     node_free(node);
 }
@@ -1362,6 +1432,8 @@ int main(void)
         cmocka_unit_test(what_was_prepared_waits_unseen_and_runs_when_it_is_launched),
         cmocka_unit_test(a_hint_of_a_prepared_attempt_is_not_followed_until_it_is_launched),
         cmocka_unit_test(a_short_element_is_reported_once_with_its_end),
+        cmocka_unit_test(a_short_element_that_was_prepared_is_reported_once_too),
+        cmocka_unit_test(the_start_of_an_element_s_rank_is_reported_at_once),
         cmocka_unit_test(a_remark_about_a_start_that_was_not_reported_comes_before_the_end),
         cmocka_unit_test(an_element_that_runs_on_is_reported_as_started_soon),
         cmocka_unit_test(an_element_is_stopped_before_its_start_was_reported),
@@ -1369,6 +1441,8 @@ int main(void)
         cmocka_unit_test(the_start_of_a_job_that_is_no_element_is_reported_at_once),
         cmocka_unit_test(a_launch_before_it_is_ready_opens_the_gate_when_it_is),
         cmocka_unit_test(the_gate_stays_closed_until_its_gpus_were_looked_at),
+        cmocka_unit_test(a_shepherd_that_dies_before_its_turn_is_replaced_at_once),
+        cmocka_unit_test(an_attempt_behind_another_is_seldom_looked_at),
         cmocka_unit_test(what_was_prepared_for_an_unclean_gpu_is_returned),
         cmocka_unit_test(what_was_prepared_otherwise_is_removed_before_it_is_staged_anew),
         cmocka_unit_test(launch_waits_for_the_user_of_what_was_prepared),

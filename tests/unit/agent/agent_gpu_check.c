@@ -102,7 +102,7 @@ static void a_job_does_not_start_while_another_runs_on_its_gpu(void **state)
     take(&first, 0);
     assert_int_equal(start(&first), 0);
     take(&second, 0);
-    assert_int_equal(start(&second), -EINPROGRESS);
+    assert_int_equal(start(&second), -EALREADY);
     assert_int_equal(gpu_check_return(check, &second, NULL), -EBUSY);
     gpu_check_end(check, &first, 1000);
     (void)report(10);
@@ -334,6 +334,50 @@ static void who_would_have_to_wait_on_is_not_called(void **state)
     assert_int_equal(visited, 1);
 }
 
+static void an_attempt_behind_another_is_called_when_that_one_has_left(void **state)
+{
+    visited = 0;
+    take(&first, 0);
+    assert_int_equal(start(&first), 0);
+    take(&second, 0);
+    assert_int_equal(start(&second), -EALREADY);
+    (void)report(10); // of the end of a job on another GPU
+    gpu_check_each_waiting(check, visit, NULL);
+    assert_int_equal(visited, 0);
+    gpu_check_end(check, &first, 1000);
+    (void)report(10);
+    gpu_check_each_waiting(check, visit, NULL);
+    assert_int_equal(visited, 1);
+    assert_int_equal(start(&second), 0);
+}
+
+/* The visit of the one that has failed finds that its GPU has not. */
+static void settle(void *arg, const struct spool_id *id)
+{
+    visited++;
+    if (id->job == 41)
+        assert_false(gpu_check_awaits_errors(check, id, 1051));
+    else
+        assert_int_equal(start(id), 0);
+}
+
+static void an_attempt_behind_one_that_has_failed_is_called_after_it(void **state)
+{
+    visited = 0;
+    gpu.vendor = GPU_VENDOR_NVIDIA;
+    (void)report(10);
+    take(&second, 0);
+    take(&first, 0);
+    assert_int_equal(start(&first), 0);
+    assert_int_equal(start(&second), -EALREADY);
+    gpu_check_end(check, &first, 1000);
+    (void)report(10);
+    assert_true(gpu_check_awaits_errors(check, &first, 1050));
+    (void)report(10);
+    gpu_check_each_waiting(check, settle, NULL);
+    assert_int_equal(visited, 2);
+}
+
 static void the_error_of_a_job_may_come_a_little_after_its_end(void **state)
 {
     gpu.vendor = GPU_VENDOR_NVIDIA;
@@ -353,7 +397,7 @@ static void nothing_starts_while_the_error_of_the_one_before_may_come(void **sta
     one_after_the_other();
     (void)report(10);
     assert_true(gpu_check_awaits_errors(check, &first, 1050));
-    assert_int_equal(start(&second), -EINPROGRESS);
+    assert_int_equal(start(&second), -EALREADY);
     (void)report(10);
     assert_false(gpu_check_awaits_errors(check, &first, 1051));
     assert_int_equal(start(&second), 0);
@@ -398,6 +442,8 @@ int main(void)
         CASE(the_worst_error_of_a_job_is_noted_once),
         CASE(who_waits_is_called_once),
         CASE(who_would_have_to_wait_on_is_not_called),
+        CASE(an_attempt_behind_another_is_called_when_that_one_has_left),
+        CASE(an_attempt_behind_one_that_has_failed_is_called_after_it),
         CASE(the_error_of_a_job_may_come_a_little_after_its_end),
         CASE(nothing_starts_while_the_error_of_the_one_before_may_come),
         CASE(a_look_that_never_comes_is_not_waited_for),
