@@ -85,7 +85,7 @@ def test_one_that_allocates_no_real_gpus_is_in_nobodys_way(make, gpus, ana, bo):
 def test_who_names_the_gpus_is_told_what_is_shared(make, nodes, ana, bo):
     one = make(user=ana)
     said = make('amd', user=bo).log()
-    assert f'pid {one.process.pid}, of uid {ana.uid}) allocates {nodes}/nvidia0 to {nodes}/nvidia1, too' in said, said
+    assert f'pid {one.process.pid}, of uid {ana.uid}) also allocates {nodes}/nvidia0 to {nodes}/nvidia1' in said, said
     assert REFUSED not in said, said
 
 
