@@ -91,7 +91,7 @@ def test_who_names_the_gpus_is_told_what_is_shared(make, nodes, ana, bo):
 
 def test_no_user_keeps_the_machines_from_starting(make, ana):
     one = make(user=ana)
-    assert f'pid {one.process.pid}, of uid {ana.uid}) allocates' in make().log()
+    assert f'pid {one.process.pid}, of uid {ana.uid}) also allocates' in make().log()
 
 
 @pytest.mark.parametrize('backlog', [None, 0], ids=['who does not listen', 'whose queue is full'])
