@@ -137,7 +137,7 @@ static int compare(struct ring *ring, uint64_t *wrong, struct error *err)
     return r;
 }
 
-/* Rounds until the time is over. The first is told. */
+/* Rounds until the time is up. The first one is reported. */
 static int run_rounds(struct ring *ring, const struct probe_options *options, json_int_t *rounds,
     uint64_t *wrong, struct error *err)
 {

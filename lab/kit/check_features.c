@@ -100,7 +100,7 @@ static void check_oom_first(struct kit *kit, struct result *result)
         return;
     }
     if (json_is_integer(peak) && json_integer_value(peak) == 0)
-        result_fail(result, "the job's peak is told as 0 bytes, and was not measured");
+        result_fail(result, "the job's peak is reported as 0 bytes, but was not measured");
     else if (json_is_integer(peak))
         result_pass(result, "recognised as gpu_oom at the first attempt, with a peak of %lld MiB",
             (long long)json_integer_value(peak) / MIB);

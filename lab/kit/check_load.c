@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Hours of load: jobs that start and end, are killed, run out of memory, share a GPU and are parked, again
- * and again until the kit's time is over. After each of them it measures what mgpu takes of the machine. A
- * figure that grows is told, with how much per hour; one that has no reason to grow fails the check.
+ * and again until the kit's time is up. After each of them it measures what mgpu takes of the machine. A
+ * figure that grows is reported with its growth per hour; one that has no reason to grow fails the check.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /*
  * MIG instances are GPUs of their own: a job on one sees that one with its memory, two users have two of them
  * on one GPU, and each profile can be asked for. The layout is the administrator's: for the check of an
- * instance that disappears somebody removes one, while the kit waits.
+ * instance that disappears, the operator removes one while the kit waits.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /*
  * Jobs whose GPU memory goes to host memory and comes back. A job fills its memory with a pattern whose
  * positions have 64 bits, and compares it at its end; before it, a job with the same memory that is not
- * parked does the same, so that a check that is at fault itself is told from memory that parking changed.
+ * parked does the same, so that a faulty check can be distinguished from memory changed by parking.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 void bound_init(struct world *world, struct sched_callbacks *callbacks);
 void bound_clear(struct world *world);
 
-/* A preemption of this attempt is over: true if it was to be parked, which it now is, or it has refused. */
+/* A preemption of this attempt has ended: true if it was to be parked, and now is or has refused. */
 bool bound_stop(struct world *world, struct case_attempt *attempt);
 /* It has its GPUs again. */
 void bound_return(struct world *world, size_t job);

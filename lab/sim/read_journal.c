@@ -28,7 +28,7 @@ struct journal_reader {
     size_t count, room;
 };
 
-/* NULL: it is over, or unknown. */
+/* NULL: it has ended, or is unknown. */
 static struct journal_job *find(const struct journal_reader *reader, uint64_t id)
 {
     struct journal_job *job = by_id_find(reader->jobs, reader->count, sizeof(*reader->jobs), id);

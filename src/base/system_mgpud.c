@@ -26,7 +26,7 @@
 
 #define LEAVE_MS      3000 // for all claims: longest delay by a process that binds a name without listening
 #define LEAVE_POLL_MS 20
-#define CLAIM_BACKLOG 4096 // nobody accepts: each program that asks who claimed a GPU stays in the queue
+#define CLAIM_BACKLOG 4096 // never accepted: each program that asks who claimed a GPU stays in the queue
 
 const char *system_mgpud_trace(void)
 {

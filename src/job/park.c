@@ -274,7 +274,7 @@ const char *job_park_fault(const struct job *job, const struct job_event *event)
         return event->terms > job_run(job)->terms || event->park_number > job_park(job)->number
                    ? NULL
                    : "its node had no later orders";
-    default: return phase == PARK_SAVING || phase == PARK_RESTORING ? NULL : "its node was told nothing";
+    default: return phase == PARK_SAVING || phase == PARK_RESTORING ? NULL : "its node got no order";
     }
 }
 

@@ -49,7 +49,7 @@ bool rest_end(int status_fd)
     struct tree tree = { .cgroup_fd = -1, .root = getpid() };
     struct init_stop stop;
     struct roll left = { 0 };
-    if (await_children(clock_boot_ms())) // nobody, as usual
+    if (await_children(clock_boot_ms())) // no process, as usual
         return false;
     bool is_stop = init_read_stop(status_fd, &stop);
     if (await_children(is_stop ? stop.kill_boot_ms + BACKSTOP_MS : clock_boot_ms() + REST_MS))

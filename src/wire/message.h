@@ -107,8 +107,8 @@ enum message_id {
 /* Added to the signal of STOP: the job will be requeued and ends as soon as it has saved its work; the signal
  * is the checkpoint signal of its spec. */
 #define STOP_CHECKPOINT 0x20000U
-/* The signal of STOP: the attempt is given back if it has no verdict yet; otherwise it goes on. Sent only to
- * nodes that take attempts back. */
+/* The signal of STOP: the attempt is given back if it has no verdict yet; otherwise it continues. Sent only
+ * to nodes that take attempts back. */
 #define STOP_UNSTARTED 0x40000U
 /* Within controller and agent, the scope of a signal that ends nothing is added to it. */
 #define SIGNAL_WITH_SCOPE(signal, scope) ((signal) | (scope) << 20)

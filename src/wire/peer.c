@@ -10,7 +10,7 @@
  *  - that socket must still be connected and belong to an open file (an inode): the owner of a socket that
  *    lost its process is not reported reliably. It may have ended its own direction (FIN_WAIT);
  *  - afterwards this end must still be connected, at most with the other direction ended (CLOSE_WAIT): while
- *    it is, the four numbers cannot belong to another socket, so nobody took over the port between
+ *    it is, the four numbers cannot belong to another socket, so no process took over the port between
  *    connecting and querying.
  */
 #include "wire/peer.h"

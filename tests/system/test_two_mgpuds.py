@@ -85,13 +85,13 @@ def test_one_that_allocates_no_real_gpus_is_in_nobodys_way(make, gpus, ana, bo):
 def test_who_names_the_gpus_is_told_what_is_shared(make, nodes, ana, bo):
     one = make(user=ana)
     said = make('amd', user=bo).log()
-    assert f'pid {one.process.pid}, of uid {ana.uid}) allocates {nodes}/nvidia0 to {nodes}/nvidia1, too' in said, said
+    assert f'pid {one.process.pid}, of uid {ana.uid}) also allocates {nodes}/nvidia0 to {nodes}/nvidia1' in said, said
     assert REFUSED not in said, said
 
 
 def test_no_user_keeps_the_machines_from_starting(make, ana):
     one = make(user=ana)
-    assert f'pid {one.process.pid}, of uid {ana.uid}) allocates' in make().log()
+    assert f'pid {one.process.pid}, of uid {ana.uid}) also allocates' in make().log()
 
 
 @pytest.mark.parametrize('backlog', [None, 0], ids=['who does not listen', 'whose queue is full'])
@@ -113,7 +113,7 @@ sys.stdin.read()
 """
     with subprocess.Popen(['/usr/bin/python3', '-c', code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == 'held\n'
-        assert 'another mgpu on this machine allocates' in make().log()
+        assert 'another mgpu on this machine also allocates' in make().log()
         assert REFUSED in refusal_of(make(user=ana, start=False))
         holder.stdin.close()
 
@@ -122,7 +122,7 @@ def test_a_joined_machine_has_its_gpus_too(make, nodes, ana):
     one = make(user=ana)
     with Cluster(count=0, client=ana) as cluster:
         cluster.add('n1', 'auto', arguments=['--device-dir', nodes]).join()
-        harness.until(lambda: f'pid {one.process.pid}, of uid {ana.uid}) allocates' in cluster.nodes['n1'].log(), 'it says so')
+        harness.until(lambda: f'pid {one.process.pid}, of uid {ana.uid}) also allocates' in cluster.nodes['n1'].log(), 'it says so')
         one.stop()
 
 

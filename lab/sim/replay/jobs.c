@@ -109,7 +109,7 @@ static int describe(
     return r == 0 ? read_elements(job, ret, err) : r;
 }
 
-/* Not settled yet, by a start or an end; of one with a delay that has begun sets when that is over. */
+/* Not resolved yet by a start or an end; for a delay that has begun, sets when it ends. */
 static bool is_open(const struct replay *replay, struct ask_after *after)
 {
     const struct replay_job *entry = replay_entry(replay, after->job);
@@ -121,7 +121,7 @@ static bool is_open(const struct replay *replay, struct ask_after *after)
     return (job != NULL && began_ms == 0) || after->due_ms > replay->at_ms;
 }
 
-/* The job is over, or its id was left out, and it is not as the dependency asks. */
+/* The job has ended, or its id was omitted, and the dependency is not satisfied. */
 static bool never_comes_true(const struct replay *replay, const struct ask_after *after)
 {
     const struct replay_job *entry = replay_entry(replay, after->job);

@@ -33,7 +33,7 @@ struct mps_owner {
     int64_t answer_ms;
     /* Called for members that waited: they remain members (err NULL) or were removed. */
     void (*on_answer)(void *arg, const struct spool_id *ids, size_t count, const struct error *err);
-    /* Its process has ended, or could not be started. The owner frees it now; nobody else has it. */
+    /* Its process has ended, or could not be started. The owner frees it now; there is no other reference. */
     void (*on_gone)(void *arg, struct mps_daemon *daemon);
 };
 

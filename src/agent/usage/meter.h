@@ -37,7 +37,7 @@ struct usage_meter {
     uint32_t attempt;
     int64_t last_ms;         // boot clock: last sample, or the start
     int64_t unused_from_ms;  // boot clock: its start, later by what it was paused; 0: its GPUs were used, or
-                             // nobody knows
+                             // unknown
     uint64_t busy_ms;        // GPU time weighted by utilization, in thousandths
     uint64_t gpu_ms;         // GPU time with known utilization
     uint64_t cpu_ms;         // of the host, at the last sample

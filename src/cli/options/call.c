@@ -205,7 +205,7 @@ int call_read_again(struct call *call, call_layer_fn *layer, void *arg, struct e
     return r;
 }
 
-/* A standby answered, because it was asked, or because nobody leads. */
+/* A standby answered, because it was addressed, or because no controller leads. */
 static void print_age(const struct call *call)
 {
     if (call->client.age_ms >= 0)

@@ -60,7 +60,7 @@ struct etcd_watching {
     void *arg;
 };
 
-/* Watches the keys from `name` up to `end` for that long. 0: the time is over; -EAGAIN: the watch ended
+/* Watches the keys from `name` up to `end` for that long. 0: the time is up; -EAGAIN: the watch ended
  * earlier. Changes before the first on_bytes() are missed. */
 int etcd_watch(struct etcd *etcd, const char *name, const char *end, int timeout_ms,
     const struct etcd_watching *watching, struct error *err);

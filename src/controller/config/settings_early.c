@@ -44,7 +44,7 @@ const struct option_row early_rows[] = {
         "which jobs start before their GPUs are free: none, those that request it, or also those whose "
         "command used its GPUs late in earlier runs",
         set_mode, "asked" },
-    { 0, "early-within", "TIME", "earliest start of such a job, before its GPUs are probably free",
+    { 0, "early-within", "TIME", "how long before its GPUs are probably free such a job can start",
         set_within, "2m" },
     { 0, "elements-ahead", "TIME",
         "time before the probable end of an array element at which the next one is committed to its GPUs; "

@@ -10,7 +10,7 @@
 /* The current validity of a node's test. */
 enum park_proof_state {
     PARK_PROOF_NONE,     // nothing can be parked there, or the node is not known
-    PARK_PROOF_UNTESTED, // nobody has tested it
+    PARK_PROOF_UNTESTED, // not tested yet
     PARK_PROOF_OUTDATED, // it has another driver now, or GPUs of another model
     PARK_PROOF_FAILED,
     PARK_PROOF_PASSED,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A queue for expensive requests, and for those of users who ask much: users in turn, others in between. */
+/* A queue for expensive requests, and for those of users with many requests: users in turn, others in
+ * between. */
 #pragma once
 
 #include <event2/event.h>

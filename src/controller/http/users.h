@@ -45,7 +45,7 @@ bool users_has_time(struct users *users, uint32_t uid, int64_t boot_us);
 /* He has used so much of it. */
 void users_spend(struct users *users, uint32_t uid, int64_t boot_us, int64_t used_us);
 
-/* Whether nobody else has used any of it lately: then there is nobody to make room for. */
+/* Whether no other user has used any of it lately: then no room has to be made. */
 bool users_is_alone(const struct users *users, uint32_t uid, int64_t boot_us);
 
 /* Counts a request, or what costs as much as several: 0, or -EUSERS if this user exceeds its request rate. */

@@ -105,7 +105,7 @@ static int64_t near_ms(const struct core *core, const struct holder *holder)
     return holder->since_ms + pace->mean_ms + pace->off_ms - core->options.early.elements_ms;
 }
 
-/* When it has taken so long that nobody should wait for its GPUs any more. */
+/* The time from which no follower should wait for its GPUs any more. */
 static int64_t late_ms(const struct core *core, const struct holder *holder)
 {
     const struct pace *pace = find_pace(core, holder->entry->job->array_job);
@@ -168,7 +168,7 @@ static void link_behind(struct core *core, struct core_entry *follower)
 {
     struct core_entry *leader = core_find(core, job_park(follower->job)->behind);
     if (leader == NULL)
-        return; // at a start: it is over
+        return; // at a start: it has ended
     core_make_extra(leader)->follower = follower;
     core_make_extra(follower)->leader = leader;
     core->behind->n_followers++;

@@ -134,7 +134,7 @@ static bool is_wanted(const struct core *core)
            (mode == EARLY_AUTO && early_commands_has_late(core));
 }
 
-/* While something waits for a pass, nobody knows what is next; it is durable after that. */
+/* While the scheduler has a pass to do, the next job is not known; it is durable after that. */
 static void check_next(struct core *core)
 {
     struct sched_early early;

@@ -3,7 +3,7 @@
  * A row of the store for each user and command (core_command_hash()), with the latest times from the start of
  * a job to its first use of a GPU. Of a job that started as usual its node's samples say it (struct
  * job_usage, first_use_ms); of one that started early the process that waited for a GPU does (struct
- * job_park, saved_ms). A time that nobody measured is no row.
+ * job_park, saved_ms). A time that was not measured has no row.
  *
  * A program may be one that cannot start without its GPUs, whatever it does before it opens one: if a job
  * that had not asked fails before it has them, its command starts as usual from then on, until a job of it
@@ -244,7 +244,7 @@ static void note_grant(struct core *core, const struct job *job)
         set_failed(core, job, false);
 }
 
-/* By itself: nobody ended it. */
+/* On its own: it was not stopped. */
 static bool is_failure(const struct job *job, const struct job_event *event)
 {
     return event->type == EVENT_REQUEUED
