@@ -208,13 +208,18 @@ BOX_SOURCES = {'philly_w1': True, 'philly_6c71a0': True, 'cut_w6': False, 'cut_w
 BOX_LOAD = 0.95                   # aimed at; whole bursts are kept or left out, so loads are 0.4 to 2
 BOX_LONGEST = 3 * 86400           # seconds; longer jobs end then
 BURST_GAP = 30                    # seconds between jobs of one burst at most
+SEVERAL = ((2, 8), (3, 8), (2, 4))  # small clusters: nodes, GPUs of each
+COPIES = 3                        # of a workload on them, because one job in another place changes the average of a small one
+MOVED = 120                       # seconds by which the bursts of a copy are later at most
 
 
 class Box:
-    """A part of a trace, as much as `nodes` of `gpus` GPUs can run: jobs submitted together stay together."""
+    """A part of a trace, as much as `nodes` of `gpus` GPUs can run: jobs submitted together stay together. In a copy after the first, each
+    burst is a little later."""
 
-    def __init__(self, source, seed, nodes, gpus):
+    def __init__(self, source, seed, nodes, gpus, copy=0):
         self.name, self.cluster = f'{source}-{seed}-{nodes}x{gpus}', f'{nodes}x{gpus}'
+        self.file, self.copy = self.name + (f'-{copy}' if copy else ''), copy
         self.shape, self.is_for_choosing = (nodes, gpus), BOX_SOURCES[source]
         self.path, self.seed = os.path.join(TRACES, source + '.csv'), seed
 
@@ -234,10 +239,20 @@ class Box:
             last = int(row['submit'])
             if is_kept:
                 kept.append(row)
-        return kept
+        return self.moved(kept) if self.copy else kept
+
+    def moved(self, rows):
+        draw, last, later = random.Random(self.file), None, 0
+        for row in rows:
+            submit = int(row['submit'])
+            if last is None or submit - last > BURST_GAP:
+                later = draw.randint(0, MOVED)
+            last = submit
+            row['submit'] = str(submit + later)
+        return sorted(rows, key=lambda row: int(row['submit']))
 
     def write(self, folder):
-        jobs, path = self.jobs(), os.path.join(folder, self.name + '.csv')
+        jobs, path = self.jobs(), os.path.join(folder, self.file + '.csv')
         with open(path, 'w', newline='', encoding='utf-8') as out:
             writer = csv.DictWriter(out, jobs[0].keys())
             writer.writeheader()
@@ -247,3 +262,8 @@ class Box:
 
 def boxes():
     return [Box(source, seed, *shape) for shape in BOXES for source in BOX_SOURCES for seed in (1, 2)]
+
+
+def copies(shape):
+    """Of each workload for small clusters of this shape."""
+    return [Box(source, seed, *shape, copy) for source in BOX_SOURCES for seed in (1, 2) for copy in range(COPIES)]
