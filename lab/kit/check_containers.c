@@ -158,7 +158,7 @@ static void check_park(struct kit *kit, struct result *result)
     image_arguments(&image, hold, words);
     int64_t job = parking_start(kit, options, words, 1, JOB_MS, result);
     if (job >= 0)
-        parking_try(kit, job, "its memory was right", result);
+        parking_try(kit, job, "its memory was correct", result);
     image_leave(kit, &image);
 }
 

@@ -101,7 +101,7 @@ static void park_size(struct kit *kit, long long mib, struct result *result)
     parking_let_go(kit, job);
     json_t *record = probe_wait(kit, job, check_ms, result);
     if (record != NULL && strcmp(record_word(record, "state"), "done") != 0)
-        result_fail(result, "the job ended as %s; the same memory was right without parking",
+        result_fail(result, "the job ended as %s; the same memory was correct without parking",
             record_word(record, "state"));
     else if (record != NULL && is_back)
         result_pass(result, "%lld MiB parked (%.1f GB/s) and resumed (%.1f GB/s), and right", mib,
@@ -155,7 +155,7 @@ static void check_park_managed(struct kit *kit, struct result *result)
     int64_t job = parking_start(kit, parking_gpu, managed, 1, PARKING_MS, result);
     if (job < 0)
         return;
-    parking_try(kit, job, "its memory was right", result);
+    parking_try(kit, job, "its memory was correct", result);
 }
 
 const struct check kit_park_checks[] = {

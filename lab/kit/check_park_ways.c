@@ -93,7 +93,7 @@ static void check_mps_share(struct kit *kit, struct result *result)
     int64_t job = start_holder(kit, options, result);
     if (job < 0)
         return;
-    parking_try(kit, job, "its memory was right", result);
+    parking_try(kit, job, "its memory was correct", result);
 }
 
 /* --- what is not --- */

@@ -33,7 +33,7 @@ void parking_let_go(struct kit *kit, int64_t job);
 json_t *parking_await(struct kit *kit, int64_t job, const char *state, int64_t most_ms);
 
 /* Parks a job that the driver may refuse to park, brings it back, and judges its end: `right` says what was
- * right, as in "its memory was right". What came of the parking is the fact "attempt". */
+ * right, as in "its memory was correct". What came of the parking is the fact "attempt". */
 void parking_try(struct kit *kit, int64_t job, const char *right, struct result *result);
 
 /* The end of a job whose memory must be right; `done` is what result_pass() says. */

@@ -59,7 +59,7 @@ def test_a_job_in_a_container_of_apptainer_has_its_gpu_and_is_parked(kit):  # no
     install(kit, apptainer=APPTAINER, podman=NO_PODMAN)
     status, checks = kit.run('--only', 'apptainer,park-image')
     assert status == 0 and checks['apptainer']['result'] == 'passed', results(checks)
-    assert checks['park-image']['text'] == 'parked and resumed; its memory was right', checks['park-image']
+    assert checks['park-image']['text'] == 'parked and resumed; its memory was correct', checks['park-image']
 
 
 @pytest.mark.parametrize('words, text', [
