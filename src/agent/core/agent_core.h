@@ -23,10 +23,6 @@
 
 struct agent_core;
 
-/*
- * The effects. Calls return immediately and may not call back into the core. Those that can fail return a
- * negative errno with a sentence.
- */
 /* What a shepherd is started for. */
 enum shepherd_task {
     SHEPHERD_RUNS,  // the attempt
@@ -35,6 +31,10 @@ enum shepherd_task {
     SHEPHERD_ADOPTS,
 };
 
+/*
+ * The effects. Calls return immediately and may not call back into the core. Those that can fail return a
+ * negative errno with a sentence.
+ */
 struct agent_effects {
     void *arg;
     /* Queues one message to the controller; only called while the link is up. */
