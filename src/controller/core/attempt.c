@@ -231,9 +231,20 @@ void core_give_back_paced(struct core *core, struct core_entry *entry, const cha
     give_back(core, entry, RETURN_WAIT_MS, text);
 }
 
+/* It had not begun when its array was held. */
+static void hold_with_array(struct core *core, struct core_entry *entry)
+{
+    const struct core_entry *array = core_extra(entry)->array;
+    if (array == NULL || array->job->hold == 0 || entry->job->state != JOB_QUEUED)
+        return;
+    struct job_event event = { .type = EVENT_HELD, .uid = array->job->uid, .hold = array->job->hold };
+    core_change(core, entry, &event, NULL);
+}
+
 void core_give_back_recalled(struct core *core, struct core_entry *entry, const char *text)
 {
     give_back(core, entry, RECALL_WAIT_MS, text);
+    hold_with_array(core, entry);
 }
 
 void core_give_back(struct core *core, struct core_entry *entry, const char *text)

@@ -49,6 +49,20 @@ static int find_hold(const struct core *core, const struct identity *who, const 
     return 0;
 }
 
+/* Elements that are jobs already and wait, to be tried again for example, are held and released with their
+ * array. */
+static void hold_elements(struct core *core, const struct core_entry *array, const struct job_event *event)
+{
+    for (struct core_entry *member = core_extra(array)->members; member != NULL;
+         member = core_extra(member)->member_after) {
+        const struct job *job = member->job;
+        struct job_event own = { .type = event->type, .uid = event->uid };
+        own.hold = event->type == EVENT_RELEASED ? event->hold & job->hold : event->hold & ~job->hold;
+        if (job->state == JOB_QUEUED && own.hold != 0)
+            core_change(core, member, &own, NULL);
+    }
+}
+
 void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t id,
     bool is_release, void *request)
 {
@@ -76,6 +90,7 @@ void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     };
     if (hold != 0)
         core_change(core, entry, &event, NULL);
+    hold_elements(core, entry, &event);
     core_reply_ok(core, request, id);
 }
 

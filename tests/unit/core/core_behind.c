@@ -16,7 +16,7 @@
 #define TOOK_MS  100 // an element
 #define AHEAD_MS 1000
 
-static int asked, cancelled;
+static int asked, cancelled, held[3];
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
 static void settle(struct bench *b)
@@ -199,6 +199,30 @@ static void it_is_taken_back_when_that_one_takes_long(void **state)
     expect_holder(b, FOLLOWER + 1); // the array itself comes first
 }
 
+static void one_that_is_taken_back_from_a_held_array_waits_until_that_is_released(void **state)
+{
+    struct bench *b = *state;
+    core_hold(b->core, b->now_ms, b->now_ms, &owner, ARRAY, false, &held[0]);
+    settle(b);
+    pass(b, 1);
+    assert_non_null(bench_sent(b, MESSAGE_STOP, FOLLOWER));
+    const struct sent launch = launch_of(b, FOLLOWER);
+    assert_int_equal(bench_returned(b, 1, &launch), 0);
+    settle(b);
+    assert_int_equal(job(b, FOLLOWER)->hold, HOLD_USER);
+    end(b, LEADER);
+    pass(b, 60000);
+    assert_int_equal(job(b, FOLLOWER)->state, JOB_QUEUED);
+    assert_null(job(b, FOLLOWER + 1));
+    core_hold(b->core, b->now_ms, b->now_ms, &owner, ARRAY, true, &held[1]);
+    settle(b);
+    assert_int_equal(job(b, FOLLOWER)->hold, 0);
+    expect_holder(b, FOLLOWER + 1); // the array itself comes first
+    core_hold(b->core, b->now_ms, b->now_ms, &owner, ARRAY, false, &held[2]);
+    settle(b);
+    assert_int_equal(job(b, FOLLOWER)->hold, HOLD_USER);
+}
+
 static void one_that_is_asked_back_and_has_begun_goes_on(void **state)
 {
     struct bench *b = *state;
@@ -247,6 +271,7 @@ int main(void)
         CASE(the_next_element_is_launched_before_the_one_before_it_ends),
         CASE(it_has_the_gpus_in_the_turn_in_which_that_one_ends),
         CASE(it_is_taken_back_when_that_one_takes_long),
+        CASE(one_that_is_taken_back_from_a_held_array_waits_until_that_is_released),
         CASE(one_that_is_asked_back_and_has_begun_goes_on),
         CASE(its_reports_may_come_first),
         CASE(it_can_be_cancelled),
