@@ -124,7 +124,11 @@ static int close_scene(void **state)
     return 0;
 }
 
-static const struct message_open_step asked = { .id = host, .token = TOKEN, .stream = 5 };
+static const struct message_open_step asked = {
+    .id = { .job = 7, .attempt = 1 }, // `host`
+    .token = TOKEN,
+    .stream = 5,
+};
 
 /* Expects the head of the stream of the one that was opened to refuse it. */
 static void expect_head(struct scene *scene, int error, const char *words)
