@@ -24,6 +24,7 @@
 #include "agent/attach/exec_waiting.h"
 #include "agent/attach/terminal_visit.h"
 #include "agent/host/child.h"
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -451,7 +452,7 @@ void exec_steps_open(struct exec_steps *exec_steps, const struct message_open_st
     struct error err = { 0 };
     struct exec_step *same = find_key(exec_steps, &request->id, request->token, request->key);
     if (is_starting(exec_steps, &request->id)) {
-        exec_waiting_add(&exec_steps->waiting, request);
+        exec_waiting_add(&exec_steps->waiting, request, clock_boot_ms());
         return;
     }
     _cleanup_close_ int fd = terminal_visit_dial(exec_steps->link_path);
@@ -472,7 +473,7 @@ static void open_waiting(struct exec_steps *exec_steps, const struct spool_id *i
     struct message_open_step request;
     if (exec_steps->waiting == NULL || is_starting(exec_steps, id))
         return;
-    while (exec_waiting_take(&exec_steps->waiting, id, &request)) {
+    while (exec_waiting_take(&exec_steps->waiting, id, clock_boot_ms(), &request)) {
         exec_steps_open(exec_steps, &request);
         record_clear(&message_open_step_record, &request);
     }

@@ -199,6 +199,20 @@ static void exec_step_of_a_job_that_ends_without_a_start_is_refused(void **state
     change(SPOOL_STARTED, true);
 }
 
+/* The client has been told by then that the node did not respond: nothing may begin for it. */
+static void exec_step_that_has_waited_for_long_is_dropped(void **state)
+{
+    struct exec_waiting *list = NULL;
+    struct message_open_step request;
+    (void)state;
+    exec_waiting_add(&list, &asked, 1000);
+    exec_waiting_add(&list, &asked, 2000);
+    assert_true(exec_waiting_take(&list, &host, 1001 + EXEC_WAITING_MS, &request));
+    record_clear(&message_open_step_record, &request);
+    assert_false(exec_waiting_take(&list, &host, 1001 + EXEC_WAITING_MS, &request));
+    assert_null(list);
+}
+
 /* What is left is freed; the oldest one is given up. */
 static void many_exec_steps_may_wait_and_not_all(void **state)
 {
@@ -248,6 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(exec_step_of_a_job_that_has_not_started_here_waits_for_it),
         CASE(exec_step_of_a_job_that_ends_without_a_start_is_refused),
+        CASE(exec_step_that_has_waited_for_long_is_dropped),
         CASE(many_exec_steps_may_wait_and_not_all),
         CASE(exec_step_whose_directory_cannot_be_opened_is_refused),
         CASE(exec_step_that_cannot_be_limited_leaves_nothing),
