@@ -32,6 +32,7 @@ class Evidence:
 
     def __init__(self):
         self.acks = {}                                # id: what the client knows of it
+        self.arrays = {}                              # id: what the client knows of each element
         self.owners = {}                              # id: uid
         self.ack_order = collections.defaultdict(list)  # client: ids in the order of their acknowledgement
         self.cancels = {}                             # id: status of the answer
@@ -50,11 +51,29 @@ class Evidence:
             elif 'told' in row:
                 self.told[row['told']] = {key: row[key] for key in ('state', 'ended_by', 'exit_code')}
             else:
-                if row['id'] in self.acks:
+                if row['id'] in self.acks or row['id'] in self.arrays:
                     self.duplicates.append(row['id'])
-                self.acks[row['id']] = row
+                if 'elements' in row:
+                    self.arrays[row['id']] = row['elements']
+                else:
+                    self.acks[row['id']] = row
                 self.owners[row['id']] = uid
                 self.ack_order[name].append(row['id'])
+
+    def add_elements(self, jobs):
+        """From now on each element of an array is an acknowledged job of its own. Yields what is missing."""
+        ids = {(job['array_job'], job['array_index']): number for number, job in jobs.items() if job.get('array_index') is not None}
+        for array, promises in self.arrays.items():
+            if jobs.get(array, {}).get('ended_by') is None:
+                yield f'I1: array {array} was acknowledged and has not ended, or is not known'
+            for index, promise in enumerate(promises):
+                number = ids.get((array, index))
+                if number is not None:
+                    self.acks[number] = promise
+                    self.owners[number] = self.owners[array]
+                    self.cancels.update({number: self.cancels[array]} if array in self.cancels else {})
+                elif array not in self.cancels:
+                    yield f'I1: element {index} of array {array} has not become a job, and nobody has cancelled the array'
 
     def add_file(self, path):
         """Lines that jobs wrote: start|end JOB ATTEMPT PID."""
@@ -154,7 +173,7 @@ def check_ids(evidence, events):
     submitted = [event['job'] for event in events if event['type'] == 'submitted']
     if submitted != sorted(set(submitted)):
         yield 'I7: the ids in the event log do not grow'
-    for number in set(evidence.acks) - set(submitted):
+    for number in {*evidence.acks, *evidence.arrays} - set(submitted):
         yield f'I1: job {number} was acknowledged and has no event'
 
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """A client of the recovery campaign, run as a user: submits and cancels without pause while the daemons die.
 
-    load_client.py SOCKET SEED EVIDENCE WORKDIR
+    load_client.py SOCKET SEED EVIDENCE WORKDIR jobs|arrays
 
 It uses the API as a careful client does: every submit has a key and is sent again with the same key until it is
 acknowledged, and it waits for an older job of its own before it submits the next. What was acknowledged goes to standard
@@ -20,7 +20,8 @@ import sys
 
 RETRY_S = 0.02      # between two tries while nobody answers
 PAUSE_MAX_S = 0.15  # between two submits
-AHEAD = 60          # jobs that have not ended: the load keeps every GPU busy and builds no queue that takes hours to drain
+AHEAD = {'jobs': 60, 'arrays': 6}  # of these have not ended: they keep every GPU busy and build no queue that takes hours to drain
+ELEMENTS_MAX = 24
 WAIT_S = 5          # for one answer of a wait
 
 # The job's own evidence: O_APPEND lines that mgpu has no part in, numbered output, and a status of its own.
@@ -83,6 +84,19 @@ def make_request(chance, key, evidence, folder):
     return request, {'key': key, 'exit_code': expected, 'lines': lines}
 
 
+def make_array(chance, key, evidence, folder):
+    """Elements that differ in their output, duration and exit status; short enough that some begin behind others."""
+    count, first, work = chance.randrange(2, ELEMENTS_MAX + 1), chance.randrange(0, 60), chance.choice((0, 1, 5, 30))
+    script = JOB.format(evidence=evidence, lines='$MGPU_ARRAY_INDEX', key=f'{key}-$MGPU_ARRAY_INDEX',
+                        work=f'sleep $(printf 0.%03d $((MGPU_ARRAY_INDEX * {work}))); ', end=f'exit $((MGPU_ARRAY_INDEX + {first}))')
+    request = {'command': ['sh', '-c', script], 'env': {'PATH': '/usr/bin:/bin'}, 'cwd': folder, 'submit_key': key, 'array': f'0-{count - 1}',
+               'gpus': chance.choice((0, 1, 1, 1, 2)), 'priority': chance.randrange(-4, 1)}
+    return request, {'elements': [{'key': f'{key}-{index}', 'exit_code': first + index, 'lines': index} for index in range(count)]}
+
+
+MAKERS = {'jobs': make_request, 'arrays': make_array}
+
+
 def wait_for(client, job):
     """Until the job has ended, or the client is to end; then None. A kill cuts the wait, and then it is asked for again."""
     while not select.select([sys.stdin], [], [], 0)[0]:
@@ -98,12 +112,12 @@ def wait_for(client, job):
 
 
 def main():
-    path, seed, evidence, folder = sys.argv[1:]
+    path, seed, evidence, folder, kind = sys.argv[1:]
     chance, client, number, recent = random.Random(seed), Client(path), 0, []
     while not select.select([sys.stdin], [], [], 0)[0]:
         key = f'{seed}-{os.getpid()}-{number}'
         number += 1
-        request, promise = make_request(chance, key, evidence, folder)
+        request, promise = MAKERS[kind](chance, key, evidence, folder)
         status, answer = client.call('POST', '/jobs', request)
         if status not in (200, 201):
             print(json.dumps({'refused': status, 'answer': answer}), flush=True)
@@ -114,7 +128,7 @@ def main():
             victim = chance.choice(recent[-5:])
             status, _ = client.call('POST', f'/jobs/{victim}/cancel', {'grace_s': 0})
             print(json.dumps({'cancel': victim, 'status': status}), flush=True)
-        told = wait_for(client, recent.pop(0)) if len(recent) >= AHEAD else None
+        told = wait_for(client, recent.pop(0)) if len(recent) >= AHEAD[kind] else None
         if told:
             print(json.dumps(told), flush=True)
         select.select([sys.stdin], [], [], chance.random() * PAUSE_MAX_S)

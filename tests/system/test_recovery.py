@@ -278,8 +278,8 @@ def kill_quietly(pid):
 class Campaign:
     """Clients submit and cancel while programs are killed at moments that come from a seed."""
 
-    def __init__(self, instance, users, place, seed):
-        self.instance, self.users, self.place = instance, users, place
+    def __init__(self, instance, users, place, seed, kind='jobs'):
+        self.instance, self.users, self.place, self.kind = instance, users, place, kind
         self.chance = random.Random(seed)
         self.seed = seed
         self.clients = []
@@ -308,7 +308,7 @@ class Campaign:
                 out.write(text)
             os.chmod(program, 0o644)
         return subprocess.Popen(
-            ['/usr/bin/python3', program, self.instance.socket, f'{self.seed}-{number}', self.evidence_path(user), folder],
+            ['/usr/bin/python3', program, self.instance.socket, f'{self.seed}-{number}', self.evidence_path(user), folder, self.kind],
             stdin=subprocess.PIPE, stdout=acks, cwd='/', env=user.environment(), **user.popen_arguments())
 
     def kill_once(self):
@@ -368,7 +368,7 @@ def read_jobs(instance):
 
 
 def judge(instance, evidence, paths):
-    """Waits until every acknowledged job has ended; all jobs and the violations."""
+    """Waits until every acknowledged job has ended; all jobs, all events and the violations."""
     broken, end = [], time.monotonic() + SETTLE_S
     for number in instance.open_jobs():
         left = max(1, int(end - time.monotonic()))
@@ -377,6 +377,7 @@ def judge(instance, evidence, paths):
     for path in paths:
         evidence.add_file(path)
     jobs = read_jobs(instance)
+    broken += evidence.add_elements(jobs)
     events = invariants.read_events(instance)
     broken += invariants.check_ends(evidence, jobs)
     broken += invariants.check_bookings(events)
@@ -387,17 +388,18 @@ def judge(instance, evidence, paths):
     broken += invariants.check_left_over(instance)
     instance.stop()
     broken += invariants.fsck(instance)
-    return jobs, broken
+    return jobs, events, broken
 
 
+@pytest.mark.parametrize('kind', ['jobs', 'arrays'])
 @pytest.mark.parametrize('first', range(0, CYCLES, ROUND))
-def test_campaign_of_kills_under_load(make_instance, request, place, first):
+def test_campaign_of_kills_under_load(make_instance, request, place, first, kind):
     cycles = min(ROUND, CYCLES - first)
     users = [request.getfixturevalue('ana'), request.getfixturevalue('bo')] if harness.IS_ROOT \
         else [request.getfixturevalue('someone')]
-    instance = make_instance(client=users[0])
-    campaign = Campaign(instance, users, place, f'{SEED}-{first}')
-    print(f'recovery campaign: cycles {first + 1} to {first + cycles}, {CLIENTS} clients; '
+    instance = make_instance(client=users[0], arguments=('--elements-ahead', '400ms') if kind == 'arrays' else ())
+    campaign = Campaign(instance, users, place, f'{SEED}-{first}', kind)
+    print(f'recovery campaign, {kind}: cycles {first + 1} to {first + cycles}, {CLIENTS} clients; '
           f'again with: make soak SEED={SEED} CYCLES={CYCLES}')
     try:
         campaign.run(cycles, CLIENTS)
@@ -407,14 +409,16 @@ def test_campaign_of_kills_under_load(make_instance, request, place, first):
                 process.kill()
                 process.wait()
     evidence = campaign.evidence()
-    jobs, broken = judge(instance, evidence, campaign.evidence_paths())
+    jobs, events, broken = judge(instance, evidence, campaign.evidence_paths())
     ways = {}
     for job in jobs.values():
         ways[job['ended_by']] = ways.get(job['ended_by'], 0) + 1
-    print(f'{len(evidence.acks)} jobs acknowledged, the end of {len(evidence.told)} told; ended by {ways}; '
+    behind = sum(event['type'] == 'inherits' for event in events)
+    print(f'{len(evidence.acks)} jobs acknowledged, {behind} had the GPUs of the one before them; the end of {len(evidence.told)} told; ended by {ways}; '
           f'kills: {campaign.kills}; {len(broken)} violations')
     assert not broken, f'seed {SEED}, cycles from {first + 1}:\n' + '\n'.join(broken[:40]) + '\n' + instance.log()[-3000:]
     assert len(evidence.acks) > cycles, 'hardly anything was submitted'
+    assert kind != 'arrays' or behind > cycles, 'hardly any element was committed behind another'
 
 
 # --- the checker itself finds what it is for ---
@@ -453,6 +457,21 @@ def test_the_checker_finds_what_is_wrong(word, spoil):
     evidence, jobs = sound()
     spoil(evidence, jobs)
     assert any(sentence.startswith(word) for sentence in invariants.check_ends(evidence, jobs))
+
+
+def test_the_checker_finds_an_element_that_is_missing_and_one_with_the_status_of_another():
+    evidence, jobs = sound()
+    evidence.add_client('d', os.geteuid(), [{'id': 2, 'elements': [{'key': f'k-{i}', 'exit_code': i, 'lines': 0} for i in (0, 1)]}])
+    element = dict(jobs[1], array_job=2, array_index=0)
+    evidence.starts[3, '1'] = 1
+    jobs.update({2: dict(jobs[1], id=2), 3: dict(element, id=3)})
+    assert [sentence[:12] for sentence in evidence.add_elements(jobs)] == ['I1: element ']
+    evidence.starts[4, '1'] = 1
+    jobs[4] = dict(element, id=4, array_index=1)
+    assert not list(evidence.add_elements(jobs))
+    assert any('I4: job 4 is shown with 0' in sentence for sentence in invariants.check_ends(evidence, jobs))
+    jobs[2].update(ended_by=None)
+    assert any('I1: array 2' in sentence for sentence in evidence.add_elements(jobs))
 
 
 def test_the_checker_finds_a_gpu_given_out_twice():
