@@ -363,6 +363,24 @@ def test_a_waiting_job_is_held_and_released(box, full):
     assert 'held_user' not in reasons(box, job)
 
 
+def test_an_array_whose_elements_are_all_jobs_holds_and_releases_those_that_wait(box, gate):
+    array = box.submit('-g', '1', '-a', f'1-{len(box.gpus())}', '--', *gate.command())
+    for index in range(len(box.gpus())):
+        box.wait(f'{array}.{index + 1}', 'running')
+    assert box.mgpu('hold', array).code == 6, 'none of them waits'
+    other, again = box.submit('-g', '1', '--', *gate.command()), f'{array}.1'
+    box.mgpu('requeue', again, check=True)
+    box.wait(other, 'running')
+    assert 'held_user' not in reasons(box, again)
+    box.mgpu('hold', array, check=True)
+    assert 'held_user' in reasons(box, again)
+    assert box.job(f'{array}.2')['state'] == 'running'
+    box.mgpu('release', array, check=True)
+    assert 'held_user' not in reasons(box, again)
+    box.mgpu('cancel', array, other, check=True)
+    box.wait(array)
+
+
 @pytest.mark.root
 def test_what_an_administrator_holds_its_owner_cannot_release(box, full, ana, admin):
     job = box.submit('--', 'true', user=ana)

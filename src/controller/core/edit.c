@@ -33,16 +33,47 @@ static int check_waiting(const struct core *core, const struct identity *who, ui
     return error_hint(err, "mgpu cancel %" PRIu64 " ends it", id);
 }
 
+static const struct core_entry *first_waiting_element(const struct core_entry *array)
+{
+    const struct core_entry *member = core_extra(array)->members;
+    while (member != NULL && member->job->state != JOB_QUEUED)
+        member = core_extra(member)->member_after;
+    return member;
+}
+
+/* An array all of whose elements are jobs, some of which wait: to be tried again, or for the GPUs of others.
+ */
+static bool has_only_elements(const struct core_entry *entry)
+{
+    return job_is_split_up(entry->job) && first_waiting_element(entry) != NULL;
+}
+
+/* The holds that a hold need not set, or that a release may clear. */
+static uint32_t holds_of(const struct core_entry *entry, bool is_release)
+{
+    uint32_t any = 0, all = HOLD_USER | HOLD_ADMIN;
+    if (!has_only_elements(entry))
+        return entry->job->hold;
+    for (const struct core_entry *member = core_extra(entry)->members; member != NULL;
+         member = core_extra(member)->member_after) {
+        any |= member->job->state == JOB_QUEUED ? member->job->hold : 0;
+        all &= member->job->state == JOB_QUEUED ? member->job->hold : all;
+    }
+    return is_release ? any : all;
+}
+
 /* The bits that this caller sets or clears. */
-static int find_hold(const struct core *core, const struct identity *who, const struct job *job,
+static int find_hold(const struct core *core, const struct identity *who, const struct core_entry *entry,
     bool is_release, uint32_t *ret, struct error *err)
 {
+    const struct job *job = entry->job;
+    uint32_t held = holds_of(entry, is_release);
     if (!is_release) {
-        *ret = core_hold_of(who, job) & ~job->hold;
+        *ret = core_hold_of(who, job) & ~held;
         return 0;
     }
-    *ret = job->hold & (core_may(who, ACTION_MANAGE, NULL) ? HOLD_USER | HOLD_ADMIN : HOLD_USER);
-    if (*ret == 0 && job->hold != 0) {
+    *ret = held & (core_may(who, ACTION_MANAGE, NULL) ? HOLD_USER | HOLD_ADMIN : HOLD_USER);
+    if (*ret == 0 && held != 0) {
         (void)error_set(err, -EPERM, "job %" PRIu64 " is held by an operator", job->id);
         return error_hint(err, "ask an operator to release it");
     }
@@ -71,11 +102,12 @@ void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     uint32_t hold = 0;
     core_begin(core, boot_ms, wall_ms);
     bool goes_back = entry != NULL && entry->job->state == JOB_STOPPING && entry->job->is_requeued;
-    answer.code = goes_back
+    bool is_split = entry != NULL && has_only_elements(entry);
+    answer.code = goes_back || is_split
                       ? core_check_control(core, who, id, entry, &answer.err)
                       : check_waiting(core, who, id, entry, is_release ? "released" : "held", &answer.err);
     if (answer.code == 0)
-        answer.code = find_hold(core, who, entry->job, is_release, &hold, &answer.err);
+        answer.code = find_hold(core, who, entry, is_release, &hold, &answer.err);
     if (answer.code == 0 && hold != 0)
         answer.code = core_check_change(core, who, &answer.err);
     if (answer.code < 0) {
@@ -88,7 +120,7 @@ void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
         .uid = who->uid,
         .hold = hold,
     };
-    if (hold != 0)
+    if (hold != 0 && !is_split)
         core_change(core, entry, &event, NULL);
     hold_elements(core, entry, &event);
     core_reply_ok(core, request, id);
