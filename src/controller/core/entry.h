@@ -33,6 +33,13 @@ struct core_stop {
     uint64_t token;  // of the attempt concerned
 };
 
+/* behind.c: for how long the latest elements of an array had their GPUs. */
+struct element_pace {
+    int64_t mean_ms, off_ms;
+    int64_t near_ms; // after this time an element probably ends
+    uint32_t samples;
+};
+
 /* Data of jobs that have a deadline, hold resources, have ended, or are arrays or elements: few of the jobs
  * in memory when many wait. */
 struct core_extra {
@@ -56,6 +63,7 @@ struct core_extra {
     int64_t parked_since_ms;      // counts.c: wall clock: since when it is parked; 0: it is not
     /* behind.c: the element that is committed behind this one, and the one that this one is behind. */
     struct core_entry *follower, *leader;
+    struct element_pace pace;
     size_t holder;          // behind.c: its place among those that have GPUs, from 1 on; 0: it has none
     uint64_t recalled;      // token of the attempt that its node was asked to give back
     uint32_t recalled_link; // the connection on which it was asked

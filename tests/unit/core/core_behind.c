@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Elements of an array that are committed behind others. Node "box" has one GPU; the array is job 11. */
+/* Elements of an array that are committed behind others. Node "box" has one GPU or two; the array is job 11.
+ */
 #include "bench.h"
 
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/concern.h"
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
+#include "controller/core/tables.h"
 #include "job/behind.h"
 
 #define ARRAY    11U
@@ -15,6 +18,8 @@
 #define FOLLOWER 16U
 #define TOOK_MS  100 // an element
 #define AHEAD_MS 1000
+#define SLOW_MS  10000
+#define BRIEF_MS 50 // ahead: less than an element takes
 
 static int asked, cancelled, held[3];
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
@@ -35,16 +40,19 @@ static void pass(struct bench *b, int64_t ms)
     settle(b);
 }
 
-static void hello(struct bench *b, uint32_t link)
+static void hello(struct bench *b, uint32_t link, size_t n_gpus)
 {
     struct message_hello hello = { .protocol = LINK_PROTOCOL,
         .node = xstrdup("box"),
         .boot_id = xstrdup("boot"),
         .cpus = 2,
         .takes_back = 1 };
-    struct gpu_state *gpu = xcalloc(1, sizeof(*gpu));
-    *gpu = (struct gpu_state){ .uuid = xstrdup("GPU-0"), .memory_bytes = 24ULL << 30, .numa = -1 };
-    hello.gpus = (struct record_list){ gpu, 1 };
+    struct gpu_state *gpus = xcalloc(n_gpus, sizeof(*gpus));
+    for (size_t i = 0; i < n_gpus; i++)
+        gpus[i] = (struct gpu_state){
+            .index = (uint32_t)i, .uuid = xasprintf("GPU-%zu", i), .memory_bytes = 24ULL << 30, .numa = -1
+        };
+    hello.gpus = (struct record_list){ gpus, n_gpus };
     struct error err;
     assert_int_equal(core_link_up(b->core, b->now_ms, b->now_ms, link, &hello, &err), 0);
     record_clear(&message_hello_record, &hello);
@@ -77,21 +85,27 @@ static void end(struct bench *b, uint64_t id)
     settle(b);
 }
 
-static int open_with(void **state, int64_t ahead_ms)
+static struct bench *open_array(void **state, int64_t ahead_ms, size_t n_gpus)
 {
     (void)bench_open(state);
     struct bench *b = *state;
     b->options.early.elements_ms = ahead_ms;
     bench_configure(b);
-    hello(b, 1);
+    hello(b, 1, n_gpus);
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
     job_spec_init(spec);
     strings_add(&spec->command, "true");
     spec->cwd = xstrdup("/");
     spec->ask.gpus = 1;
-    spec->ask.array = xstrdup("0-9");
+    spec->ask.array = xstrdup("0-59");
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &asked);
     settle(b);
+    return b;
+}
+
+static int open_with(void **state, int64_t ahead_ms)
+{
+    struct bench *b = open_array(state, ahead_ms, 1);
     for (uint64_t id = FIRST; id < LEADER; id++) {
         start(b, id);
         pass(b, TOOK_MS);
@@ -109,6 +123,17 @@ static int open_on(void **state)
 static int open_off(void **state)
 {
     return open_with(state, 0);
+}
+
+static int open_briefly(void **state)
+{
+    return open_with(state, BRIEF_MS);
+}
+
+static int open_two(void **state)
+{
+    (void)open_array(state, BRIEF_MS, 2);
+    return 0;
 }
 
 static int close_checked(void **state)
@@ -223,6 +248,42 @@ static void one_that_is_taken_back_from_a_held_array_waits_until_that_is_release
     assert_int_equal(job(b, FOLLOWER)->hold, HOLD_USER);
 }
 
+static void it_is_put_behind_when_the_end_is_near_and_not_before(void **state)
+{
+    struct bench *b = *state;
+    assert_null(job(b, FOLLOWER));
+    pass(b, TOOK_MS - BRIEF_MS);
+    assert_null(job(b, FOLLOWER));
+    int64_t due_ms = core_next_due(b->core);
+    assert_in_range(due_ms, b->now_ms + 1, b->now_ms + BRIEF_MS); // nothing else is due so soon
+    pass(b, due_ms - b->now_ms);
+    expect_behind(b, FOLLOWER);
+}
+
+/* One on each GPU; then those on the second become short, and so the first is near its end, too. */
+static void how_long_the_others_take_is_noticed_while_it_runs(void **state)
+{
+    struct bench *b = *state;
+    for (uint64_t id = FIRST; id < FIRST + 4; id += 2) {
+        start(b, id);
+        start(b, id + 1);
+        pass(b, SLOW_MS);
+        end(b, id);
+        end(b, id + 1);
+    }
+    const uint64_t slow = FIRST + 4;
+    start(b, slow);
+    int64_t since_ms = b->now_ms;
+    for (uint64_t id = slow + 1; core_extra(core_find(b->core, slow))->follower == NULL; id++) {
+        assert_true(b->now_ms - since_ms < SLOW_MS / 2);
+        start(b, id);
+        pass(b, TOOK_MS);
+        if (core_extra(core_find(b->core, slow))->follower == NULL)
+            end(b, id);
+    }
+    expect_holder(b, slow);
+}
+
 static void one_that_is_asked_back_and_has_begun_goes_on(void **state)
 {
     struct bench *b = *state;
@@ -275,6 +336,10 @@ int main(void)
         CASE(one_that_is_asked_back_and_has_begun_goes_on),
         CASE(its_reports_may_come_first),
         CASE(it_can_be_cancelled),
+        cmocka_unit_test_setup_teardown(
+            it_is_put_behind_when_the_end_is_near_and_not_before, open_briefly, close_checked),
+        cmocka_unit_test_setup_teardown(
+            how_long_the_others_take_is_noticed_while_it_runs, open_two, close_checked),
         cmocka_unit_test_setup_teardown(without_the_setting_the_next_one_waits, open_off, close_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,27 +34,20 @@
 #define SMOOTH_MEAN 8  // how slowly the mean follows, and
 #define SMOOTH_OFF  4  // the deviation, which
 #define OFF_LATE    4  // makes an element late when it is above the mean by so much
+#define NEAR_PART   8  // a change of the expected time by this part of it is worth another look
 
 #define RECALL_AGAIN_MS 5000
 
-/* An element that has its GPUs. */
+/* An element that has its GPUs. There may be thousands, so a turn looks at those that are due. */
 struct holder {
     struct core_entry *entry;
     int64_t since_ms;
-};
-
-/* For how long the latest elements of an array had their GPUs. */
-struct pace {
-    uint64_t array;
-    int64_t mean_ms, off_ms;
-    uint32_t samples;
+    int64_t due_ms; // wall clock: when it comes near its end; 0: in each turn
 };
 
 struct core_behind {
     struct holder *holders;
     size_t n_holders, capacity;
-    struct pace *paces;
-    size_t n_paces;
     size_t n_followers;
     int64_t due_ms; // when an element comes near its end, or is late; TIME_NEVER
 };
@@ -66,49 +59,48 @@ static bool is_on(const struct core *core)
 
 /* --- how long elements take --- */
 
-static struct pace *find_pace(const struct core *core, uint64_t array)
+/* NULL: the array is not in memory any more, or too few of its elements have ended. */
+static const struct element_pace *pace_of(const struct core_entry *element)
 {
-    for (size_t i = 0; i < core->behind->n_paces; i++)
-        if (core->behind->paces[i].array == array)
-            return &core->behind->paces[i];
-    return NULL;
+    const struct core_entry *array = core_extra(element)->array;
+    const struct element_pace *pace = array != NULL ? &core_extra(array)->pace : NULL;
+    return pace != NULL && pace->samples >= SAMPLES_MIN ? pace : NULL;
 }
 
-static void forget_pace(struct core *core, uint64_t array)
+static void look_at_elements_of(struct core *core, const struct core_entry *array)
 {
-    struct pace *pace = find_pace(core, array);
-    if (pace != NULL)
-        *pace = core->behind->paces[--core->behind->n_paces];
+    for (size_t i = 0; i < core->behind->n_holders; i++)
+        if (core_extra(core->behind->holders[i].entry)->array == array)
+            core->behind->holders[i].due_ms = 0;
 }
 
-static void learn(struct core *core, uint64_t array, int64_t took_ms)
+static void learn(struct core *core, struct core_entry *array, int64_t took_ms)
 {
-    struct core_behind *behind = core->behind;
-    struct pace *pace = find_pace(core, array);
-    if (pace == NULL) {
-        behind->paces = xreallocarray(behind->paces, behind->n_paces + 1, sizeof(*behind->paces));
-        pace = &behind->paces[behind->n_paces++];
-        *pace = (struct pace){ .array = array, .mean_ms = took_ms, .off_ms = took_ms / 2 };
-    }
+    struct element_pace *pace = &core_make_extra(array)->pace;
+    if (pace->samples == 0)
+        *pace = (struct element_pace){ .mean_ms = took_ms, .off_ms = took_ms / 2 };
     int64_t error_ms = took_ms - pace->mean_ms;
     pace->off_ms += ((error_ms < 0 ? -error_ms : error_ms) - pace->off_ms) / SMOOTH_OFF;
     pace->mean_ms += error_ms / SMOOTH_MEAN;
     pace->samples += pace->samples < SAMPLES_MIN;
+    int64_t near_ms = pace->mean_ms + pace->off_ms, moved_ms = near_ms - pace->near_ms;
+    if (pace->samples < SAMPLES_MIN || (moved_ms < 0 ? -moved_ms : moved_ms) <= pace->near_ms / NEAR_PART)
+        return;
+    pace->near_ms = near_ms;
+    look_at_elements_of(core, array);
 }
 
 /* When one is put behind this one; TIME_NEVER: not known. */
 static int64_t near_ms(const struct core *core, const struct holder *holder)
 {
-    const struct pace *pace = find_pace(core, holder->entry->job->array_job);
-    if (pace == NULL || pace->samples < SAMPLES_MIN)
-        return TIME_NEVER;
-    return holder->since_ms + pace->mean_ms + pace->off_ms - core->options.early.elements_ms;
+    const struct element_pace *pace = pace_of(holder->entry);
+    return pace != NULL ? holder->since_ms + pace->near_ms - core->options.early.elements_ms : TIME_NEVER;
 }
 
 /* The time from which no follower should wait for its GPUs any more. */
 static int64_t late_ms(const struct core *core, const struct holder *holder)
 {
-    const struct pace *pace = find_pace(core, holder->entry->job->array_job);
+    const struct element_pace *pace = pace_of(holder->entry);
     int64_t expected_ms = pace != NULL ? pace->mean_ms + OFF_LATE * pace->off_ms : 0;
     return holder->since_ms + expected_ms + core->options.early.elements_ms;
 }
@@ -137,8 +129,6 @@ static void add_holder(struct core *core, struct core_entry *entry)
     struct holder *holder = &behind->holders[behind->n_holders++];
     *holder = (struct holder){ .entry = entry, .since_ms = core->now_ms };
     core_make_extra(entry)->holder = behind->n_holders;
-    if (is_on(core))
-        check_by(core, near_ms(core, holder));
 }
 
 static void remove_holder(struct core *core, struct core_entry *entry)
@@ -146,11 +136,12 @@ static void remove_holder(struct core *core, struct core_entry *entry)
     struct core_behind *behind = core->behind;
     struct core_extra *extra = core_make_extra(entry);
     struct holder *holder = &behind->holders[extra->holder - 1];
-    if (entry->job->state == JOB_DONE && entry->job->end == END_EXIT)
-        learn(core, entry->job->array_job, core->now_ms - holder->since_ms);
+    int64_t took_ms = core->now_ms - holder->since_ms;
     *holder = behind->holders[--behind->n_holders];
     core_make_extra(holder->entry)->holder = extra->holder;
     extra->holder = 0;
+    if (entry->job->state == JOB_DONE && entry->job->end == END_EXIT && extra->array != NULL)
+        learn(core, extra->array, took_ms);
 }
 
 static void note_holder(struct core *core, struct core_entry *entry)
@@ -200,8 +191,6 @@ static void inherit(struct core *core, struct core_entry *follower)
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     const struct job *job = entry->job;
-    if (job_is_array(job) && job->state == JOB_DONE)
-        forget_pace(core, job->id);
     if (job->array_job == 0)
         return;
     if (news->event->behind != 0)
@@ -282,8 +271,9 @@ static bool may_lead(const struct core *core, const struct core_entry *leader)
     const struct core_entry *array = core_extra(leader)->array;
     bool goes_on = (job->state == JOB_STARTING || job->state == JOB_RUNNING) &&
                    job_park(job)->phase == PARK_NONE && job_run(job)->suspended_ms == 0;
-    return goes_on && array != NULL && is_next(core, array->job->id, job) && is_plain(core, array->job) &&
-           takes_back(core_find_node(core, job->node)) && is_place_open(core, job);
+    return is_on(core) && goes_on && array != NULL && is_next(core, array->job->id, job) &&
+           is_plain(core, array->job) && takes_back(core_find_node(core, job->node)) &&
+           is_place_open(core, job);
 }
 
 static void put_behind(struct core *core, struct core_entry *leader)
@@ -343,27 +333,35 @@ static void recall(struct core *core, struct core_entry *follower)
         core->behind->due_ms = extra->recalled_ms + RECALL_AGAIN_MS;
 }
 
-static void check_holder(struct core *core, struct holder holder)
+/* When to look at it again: 0 in the next turn; TIME_NEVER when others of its array take much longer. */
+static int64_t check_holder(struct core *core, const struct holder *holder)
 {
-    struct core_entry *follower = core_extra(holder.entry)->follower;
-    int64_t near = near_ms(core, &holder);
-    if (follower != NULL && !may_follow(core, &holder, follower))
+    struct core_entry *follower = core_extra(holder->entry)->follower;
+    int64_t near = near_ms(core, holder), late = late_ms(core, holder);
+    if (follower != NULL && !may_follow(core, holder, follower))
         recall(core, follower);
     else if (follower != NULL)
-        check_by(core, late_ms(core, &holder));
-    else if (near > core->now_ms)
-        check_by(core, near);
-    else if (is_on(core) && late_ms(core, &holder) > core->now_ms && may_lead(core, holder.entry))
-        put_behind(core, holder.entry);
+        check_by(core, late);
+    else if (near > core->now_ms || late <= core->now_ms)
+        return near > core->now_ms ? near : TIME_NEVER;
+    else if (may_lead(core, holder->entry))
+        put_behind(core, holder->entry);
+    return 0;
 }
 
 static bool turn(struct core *core)
 {
+    struct core_behind *behind = core->behind;
     uint64_t before = core->last_event;
-    bool has_work = is_on(core) || core->behind->n_followers > 0;
-    core->behind->due_ms = TIME_NEVER;
-    for (size_t i = 0; has_work && i < core->behind->n_holders; i++)
-        check_holder(core, core->behind->holders[i]);
+    bool has_work = is_on(core) || behind->n_followers > 0;
+    behind->due_ms = TIME_NEVER;
+    for (size_t i = 0; has_work && i < behind->n_holders; i++) {
+        int64_t due_ms = behind->holders[i].due_ms;
+        if (due_ms <= core->now_ms)
+            due_ms = check_holder(core, &behind->holders[i]);
+        behind->holders[i].due_ms = due_ms;
+        check_by(core, due_ms > core->now_ms ? due_ms : TIME_NEVER);
+    }
     return core->last_event != before;
 }
 
@@ -400,12 +398,6 @@ static void begin(struct core *core)
     }
 }
 
-static void on_gone(struct core *core, struct core_entry *entry)
-{
-    if (core->behind != NULL && job_is_array(entry->job))
-        forget_pace(core, entry->job->id);
-}
-
 static void init(struct core *core)
 {
     core->behind = xcalloc(1, sizeof(*core->behind));
@@ -415,7 +407,6 @@ static void init(struct core *core)
 static void clear(struct core *core)
 {
     free(core->behind->holders);
-    free(core->behind->paces);
     free(take_ptr(core->behind));
 }
 
@@ -426,7 +417,6 @@ const struct core_concern core_concern_behind = {
     .resume = on_resume,
     .begin = begin,
     .event = on_event,
-    .gone = on_gone,
     .turn = turn,
     .next_ms = next_ms,
     .run = run,
