@@ -90,17 +90,21 @@ static void check_array(struct kit *kit, struct result *result)
 
 static void check_ahead(struct kit *kit, struct result *result)
 {
-    static const char *const ahead[] = { "--elements-ahead", "10s", NULL }, *const usual[] = { NULL };
+    static const char *const ahead[] = { "--elements-ahead", "10s", NULL },
+                             *const after[] = { "--elements-ahead", "0", NULL }, *const usual[] = { NULL };
     struct array one = { 0 }, other = { 0 };
     struct error err = { 0 };
-    if (!run_array(kit, result, &one))
+    if (instance_restart(kit, after, &err) < 0) {
+        result_fail(result, "%s", err.message);
         return;
+    }
+    bool is_good = run_array(kit, result, &one);
     result_fact(result, "usual_ms", json_integer(one.ms));
     if (instance_restart(kit, ahead, &err) < 0) {
         result_fail(result, "%s", err.message);
         return;
     }
-    bool is_good = run_array(kit, result, &other);
+    is_good = is_good && run_array(kit, result, &other);
     if (instance_restart(kit, usual, &err) < 0)
         result_fail(result, "mgpud does not start again: %s", err.message);
     else if (is_good && other.behind == 0)

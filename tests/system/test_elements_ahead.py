@@ -105,8 +105,13 @@ def test_each_element_is_executed_once_and_most_are_behind_others(stretch):
     stretch.check_store()
 
 
-def test_without_the_setting_no_element_is_behind_another(make_instance, place):
+def test_by_default_most_are_behind_others(make_instance, place):
     kinds = Stretch(make_instance(gpus=f'sim:{GPUS}x24G'), place).check_all()
+    assert kinds['behind'] > COUNT // 4, kinds
+
+
+def test_switched_off_no_element_is_behind_another(make_instance, place):
+    kinds = Stretch(make_instance(gpus=f'sim:{GPUS}x24G', arguments=('--elements-ahead', '0')), place).check_all()
     assert kinds == {kind: COUNT for kind in ('submitted', 'allocated', 'started', 'ended')}
 
 

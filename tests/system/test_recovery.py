@@ -397,7 +397,7 @@ def test_campaign_of_kills_under_load(make_instance, request, place, first, kind
     cycles = min(ROUND, CYCLES - first)
     users = [request.getfixturevalue('ana'), request.getfixturevalue('bo')] if harness.IS_ROOT \
         else [request.getfixturevalue('someone')]
-    instance = make_instance(client=users[0], arguments=('--elements-ahead', '400ms') if kind == 'arrays' else ())
+    instance = make_instance(client=users[0])
     campaign = Campaign(instance, users, place, f'{SEED}-{first}', kind)
     print(f'recovery campaign, {kind}: cycles {first + 1} to {first + cycles}, {CLIENTS} clients; '
           f'again with: make soak SEED={SEED} CYCLES={CYCLES}')

@@ -49,6 +49,6 @@ const struct option_row early_rows[] = {
     { 0, "elements-ahead", "TIME",
         "time before the probable end of an array element at which the next one is committed to its GPUs; "
         "0: after its end",
-        set_elements, "0" },
+        set_elements, "400ms" },
     { 0, NULL, NULL, NULL, NULL },
 };
