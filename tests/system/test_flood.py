@@ -300,6 +300,14 @@ def lists(sock):
     hold(sock, 0.2)
     sock.recv(1 << 20)
 
+def runs(sock):
+    # jobs that begin and end at once: work for the agent and the fork server
+    for _ in range(8):
+        ask(sock, b'POST', b'/jobs', json.dumps({'command': ['true'], 'gpus': 0, 'cwd': '/tmp', 'log': '/dev/null'}).encode())
+    sock.shutdown(socket.SHUT_WR)
+    while sock.recv(65536):
+        pass
+
 def dry_runs(sock):
     ask(sock, b'POST', b'/jobs?dry_run=true', json.dumps({'command': ['true'], 'gpus': 8}).encode())
     sock.recv(65536)
@@ -316,7 +324,7 @@ def garbage(sock):
     sock.sendall(b'\\0' * 1000000)
     sock.recv(100)
 
-for what, count in ((submits, 4), (lists, 8), (dry_runs, 4), (follows, 16), (halves, 16), (garbage, 4)):
+for what, count in ((submits, 4), (runs, 2), (lists, 8), (dry_runs, 4), (follows, 16), (halves, 16), (garbage, 4)):
     for _ in range(count):
         threading.Thread(target=again(what), daemon=True).start()
 print('ready', flush=True)
