@@ -11,6 +11,16 @@ bool job_is_behind(const struct job *job)
     return job_park(job)->behind != 0;
 }
 
+bool job_waits_behind(const struct job *job)
+{
+    return job->state == JOB_STARTING && job_is_behind(job);
+}
+
+enum job_state job_shown_state(const struct job *job)
+{
+    return job_waits_behind(job) ? JOB_QUEUED : job->state;
+}
+
 const char *job_behind_fault(const struct job *job, const struct job_event *event)
 {
     if (event->type == EVENT_INHERITS)

@@ -9,11 +9,20 @@
 
 #include <stdbool.h>
 
+#include "job/state.h"
+
 struct job;
 struct job_event;
 
 /* True while its GPUs are booked for the element before it. */
 bool job_is_behind(const struct job *job);
+
+/* True until it begins, or has the GPUs. */
+bool job_waits_behind(const struct job *job);
+
+/* The state that users see: whoever waits for the GPUs of another job is queued, whatever its node has
+ * prepared. */
+enum job_state job_shown_state(const struct job *job);
 
 /* The parts of job_apply() for EVENT_ALLOCATED with `behind`, and for EVENT_INHERITS: what is wrong with the
  * event, or NULL; and its fold. */

@@ -233,6 +233,12 @@ static const char *after_hold(const struct job_event *event, const struct job *j
     return job_state_name(event->attempt != 0 ? JOB_STOPPING : JOB_QUEUED);
 }
 
+/* Behind another job, it still waits for the GPUs. */
+static const char *after_allocation(const struct job_event *event, const struct job *job)
+{
+    return job_state_name(event->behind != 0 ? JOB_QUEUED : JOB_STARTING);
+}
+
 static const char *after_start(const struct job_event *event, const struct job *job)
 {
     if (job == NULL)
@@ -286,7 +292,7 @@ static const struct {
     void (*add)(json_t *object, const struct job_event *event, struct usernames *names); // besides the rows
 } types[EVENT_TYPES] = {
     [EVENT_SUBMITTED] = { JOB_QUEUED },
-    [EVENT_ALLOCATED] = { JOB_STARTING },
+    [EVENT_ALLOCATED] = { .after = after_allocation },
     [EVENT_STARTED] = { .after = after_start },
     [EVENT_STOP] = { .after = after_stop },
     [EVENT_RETURNED] = { .after = after_return },

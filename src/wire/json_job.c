@@ -11,6 +11,7 @@
 
 #include "base/progress.h"
 #include "job/alias.h"
+#include "job/behind.h"
 #include "job/elements.h"
 #include "job/idle.h"
 #include "wire/json_append.h"
@@ -31,7 +32,13 @@ static bool is_not_over(const struct job *job)
 
 static bool is_queued(const struct job *job)
 {
-    return job->state == JOB_QUEUED;
+    return job_shown_state(job) == JOB_QUEUED;
+}
+
+/* The node and the GPUs of a job that is behind another one are those of that one. */
+static bool has_place(const struct job *job)
+{
+    return !job_waits_behind(job);
 }
 
 static bool is_running(const struct job *job)
@@ -42,7 +49,7 @@ static bool is_running(const struct job *job)
 /* True if it is queued, or parked and waits for its GPUs. */
 static bool is_waiting(const struct job *job)
 {
-    return job->state == JOB_QUEUED || (job->state == JOB_RUNNING && job_park(job)->phase == PARK_WAITING);
+    return is_queued(job) || (job->state == JOB_RUNNING && job_park(job)->phase == PARK_WAITING);
 }
 
 static bool is_in_park(const struct job *job)
@@ -101,7 +108,7 @@ static bool has_status(const struct job *job)
 
 const char *json_job_state(const struct job *job)
 {
-    return is_over(job) ? json_job_end_state(job->end, job->exit_code) : job_state_name(job->state);
+    return is_over(job) ? json_job_end_state(job->end, job->exit_code) : job_state_name(job_shown_state(job));
 }
 
 /* A number whose 0 means "none". */
@@ -172,7 +179,8 @@ static json_t *make_park_cause(const struct json_job_view *view)
 
 static json_t *make_granted(const struct json_job_view *view)
 {
-    return json_job_grants(&view->job->grants);
+    static const struct record_list none = { 0 };
+    return json_job_grants(job_waits_behind(view->job) ? &none : &view->job->grants);
 }
 
 static json_t *make_parts(const struct json_job_view *view)
@@ -348,7 +356,7 @@ static const struct {
           "it is running, and its node has been unreachable since this time" },
         VIEW(unreachable_ms, TIME) },
     { { "command", "string", "one line in shell syntax, cut at 160 bytes" }, JOB(summary, STRING) },
-    { { "node", "string|null", "node of its latest attempt" }, JOB(node, STRING) },
+    { { "node", "string|null", "node of its latest attempt" }, JOB(node, STRING), .when = has_place },
     { { "granted", "array",
           "allocated GPUs: index, uuid, memory (bytes, 0: all), shared, share (thousandths), node (null: "
           "`node`)" },

@@ -54,7 +54,7 @@ class Pair:
         job = harness.until(lambda: self.element(index), 'an element behind the one at the gate')
         ready = f"{self.instance.run_dir}/spool/{job['id']}.{job['attempt']}.0.0/ready"
         harness.until(lambda: os.path.exists(ready) and 'mgpu-init' in self.processes(job['id']), 'a prepared element')
-        assert (job['state'], job['started_at']) == ('starting', None), job
+        assert (job['state'], job['started_at']) == ('queued', None), job
         assert not self.logs(job['id'])
         return job['id']
 
@@ -89,6 +89,21 @@ def test_it_begins_when_the_one_before_it_has_ended(pair):
     assert kinds == ['submitted', 'allocated', 'inherits', 'started', 'ended'], follower
     assert follower['attempt'] == 1
     pair.check_store()
+
+
+def test_it_is_shown_to_wait_for_the_one_before_it_and_to_have_no_gpu(pair):
+    box, follower, leader = pair.instance, f'{pair.array}.{FOLLOWER}', f'{pair.array}.{LEADER}'
+    job, sentence = box.job(pair.follower), f'it gets the GPUs of {leader} when that ends'
+    assert (job['state'], job['granted'], job['node'], job['reason'], job['reason_text']) == ('queued', [], None, 'resources', sentence)
+    assert sentence in box.mgpu('why', follower, check=True).out
+    assert sentence in box.mgpu('ps', check=True).out
+    for state, is_there in (('starting', False), ('queued', True)):
+        assert (pair.follower in [job['id'] for job in box.api('GET', f'/jobs?state={state}').json['jobs']]) == is_there
+    assert [[job['id'] for job in gpu['jobs']] for gpu in box.gpus()] == [[box.job(leader)['id']]]
+    refused = box.mgpu('hold', follower)
+    assert refused.code == 6 and f'mgpu hold {pair.array}' in refused.err, refused
+    pair.finish()
+    assert len(box.job(pair.follower)['granted']) == 1
 
 
 def kill_mgpud(pair):

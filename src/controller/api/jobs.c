@@ -15,6 +15,7 @@
 #include "controller/core/forecasts.h"
 #include "controller/core/park.h"
 #include "controller/core/tables.h"
+#include "job/behind.h"
 #include "wire/json_job.h"
 #include "wire/json_ranks.h"
 
@@ -120,10 +121,12 @@ static void add_forecast(
     struct json_job_view *view = &ret->view;
     const struct job *job = view->job;
     int64_t eta_ms = TIME_NEVER, latest_ms = TIME_NEVER;
-    if (job->state == JOB_QUEUED || job_park(job)->phase == PARK_WAITING) {
+    if (job_shown_state(job) == JOB_QUEUED || job_park(job)->phase == PARK_WAITING) {
         view->reason = core_wait_reason(core, wall_ms, entry, ret->reason, sizeof(ret->reason));
         view->reason_text = ret->reason;
         core_eta(core, wall_ms, job->id, &eta_ms, &latest_ms);
+        if (job_waits_behind(job))
+            eta_ms = core_expected_end(core, wall_ms, job_park(job)->behind, TIME_NEVER);
         core_eta_interval(
             core, wall_ms, eta_ms, latest_ms, job->ask->begin_ms, &view->eta_from_ms, &view->eta_until_ms);
     }

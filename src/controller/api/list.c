@@ -27,6 +27,7 @@
 #include "controller/http/fair_queue.h"
 #include "controller/http/slices.h"
 #include "job/array.h"
+#include "job/behind.h"
 #include "job/elements.h"
 #include "wire/limits.h"
 
@@ -79,7 +80,7 @@ static bool is_state_wanted(const struct list *list, const struct job *job)
 {
     if (list->states == 0)
         return true;
-    return (list->states & (1U << job->state)) != 0 &&
+    return (list->states & (1U << job_shown_state(job))) != 0 &&
            (job->state != JOB_DONE || (list->over & jobs_over_bit(job)) != 0);
 }
 

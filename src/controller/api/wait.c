@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "controller/api/jobs.h"
 #include "controller/api/routes.h"
+#include "job/behind.h"
 #include "job/idle.h"
 #include "wire/limits.h"
 
@@ -45,7 +46,7 @@ static void on_timeout(int fd, short what, void *arg)
 static bool has_reached(const struct wait *wait, const struct job *job)
 {
     bool is_other_level = wait->idle_level != IDLE_LEVELS && wait->idle_level != job->idle_level;
-    if (is_other_level || (wait->states & (1U << job->state)) != 0)
+    if (is_other_level || (wait->states & (1U << job_shown_state(job))) != 0)
         return true;
     return (wait->states & (1U << JOB_RUNNING)) != 0 && job->started_ms != 0;
 }

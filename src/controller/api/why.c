@@ -351,10 +351,12 @@ static void keep(struct serve *serve, uint64_t id, int64_t version, const struct
     kept->text = request_format_json(why_write(serve, job, job->ask, why));
 }
 
-/* The job is not waiting, or no longer. */
+/* The job is not waiting, or no longer, or for another one whose GPUs it will have. */
 static void reply_no_reason(struct request *request, const struct job *job)
 {
-    request_hold_json(request, 200, why_write(request->serve, job, job->ask, NULL));
+    struct why why;
+    bool is_behind = core_why_behind(request->serve->controller->core, clock_wall_ms(), job, &why);
+    request_hold_json(request, 200, why_write(request->serve, job, job->ask, is_behind ? &why : NULL));
 }
 
 static void answer(struct serve *serve, struct why_question *question)

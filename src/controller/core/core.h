@@ -404,6 +404,8 @@ const char *core_wait_reason(
 
 /* A number that changes with every input; 0: in the middle of one. */
 int64_t core_version(const struct core *core);
+/* For a job that is behind another one: that it waits for the end of that one. False: it is not. */
+bool core_why_behind(const struct core *core, int64_t wall_ms, const struct job *job, struct why *ret);
 /* All reasons why it waits, in parts: see why_begin(). NULL if it is not queued. */
 struct why_run *core_why_begin(const struct core *core, int64_t wall_ms, uint64_t job);
 bool core_why_advance(struct why_run *run, size_t steps);

@@ -20,6 +20,7 @@
 #include "controller/core/tables.h"
 #include "job/after.h"
 #include "job/array.h"
+#include "job/behind.h"
 
 static int check_waiting(const struct core *core, const struct identity *who, uint64_t id,
     const struct core_entry *entry, const char *what, struct error *err)
@@ -29,6 +30,12 @@ static int check_waiting(const struct core *core, const struct identity *who, ui
         return r;
     if (entry->job->state == JOB_QUEUED && !job_is_split_up(entry->job))
         return 0;
+    if (job_waits_behind(entry->job)) {
+        (void)error_set(err, -EALREADY,
+            "job %" PRIu64 " is prepared for the GPUs of the element before it: it cannot be %s", id, what);
+        return error_hint(err, "mgpu hold %" PRIu64 " takes it back, with all that waits of its array",
+            entry->job->array_job);
+    }
     (void)error_set(err, -EALREADY, "job %" PRIu64 " is no longer waiting: it cannot be %s", id, what);
     return error_hint(err, "mgpu cancel %" PRIu64 " ends it", id);
 }

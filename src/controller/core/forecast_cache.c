@@ -6,6 +6,7 @@
  */
 #include "controller/core/forecast_cache.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,7 @@
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
+#include "job/behind.h"
 
 #define FORECAST_JOBS   1000U
 #define FORECAST_MS     2000 // how long a forecast is valid
@@ -144,6 +146,10 @@ const char *core_wait_reason(
     struct why why = { 0 };
     const char *word = "";
     text[0] = '\0';
+    if (core_why_behind(core, wall_ms, job, &why))
+        (void)snprintf(text, size, "%s", why.reasons[0].text);
+    if (job_waits_behind(job))
+        return why_code_name(WHY_RESOURCES);
     if (!is_waiting(entry))
         return word;
     why_reasons(core->sched, core_now_ms(core, wall_ms), job->id, true, &why);
@@ -155,6 +161,22 @@ const char *core_wait_reason(
     }
     why_clear(&why);
     return word;
+}
+
+bool core_why_behind(const struct core *core, int64_t wall_ms, const struct job *job, struct why *ret)
+{
+    const struct job *leader = core_job(core, job_park(job)->behind);
+    if (!job_waits_behind(job) || leader == NULL)
+        return false;
+    *ret = WHY_NONE;
+    ret->eta_ms = core_expected_end(core, wall_ms, leader->id, TIME_NEVER);
+    struct why_reason *reason = &ret->reasons[ret->n_reasons++];
+    *reason = (struct why_reason){
+        .code = WHY_RESOURCES, .jobs = { leader->id }, .n_jobs = 1, .until_ms = TIME_NEVER
+    };
+    (void)snprintf(reason->text, sizeof(reason->text),
+        "it gets the GPUs of %" PRIu64 ".%" PRIu32 " when that ends", leader->array_job, leader->array_index);
+    return true;
 }
 
 struct why_run *core_why_begin(const struct core *core, int64_t wall_ms, uint64_t job)

@@ -354,6 +354,11 @@ struct why_run {
     unsigned parts; // done
 };
 
+bool core_why_behind(const struct core *core, int64_t wall_ms, const struct job *job, struct why *ret)
+{
+    return false;
+}
+
 struct why_run *core_why_begin(const struct core *core, int64_t wall_ms, uint64_t job)
 {
     const struct job *found = core_job(core, job);

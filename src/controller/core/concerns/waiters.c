@@ -11,6 +11,7 @@
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
+#include "job/behind.h"
 
 struct waiter {
     void *request;
@@ -32,7 +33,7 @@ void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t i
         return;
     }
     bool is_other_level = idle_level != IDLE_LEVELS && idle_level != entry->job->idle_level;
-    if (is_other_level || (states & (1U << entry->job->state)) != 0) {
+    if (is_other_level || (states & (1U << job_shown_state(entry->job))) != 0) {
         core_reply_ok(core, request, job);
         return;
     }
@@ -80,7 +81,7 @@ static void answer(struct core *core, const struct job *job)
         struct waiter *waiter = *link;
         uint32_t states = waiter->is_for_element ? 1U << JOB_DONE : waiter->states;
         bool is_other_level = waiter->idle_level != IDLE_LEVELS && waiter->idle_level != job->idle_level;
-        if (waiter->job != job->id || ((states & (1U << job->state)) == 0 && !is_other_level)) {
+        if (waiter->job != job->id || ((states & (1U << job_shown_state(job))) == 0 && !is_other_level)) {
             link = &waiter->next;
             continue;
         }
