@@ -64,6 +64,7 @@ NORMAL = (
     (r'(?m)[ \t]+$', ''),
     (r'((?:Relinquishing job allocation \d+|Job submit/allocate failed: .*)\n)salloc: Job allocation \d+ has been revoked.\n', r'\1'),  # a race of Slurm's salloc
     (r'(?m)^salloc: (?:Waiting for resource configuration|Nodes \S+ (?:are|is) ready for job)\n', ''),  # which Slurm says unless the nodes are at once
+    (r'(?m)^srun: Job \d+ step creation temporarily disabled, retrying .*\n(?:srun: Step created for job \d+\n)?', ''),  # the step before is not over yet
     (r'(?m)^\w+: note: .*\n?', ''),           # that mgpu adds to Slurm's sentence: which node has too little of what
     (r'(?m)^srun: cluster configuration lacks support for cpu binding\n', ''),  # of Slurm here
     (r'\bslurmstepd-n\d\b', 'slurmstepd'),     # the name that it has where each node has one slurmd
