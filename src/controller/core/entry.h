@@ -60,6 +60,7 @@ struct core_extra {
     bool is_early_unasked;        // early_commands.c: it runs before it has its GPUs, without a request
     bool is_allocated_here;       // by this mgpud, not by an earlier one or in a backup
     uint32_t n_counted;           // counts.c: waiting elements of an array
+    bool is_counted_behind;       // counts.c: as a job that waits, because its GPUs are another element's
     int64_t parked_since_ms;      // counts.c: wall clock: since when it is parked; 0: it is not
     /* behind.c: the element that is committed behind this one, and the one that this one is behind. */
     struct core_entry *follower, *leader;

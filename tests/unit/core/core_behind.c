@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "controller/core/concern.h"
+#include "controller/core/counts.h"
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
@@ -175,6 +176,24 @@ static void the_next_element_is_launched_before_the_one_before_it_ends(void **st
     assert_null(job(b, FOLLOWER + 1)); // one behind each
 }
 
+static void it_counts_as_a_job_that_waits(void **state)
+{
+    struct bench *b = *state;
+    const uint64_t *counts = core_counts(b->core)->jobs;
+    assert_int_equal(counts[JOB_STARTING], 0);
+    assert_int_equal(counts[JOB_RUNNING], 1);
+    assert_int_equal(counts[JOB_QUEUED], 60 - 4); // three have ended, and one runs
+    end(b, LEADER);
+    assert_int_equal(counts[JOB_STARTING], 1);
+    assert_int_equal(counts[JOB_RUNNING], 0);
+    assert_int_equal(counts[JOB_QUEUED], 60 - 5);
+    start(b, FOLLOWER);
+    end(b, FOLLOWER);
+    end(b, FOLLOWER + 1); // started and ended in one report
+    assert_int_equal(counts[JOB_STARTING] + counts[JOB_RUNNING], 1);
+    assert_int_equal(counts[JOB_QUEUED], 60 - 7);
+}
+
 static void it_has_the_gpus_in_the_turn_in_which_that_one_ends(void **state)
 {
     struct bench *b = *state;
@@ -330,6 +349,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_on, close_checked)
     const struct CMUnitTest tests[] = {
         CASE(the_next_element_is_launched_before_the_one_before_it_ends),
+        CASE(it_counts_as_a_job_that_waits),
         CASE(it_has_the_gpus_in_the_turn_in_which_that_one_ends),
         CASE(it_is_taken_back_when_that_one_takes_long),
         CASE(one_that_is_taken_back_from_a_held_array_waits_until_that_is_released),

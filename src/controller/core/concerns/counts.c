@@ -10,6 +10,7 @@
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
 #include "job/array.h"
+#include "job/behind.h"
 
 static void init(struct core *core)
 {
@@ -41,9 +42,12 @@ static void count_state(struct core *core, struct core_entry *entry, enum job_st
         *counted = count;
         return;
     }
+    bool was_behind = core_extra(entry)->is_counted_behind, is_behind = job_waits_behind(job);
     if (before != JOB_NEW)
-        core->counts->jobs[before]--;
-    core->counts->jobs[job->state]++;
+        core->counts->jobs[was_behind ? JOB_QUEUED : before]--;
+    core->counts->jobs[job_shown_state(job)]++;
+    if (was_behind != is_behind)
+        core_make_extra(entry)->is_counted_behind = is_behind;
 }
 
 static void count_attempt(struct core_counts *counts, const struct job *job, const struct job_event *event)
