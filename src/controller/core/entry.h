@@ -56,6 +56,7 @@ struct core_extra {
     int64_t parked_since_ms;      // counts.c: wall clock: since when it is parked; 0: it is not
     /* behind.c: the element that is committed behind this one, and the one that this one is behind. */
     struct core_entry *follower, *leader;
+    int64_t patience_ms;    // behind.c: of an array: for how long commits of its elements may wait
     size_t holder;          // behind.c: its place among those that have GPUs, from 1 on; 0: it has none
     uint64_t recalled;      // token of the attempt that its node was asked to give back
     uint32_t recalled_link; // the connection on which it was asked

@@ -5,18 +5,21 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/change.h"
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
 #include "job/behind.h"
+#include "memory_store.h"
 
 #define ARRAY    11U
 #define FIRST    12U
 #define LEADER   15U // the fourth element: by then the array has a pace
 #define FOLLOWER 16U
+#define LAST     21U
 #define TOOK_MS  100 // an element
 #define AHEAD_MS 1000
 
-static int asked, cancelled, held[3];
+static int asked, cancelled, waiting, held[3];
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
 static void settle(struct bench *b)
@@ -24,6 +27,7 @@ static void settle(struct bench *b)
     bench_settle(b);
     for (int i = 0; i < 3; i++) { // what is due since that is durable, and what follows from it
         core_timer(b->core, b->now_ms, b->now_ms);
+        core_barrier(b->core, NULL); // a commit that waits for others
         bench_settle(b);
     }
 }
@@ -75,6 +79,17 @@ static void end(struct bench *b, uint64_t id)
     const struct sent launch = launch_of(b, id);
     assert_int_equal(bench_exited(b, launch.link, &launch, END_EXIT, 0), 0);
     settle(b);
+}
+
+/* It ends as soon as is usual; true if its end is committed in the turn of the report. */
+static bool is_committed_at_once(struct bench *b, uint64_t id)
+{
+    b->now_ms += TOOK_MS;
+    const struct sent launch = launch_of(b, id);
+    assert_null(b->flying);
+    assert_int_equal(bench_exited(b, launch.link, &launch, END_EXIT, 0), 0);
+    bench_turn(b);
+    return b->flying != NULL;
 }
 
 static int open_with(void **state, int64_t ahead_ms)
@@ -264,6 +279,87 @@ static void it_can_be_cancelled(void **state)
     assert_false(sched_job_status(b->core->sched, FOLLOWER, b->now_ms, &status));
 }
 
+static void the_end_of_one_with_another_behind_it_waits_for_others(void **state)
+{
+    struct bench *b = *state;
+    b->n_published = 0;
+    assert_false(is_committed_at_once(b, LEADER));
+    int64_t began_ms = b->now_ms;
+    assert_int_equal(b->n_published, 0);
+    assert_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, LEADER)); // the node keeps its report
+    while (b->flying == NULL) {
+        assert_true(b->armed_ms > b->now_ms && b->armed_ms <= began_ms + ELEMENT_PATIENCE_MS);
+        b->now_ms = b->armed_ms;
+        core_timer(b->core, b->now_ms, b->now_ms);
+        core_turn(b->core, b->now_ms, b->now_ms);
+    }
+    assert_int_equal(b->flying->changes[0].event.type, EVENT_ENDED);
+    settle(b);
+    assert_non_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, LEADER));
+    expect_behind(b, FOLLOWER + 1);
+}
+
+static void it_does_not_wait_if_a_client_does(void **state)
+{
+    struct bench *b = *state;
+    core_wait(b->core, LEADER, 1U << JOB_DONE, &waiting);
+    assert_true(is_committed_at_once(b, LEADER));
+}
+
+static void it_waits_no_longer_when_a_client_asks(void **state)
+{
+    struct bench *b = *state;
+    assert_false(is_committed_at_once(b, LEADER));
+    core_barrier(b->core, &waiting);
+    bench_turn(b);
+    assert_non_null(b->flying);
+    assert_null(bench_answer(b, &waiting)); // it is not durable yet
+}
+
+static int64_t patience_at_its_end(const struct bench *b, uint64_t id)
+{
+    const struct job_event end = { .type = EVENT_ENDED };
+    return core_patience_ms(b->core, core_find(b->core, id), &end);
+}
+
+static void it_does_not_wait_if_the_next_one_is_not_committed_yet(void **state)
+{
+    struct bench *b = *state;
+    assert_false(is_committed_at_once(b, LEADER));
+    expect_behind(b, FOLLOWER + 1);
+    assert_int_equal(patience_at_its_end(b, FOLLOWER), 0);
+    settle(b);
+    assert_int_not_equal(patience_at_its_end(b, FOLLOWER), 0);
+}
+
+static void it_does_not_wait_if_the_one_behind_it_was_asked_back(void **state)
+{
+    struct bench *b = *state;
+    assert_int_not_equal(patience_at_its_end(b, LEADER), 0);
+    pass(b, 10 * AHEAD_MS);
+    assert_int_equal(patience_at_its_end(b, LEADER), 0);
+}
+
+static void the_end_of_one_with_none_behind_it_does_not_wait(void **state)
+{
+    struct bench *b = *state;
+    assert_true(is_committed_at_once(b, LEADER));
+}
+
+static void the_last_end_of_an_array_does_not_wait(void **state)
+{
+    struct bench *b = *state;
+    for (uint64_t id = LEADER; id < LAST; id++) {
+        if (job(b, id)->state == JOB_STARTING)
+            start(b, id);
+        pass(b, TOOK_MS);
+        end(b, id);
+    }
+    start(b, LAST);
+    assert_true(is_committed_at_once(b, LAST));
+    assert_int_equal(job(b, ARRAY)->state, JOB_DONE);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_on, close_checked)
@@ -275,7 +371,15 @@ int main(void)
         CASE(one_that_is_asked_back_and_has_begun_goes_on),
         CASE(its_reports_may_come_first),
         CASE(it_can_be_cancelled),
+        CASE(the_end_of_one_with_another_behind_it_waits_for_others),
+        CASE(it_does_not_wait_if_a_client_does),
+        CASE(it_waits_no_longer_when_a_client_asks),
+        CASE(it_does_not_wait_if_the_next_one_is_not_committed_yet),
+        CASE(it_does_not_wait_if_the_one_behind_it_was_asked_back),
+        CASE(the_last_end_of_an_array_does_not_wait),
         cmocka_unit_test_setup_teardown(without_the_setting_the_next_one_waits, open_off, close_checked),
+        cmocka_unit_test_setup_teardown(
+            the_end_of_one_with_none_behind_it_does_not_wait, open_off, close_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

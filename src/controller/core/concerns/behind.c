@@ -30,10 +30,12 @@
 #include "job/array.h"
 #include "job/behind.h"
 
-#define SAMPLES_MIN 3U // elements that must have ended
-#define SMOOTH_MEAN 8  // how slowly the mean follows, and
-#define SMOOTH_OFF  4  // the deviation, which
-#define OFF_LATE    4  // makes an element late when it is above the mean by so much
+#define SAMPLES_MIN   3U // elements that must have ended
+#define SMOOTH_MEAN   8  // how slowly the mean follows, and
+#define SMOOTH_OFF    4  // the deviation, which
+#define OFF_LATE      4  // makes an element late when it is above the mean by so much
+#define OFF_EARLY     2  // an element that is below it by so much may end before a commit that waits
+#define PATIENCE_PART 8  // a commit may wait for an eighth of what an element takes
 
 #define RECALL_AGAIN_MS 5000
 
@@ -81,8 +83,19 @@ static void forget_pace(struct core *core, uint64_t array)
         *pace = core->behind->paces[--core->behind->n_paces];
 }
 
-static void learn(struct core *core, uint64_t array, int64_t took_ms)
+/* The next element must be committed behind this one before it ends, and is at most so much earlier. */
+static int64_t patience_ms(const struct core *core, const struct pace *pace)
 {
+    int64_t short_ms = pace->mean_ms - OFF_EARLY * pace->off_ms, ahead_ms = core->options.early.elements_ms;
+    int64_t part_ms = (short_ms < ahead_ms ? short_ms : ahead_ms) / PATIENCE_PART;
+    if (pace->samples < SAMPLES_MIN || part_ms < 0)
+        return 0;
+    return part_ms < ELEMENT_PATIENCE_MS ? part_ms : ELEMENT_PATIENCE_MS;
+}
+
+static void learn(struct core *core, const struct core_entry *entry, int64_t took_ms)
+{
+    uint64_t array = entry->job->array_job;
     struct core_behind *behind = core->behind;
     struct pace *pace = find_pace(core, array);
     if (pace == NULL) {
@@ -94,6 +107,8 @@ static void learn(struct core *core, uint64_t array, int64_t took_ms)
     pace->off_ms += ((error_ms < 0 ? -error_ms : error_ms) - pace->off_ms) / SMOOTH_OFF;
     pace->mean_ms += error_ms / SMOOTH_MEAN;
     pace->samples += pace->samples < SAMPLES_MIN;
+    if (core_extra(entry)->array != NULL)
+        core_make_extra(core_extra(entry)->array)->patience_ms = patience_ms(core, pace);
 }
 
 /* When one is put behind this one; TIME_NEVER: not known. */
@@ -147,7 +162,7 @@ static void remove_holder(struct core *core, struct core_entry *entry)
     struct core_extra *extra = core_make_extra(entry);
     struct holder *holder = &behind->holders[extra->holder - 1];
     if (entry->job->state == JOB_DONE && entry->job->end == END_EXIT)
-        learn(core, entry->job->array_job, core->now_ms - holder->since_ms);
+        learn(core, entry, core->now_ms - holder->since_ms);
     *holder = behind->holders[--behind->n_holders];
     core_make_extra(holder->entry)->holder = extra->holder;
     extra->holder = 0;
