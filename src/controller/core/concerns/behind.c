@@ -35,7 +35,7 @@
 #define SMOOTH_OFF    4  // the deviation, which
 #define OFF_LATE      4  // makes an element late when it is above the mean by so much
 #define OFF_EARLY     2  // an element that is below it by so much may end before a commit that waits
-#define PATIENCE_PART 8  // a commit may wait for an eighth of what an element takes
+#define PATIENCE_PART 4  // a commit may wait for a quarter of what an element takes
 
 #define RECALL_AGAIN_MS 5000
 
