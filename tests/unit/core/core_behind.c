@@ -338,6 +338,10 @@ static void it_does_not_wait_if_the_one_behind_it_was_asked_back(void **state)
     assert_int_not_equal(patience_at_its_end(b, LEADER), 0);
     pass(b, 10 * AHEAD_MS);
     assert_int_equal(patience_at_its_end(b, LEADER), 0);
+    const struct sent launch = launch_of(b, FOLLOWER);
+    assert_int_equal(bench_returned(b, 1, &launch), 0);
+    settle(b);
+    assert_int_equal(patience_at_its_end(b, LEADER), 0); // now none is behind it
 }
 
 static void the_end_of_one_with_none_behind_it_does_not_wait(void **state)
