@@ -108,7 +108,7 @@ static void on_park(void *arg, uint64_t id, uint64_t guest)
     const struct job *job = replay_find(replay, id);
     bool is_leaving = job != NULL && (job->state != JOB_RUNNING || job_park(job)->phase != PARK_NONE);
     if (is_leaving && job_park(job)->phase != PARK_SAVING)
-        sched_park_refused(replay->sched, replay->at_ms, id); // as mgpud does
+        sched_park_refused(replay->sched, replay->last_ms, id); // as mgpud does
     if (!is_leaving)
         add_decision(replay, (struct decision){ .kind = DECIDED_PARK, .id = id, .guest = guest });
 }
@@ -241,8 +241,8 @@ static uint64_t last_id_before_turn(const struct replay *replay)
 static void pass_at(struct replay *replay, int64_t at_ms)
 {
     replay->last_given = last_id_before_turn(replay);
+    replay->last_ms = at_ms; // for the callbacks: the turn may be a later one
     sched_pass(replay->sched, at_ms);
-    replay->last_ms = at_ms;
 }
 
 /* Runs the scheduler's own timers before this time. The original made no decision then. */

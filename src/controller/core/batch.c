@@ -2,9 +2,9 @@
 /*
  * Batches and the effects deferred until they are durable. At the end of a turn the open batch is handed to
  * the store unless one is in flight; everything that arrives meanwhile is collected in the next one (group
- * commit). Replies, actions and published events are deferred until the newest batch with changes is durable.
- * If a commit fails, the program exits: memory is ahead of the disk, and only a new start can find out what
- * was stored.
+ * commit). A batch for whose changes nobody waits stays open for a moment (core/change.c). Replies, actions
+ * and published events are deferred until the newest batch with changes is durable. If a commit fails, the
+ * program exits: memory is ahead of the disk, and only a new start can find out what was stored.
  */
 #include "controller/core/batch.h"
 
@@ -44,8 +44,16 @@ struct batch *core_batch(struct core *core)
         core->open->id = ++core->last_batch;
         core->open->changes = store_batch_new(core->open->id);
         core->open->last = &core->open->first;
+        core->open->due_ms = TIME_NEVER;
     }
     return core->open;
+}
+
+void core_batch_within(const struct core *core, struct batch *batch, int64_t patience_ms)
+{
+    int64_t due_ms = core->boot_ms + patience_ms;
+    if (due_ms < batch->due_ms)
+        batch->due_ms = due_ms;
 }
 
 /* A signal for an earlier attempt must not reach the current one. */
@@ -102,7 +110,8 @@ void core_defer(struct core *core, struct deferred deferred)
         release(core, copy);
         return;
     }
-    batch->is_urgent |= deferred.kind == DEFERRED_REPLY;
+    if (deferred.kind == DEFERRED_REPLY)
+        core_batch_within(core, batch, 0);
     *batch->last = copy;
     batch->last = &copy->next;
 }

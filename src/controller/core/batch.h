@@ -28,7 +28,7 @@ struct deferred {
 
 struct batch {
     uint64_t id;
-    bool is_urgent; // a client waits for it; otherwise the batch may collect more changes first
+    int64_t due_ms; // boot clock: until then it may collect more changes
     struct store_batch *changes;
     struct deferred *first, **last;
 };
@@ -36,6 +36,8 @@ struct batch {
 struct core_entry;
 
 struct batch *core_batch(struct core *core); // the open batch
+/* It is due this many milliseconds from now, or earlier; 0: at the end of the turn. */
+void core_batch_within(const struct core *core, struct batch *batch, int64_t patience_ms);
 void core_batch_free(struct batch *batch);
 /* Performs the effect once everything applied so far is durable, which may be now. */
 void core_defer(struct core *core, struct deferred deferred);

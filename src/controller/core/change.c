@@ -3,6 +3,18 @@
  * The only way in which the core changes: an event is applied in memory at once, added to the open batch
  * (core/batch.c), and passed to the concerns. Also maintains the lists derived from a job's state: jobs that
  * hold resources, and ended jobs.
+ *
+ * A commit writes each page that it changes as a whole, so a few changes cost as much as one. Most must be
+ * durable at once, because a client or a GPU waits for them. Those of the table below may wait for others:
+ *
+ * - A start, which is often followed by its end.
+ * - The end of an element of an array that has another one behind it (job/behind.h): that one begins without
+ *   mgpud. What follows from the end in the same turn waits with it: the count of the array, the GPUs of the
+ * one behind, and the next element, which is put behind that one.
+ *
+ * Whatever waits is held back like every change that is not durable: it is not shown, its report is not
+ * acknowledged, and its node receives no order. A reply, to a client that waits for the job or just asks for
+ * it, ends the wait (core/batch.c), as does any other change.
  */
 #include "controller/core/change.h"
 
@@ -17,6 +29,7 @@
 #include "controller/core/specs.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
+#include "job/behind.h"
 
 void core_note_done(struct core *core, struct core_entry *entry)
 {
@@ -78,13 +91,69 @@ static void apply(struct core *core, struct core_entry *entry, const struct job_
         deactivate(core, entry);
 }
 
+/* --- how long its commit may wait --- */
+
+static int64_t of_element(const struct core *core, const struct core_entry *entry)
+{
+    const struct core_entry *array = core_extra(entry)->array;
+    return array != NULL ? core_extra(array)->pace.patience_ms : 0;
+}
+
+static int64_t of_start(const struct core *core, const struct core_entry *entry)
+{
+    int64_t patience_ms = of_element(core, entry);
+    return patience_ms > CORE_PATIENCE_MS ? patience_ms : CORE_PATIENCE_MS;
+}
+
+/* An element is split off its array in the same turn. */
+static int64_t of_submit(const struct core *core, const struct core_entry *entry)
+{
+    return entry->job->array_job != 0 ? ELEMENT_PATIENCE_MS : 0;
+}
+
+/* The one behind begins by itself if its node has received it. */
+static int64_t of_end(const struct core *core, const struct core_entry *entry)
+{
+    const struct core_entry *follower = core_extra(entry)->follower;
+    bool begins = follower != NULL && follower->changed_in <= core->durable_batch &&
+                  core_extra(follower)->recalled != follower->job->token;
+    return begins ? of_element(core, entry) : 0;
+}
+
+static int64_t of_allocation(const struct core *core, const struct core_entry *entry)
+{
+    return job_is_behind(entry->job) ? of_element(core, entry) : 0;
+}
+
+static int64_t of_array(const struct core *core, const struct core_entry *entry)
+{
+    return entry->job->state != JOB_DONE ? core_extra(entry)->pace.patience_ms : 0;
+}
+
+static int64_t (*const rules[EVENT_TYPES])(const struct core *core, const struct core_entry *entry) = {
+    [EVENT_SUBMITTED] = of_submit,
+    [EVENT_ALLOCATED] = of_allocation,
+    [EVENT_STARTED] = of_start,
+    [EVENT_ENDED] = of_end,
+    [EVENT_SPLIT] = of_array,
+    [EVENT_MEMBER] = of_array,
+    [EVENT_INHERITS] = of_element,
+};
+
+int64_t core_patience_ms(
+    const struct core *core, const struct core_entry *entry, const struct job_event *event)
+{
+    return rules[event->type] != NULL ? rules[event->type](core, entry) : 0;
+}
+
+/* --- a change --- */
+
 /* Adds the event to the open batch; it is published when that is durable. */
-static void record_event(
-    struct core *core, const struct job_event *event, const struct job *job, struct spec_bytes *spec)
+static void record_event(struct core *core, const struct job_event *event, const struct job *job,
+    struct spec_bytes *spec, int64_t patience_ms)
 {
     struct batch *batch = core_batch(core);
-    /* No request waits for a start, which is often followed by its end: both can be one commit. */
-    batch->is_urgent |= event->type != EVENT_STARTED;
+    core_batch_within(core, batch, patience_ms);
     store_batch_add(batch->changes, event, job, spec);
     struct deferred publish = { .kind = DEFERRED_PUBLISH };
     record_copy(&job_event_record, &publish.event, event);
@@ -103,7 +172,7 @@ static void change(
     apply(core, entry, event);
     if (event->ask.count > 0)
         ask_cache_share(&core->asks, &job->ask);
-    record_event(core, event, job, spec);
+    record_event(core, event, job, spec, core_patience_ms(core, entry, event));
     core_act_later(core, entry);
     if (job->state == JOB_DONE) {
         core_note_done(core, entry);
@@ -141,5 +210,5 @@ void core_change_cluster(struct core *core, const struct cluster_change *change)
         .uid = change->uid,
         .change = { .items = &copy, .count = 1 },
     };
-    record_event(core, &event, NULL, NULL);
+    record_event(core, &event, NULL, NULL, 0);
 }

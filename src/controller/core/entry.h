@@ -36,7 +36,8 @@ struct core_stop {
 /* behind.c: for how long the latest elements of an array had their GPUs. */
 struct element_pace {
     int64_t mean_ms, off_ms;
-    int64_t near_ms; // after this time an element probably ends
+    int64_t near_ms;     // after this time an element probably ends
+    int64_t patience_ms; // for which commits of its elements may wait
     uint32_t samples;
 };
 

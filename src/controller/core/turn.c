@@ -12,18 +12,15 @@
  */
 #include "base/memory.h"
 #include "controller/core/batch.h"
+#include "controller/core/change.h"
 #include "controller/core/clock.h"
 #include "controller/core/concern.h"
 #include "controller/core/state.h"
-
-#define LAZY_COMMIT_MS 5 // how long changes without a waiting client may be collected
 
 void core_timer(struct core *core, int64_t boot_ms, int64_t wall_ms)
 {
     (void)core_clock_read(core, boot_ms, wall_ms);
     core->armed_ms = 0;
-    if (core->open != NULL)
-        core->open->is_urgent = true;
     if (core_next_due(core) > boot_ms)
         return;
     core_begin(core, boot_ms, wall_ms);
@@ -68,8 +65,10 @@ void core_turn(struct core *core, int64_t boot_ms, int64_t wall_ms)
     arm_next(core, boot_ms, wall_ms);
     if (core->flying != NULL || core->open == NULL)
         return;
-    if (!core->open->is_urgent) {
-        core_arm(core, boot_ms + LAZY_COMMIT_MS);
+    if (core->open->due_ms == TIME_NEVER) // no event is in it
+        core->open->due_ms = boot_ms + CORE_PATIENCE_MS;
+    if (core->open->due_ms > boot_ms) {
+        core_arm(core, core->open->due_ms);
         return;
     }
     core->flying = take_ptr(core->open);

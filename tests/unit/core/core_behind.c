@@ -6,23 +6,26 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "controller/core/change.h"
 #include "controller/core/concern.h"
 #include "controller/core/counts.h"
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
 #include "job/behind.h"
+#include "memory_store.h"
 
 #define ARRAY    11U
 #define FIRST    12U
 #define LEADER   15U // the fourth element: by then the array has a pace
 #define FOLLOWER 16U
+#define LAST     21U
 #define TOOK_MS  100 // an element
 #define AHEAD_MS 1000
 #define SLOW_MS  10000
 #define BRIEF_MS 50 // ahead: less than an element takes
 
-static int asked, cancelled, held[3];
+static int asked, cancelled, waiting, held[3];
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
 static void settle(struct bench *b)
@@ -30,6 +33,7 @@ static void settle(struct bench *b)
     bench_settle(b);
     for (int i = 0; i < 3; i++) { // what is due since that is durable, and what follows from it
         core_timer(b->core, b->now_ms, b->now_ms);
+        core_barrier(b->core, NULL); // a commit that waits for others
         bench_settle(b);
     }
 }
@@ -86,7 +90,18 @@ static void end(struct bench *b, uint64_t id)
     settle(b);
 }
 
-static struct bench *open_array(void **state, int64_t ahead_ms, size_t n_gpus)
+/* It ends as soon as is usual; true if its end is committed in the turn of the report. */
+static bool is_committed_at_once(struct bench *b, uint64_t id)
+{
+    b->now_ms += TOOK_MS;
+    const struct sent launch = launch_of(b, id);
+    assert_null(b->flying);
+    assert_int_equal(bench_exited(b, launch.link, &launch, END_EXIT, 0), 0);
+    bench_turn(b);
+    return b->flying != NULL;
+}
+
+static struct bench *open_array(void **state, int64_t ahead_ms, size_t n_gpus, const char *elements)
 {
     (void)bench_open(state);
     struct bench *b = *state;
@@ -98,7 +113,7 @@ static struct bench *open_array(void **state, int64_t ahead_ms, size_t n_gpus)
     strings_add(&spec->command, "true");
     spec->cwd = xstrdup("/");
     spec->ask.gpus = 1;
-    spec->ask.array = xstrdup("0-59");
+    spec->ask.array = xstrdup(elements);
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &asked);
     settle(b);
     return b;
@@ -106,7 +121,7 @@ static struct bench *open_array(void **state, int64_t ahead_ms, size_t n_gpus)
 
 static int open_with(void **state, int64_t ahead_ms)
 {
-    struct bench *b = open_array(state, ahead_ms, 1);
+    struct bench *b = open_array(state, ahead_ms, 1, "0-9");
     for (uint64_t id = FIRST; id < LEADER; id++) {
         start(b, id);
         pass(b, TOOK_MS);
@@ -133,7 +148,7 @@ static int open_briefly(void **state)
 
 static int open_two(void **state)
 {
-    (void)open_array(state, BRIEF_MS, 2);
+    (void)open_array(state, BRIEF_MS, 2, "0-59");
     return 0;
 }
 
@@ -182,16 +197,16 @@ static void it_counts_as_a_job_that_waits(void **state)
     const uint64_t *counts = core_counts(b->core)->jobs;
     assert_int_equal(counts[JOB_STARTING], 0);
     assert_int_equal(counts[JOB_RUNNING], 1);
-    assert_int_equal(counts[JOB_QUEUED], 60 - 4); // three have ended, and one runs
+    assert_int_equal(counts[JOB_QUEUED], 10 - 4); // three have ended, and one runs
     end(b, LEADER);
     assert_int_equal(counts[JOB_STARTING], 1);
     assert_int_equal(counts[JOB_RUNNING], 0);
-    assert_int_equal(counts[JOB_QUEUED], 60 - 5);
+    assert_int_equal(counts[JOB_QUEUED], 10 - 5);
     start(b, FOLLOWER);
     end(b, FOLLOWER);
     end(b, FOLLOWER + 1); // started and ended in one report
     assert_int_equal(counts[JOB_STARTING] + counts[JOB_RUNNING], 1);
-    assert_int_equal(counts[JOB_QUEUED], 60 - 7);
+    assert_int_equal(counts[JOB_QUEUED], 10 - 7);
 }
 
 static void it_has_the_gpus_in_the_turn_in_which_that_one_ends(void **state)
@@ -344,6 +359,91 @@ static void it_can_be_cancelled(void **state)
     assert_false(sched_job_status(b->core->sched, FOLLOWER, b->now_ms, &status));
 }
 
+static void the_end_of_one_with_another_behind_it_waits_for_others(void **state)
+{
+    struct bench *b = *state;
+    b->n_published = 0;
+    assert_false(is_committed_at_once(b, LEADER));
+    int64_t began_ms = b->now_ms;
+    assert_int_equal(b->n_published, 0);
+    assert_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, LEADER)); // the node keeps its report
+    while (b->flying == NULL) {
+        assert_true(b->armed_ms > b->now_ms && b->armed_ms <= began_ms + ELEMENT_PATIENCE_MS);
+        b->now_ms = b->armed_ms;
+        core_timer(b->core, b->now_ms, b->now_ms);
+        core_turn(b->core, b->now_ms, b->now_ms);
+    }
+    assert_int_equal(b->flying->changes[0].event.type, EVENT_ENDED);
+    settle(b);
+    assert_non_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, LEADER));
+    expect_behind(b, FOLLOWER + 1);
+}
+
+static void it_does_not_wait_if_a_client_does(void **state)
+{
+    struct bench *b = *state;
+    core_wait(b->core, LEADER, 1U << JOB_DONE, &waiting);
+    assert_true(is_committed_at_once(b, LEADER));
+}
+
+static void it_waits_no_longer_when_a_client_asks(void **state)
+{
+    struct bench *b = *state;
+    assert_false(is_committed_at_once(b, LEADER));
+    core_barrier(b->core, &waiting);
+    bench_turn(b);
+    assert_non_null(b->flying);
+    assert_null(bench_answer(b, &waiting)); // it is not durable yet
+}
+
+static int64_t patience_at_its_end(const struct bench *b, uint64_t id)
+{
+    const struct job_event end = { .type = EVENT_ENDED };
+    return core_patience_ms(b->core, core_find(b->core, id), &end);
+}
+
+static void it_does_not_wait_if_the_next_one_is_not_committed_yet(void **state)
+{
+    struct bench *b = *state;
+    assert_false(is_committed_at_once(b, LEADER));
+    expect_behind(b, FOLLOWER + 1);
+    assert_int_equal(patience_at_its_end(b, FOLLOWER), 0);
+    settle(b);
+    assert_int_not_equal(patience_at_its_end(b, FOLLOWER), 0);
+}
+
+static void it_does_not_wait_if_the_one_behind_it_was_asked_back(void **state)
+{
+    struct bench *b = *state;
+    assert_int_not_equal(patience_at_its_end(b, LEADER), 0);
+    pass(b, 10 * AHEAD_MS);
+    assert_int_equal(patience_at_its_end(b, LEADER), 0);
+    const struct sent launch = launch_of(b, FOLLOWER);
+    assert_int_equal(bench_returned(b, 1, &launch), 0);
+    settle(b);
+    assert_int_equal(patience_at_its_end(b, LEADER), 0); // now none is behind it
+}
+
+static void the_end_of_one_with_none_behind_it_does_not_wait(void **state)
+{
+    struct bench *b = *state;
+    assert_true(is_committed_at_once(b, LEADER));
+}
+
+static void the_last_end_of_an_array_does_not_wait(void **state)
+{
+    struct bench *b = *state;
+    for (uint64_t id = LEADER; id < LAST; id++) {
+        if (job(b, id)->state == JOB_STARTING)
+            start(b, id);
+        pass(b, TOOK_MS);
+        end(b, id);
+    }
+    start(b, LAST);
+    assert_true(is_committed_at_once(b, LAST));
+    assert_int_equal(job(b, ARRAY)->state, JOB_DONE);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, open_on, close_checked)
@@ -360,7 +460,15 @@ int main(void)
             it_is_put_behind_when_the_end_is_near_and_not_before, open_briefly, close_checked),
         cmocka_unit_test_setup_teardown(
             how_long_the_others_take_is_noticed_while_it_runs, open_two, close_checked),
+        CASE(the_end_of_one_with_another_behind_it_waits_for_others),
+        CASE(it_does_not_wait_if_a_client_does),
+        CASE(it_waits_no_longer_when_a_client_asks),
+        CASE(it_does_not_wait_if_the_next_one_is_not_committed_yet),
+        CASE(it_does_not_wait_if_the_one_behind_it_was_asked_back),
+        CASE(the_last_end_of_an_array_does_not_wait),
         cmocka_unit_test_setup_teardown(without_the_setting_the_next_one_waits, open_off, close_checked),
+        cmocka_unit_test_setup_teardown(
+            the_end_of_one_with_none_behind_it_does_not_wait, open_off, close_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,6 +28,7 @@ void scene_settle(struct bench *b)
         core_timer(b->core, b->now_ms, b->now_ms);
         if (b->fetched != 0)
             give_spec(b);
+        core_barrier(b->core, NULL); // a commit that waits for others
         bench_settle(b);
     }
 }

@@ -30,11 +30,13 @@
 #include "job/array.h"
 #include "job/behind.h"
 
-#define SAMPLES_MIN 3U // elements that must have ended
-#define SMOOTH_MEAN 8  // how slowly the mean follows, and
-#define SMOOTH_OFF  4  // the deviation, which
-#define OFF_LATE    4  // makes an element late when it is above the mean by so much
-#define NEAR_PART   8  // a change of the expected time by this part of it is worth another look
+#define SAMPLES_MIN   3U // elements that must have ended
+#define SMOOTH_MEAN   8  // how slowly the mean follows, and
+#define SMOOTH_OFF    4  // the deviation, which
+#define OFF_LATE      4  // makes an element late when it is above the mean by so much
+#define OFF_EARLY     2  // an element that is below it by so much may end before a commit that waits
+#define PATIENCE_PART 4  // a commit may wait for a quarter of what an element takes
+#define NEAR_PART     8  // a change of the expected time by this part of it is worth another look
 
 #define RECALL_AGAIN_MS 5000
 
@@ -74,6 +76,16 @@ static void look_at_elements_of(struct core *core, const struct core_entry *arra
             core->behind->holders[i].due_ms = 0;
 }
 
+/* The next element must be committed behind this one before it ends, and is at most so much earlier. */
+static int64_t patience_ms(const struct core *core, const struct element_pace *pace)
+{
+    int64_t short_ms = pace->mean_ms - OFF_EARLY * pace->off_ms, ahead_ms = core->options.early.elements_ms;
+    int64_t part_ms = (short_ms < ahead_ms ? short_ms : ahead_ms) / PATIENCE_PART;
+    if (pace->samples < SAMPLES_MIN || part_ms < 0)
+        return 0;
+    return part_ms < ELEMENT_PATIENCE_MS ? part_ms : ELEMENT_PATIENCE_MS;
+}
+
 static void learn(struct core *core, struct core_entry *array, int64_t took_ms)
 {
     struct element_pace *pace = &core_make_extra(array)->pace;
@@ -83,6 +95,7 @@ static void learn(struct core *core, struct core_entry *array, int64_t took_ms)
     pace->off_ms += ((error_ms < 0 ? -error_ms : error_ms) - pace->off_ms) / SMOOTH_OFF;
     pace->mean_ms += error_ms / SMOOTH_MEAN;
     pace->samples += pace->samples < SAMPLES_MIN;
+    pace->patience_ms = patience_ms(core, pace);
     int64_t near_ms = pace->mean_ms + pace->off_ms, moved_ms = near_ms - pace->near_ms;
     if (pace->samples < SAMPLES_MIN || (moved_ms < 0 ? -moved_ms : moved_ms) <= pace->near_ms / NEAR_PART)
         return;
