@@ -2,7 +2,6 @@
 /* mgpu-sim run: replays a trace through the scheduler on a cluster and prints the results. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

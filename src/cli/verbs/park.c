@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu park, unpark: gives the GPUs of a running job to other jobs, and returns it to them. */
 #include "base/json/field.h"
-#include "base/memory.h"
 #include "base/parse.h"
 #include "cli/api/exit_code.h"
 #include "cli/options/talk.h"

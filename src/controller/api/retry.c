@@ -12,7 +12,6 @@
 #include "controller/identity/rights.h"
 #include "wire/json_record.h"
 #include "wire/json_text.h"
-#include "wire/limits.h"
 #include "wire/requests.h"
 
 struct retry {

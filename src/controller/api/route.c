@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/parse.h"
 #include "base/system_mgpud.h"
 #include "controller/api/element.h"
 #include "controller/api/refer.h"
@@ -28,7 +27,6 @@
 #include "controller/web/page.h"
 #include "job/array.h"
 #include "job/spec.h"
-#include "wire/json_record.h"
 #include "wire/park_proof.h"
 #include "wire/requests.h"
 

@@ -18,7 +18,6 @@
 #include "base/parse.h"
 #include "base/system_mgpud.h"
 #include "base/uid_min.h"
-#include "base/version.h"
 #include "controller/config/partitions.h"
 #include "controller/config/roles.h"
 #include "controller/config/settings_cluster.h"

@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
-#include "base/strings.h"
 #include "controller/config/groups.h"
 #include "wire/usernames.h"
 
