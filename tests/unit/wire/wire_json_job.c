@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Jobs, events, GPUs and nodes as the API shows them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
 #include "base/memory.h"
 #include "job/gpu_health.h"
 #include "job/idle.h"
+#include "unit_test.h"
 #include "wire/json_append.h"
 #include "wire/json_event.h"
 #include "wire/json_gpu.h"
