@@ -3,7 +3,6 @@
  * Pauses are mgpud's, which keeps them across restarts; paused_gpus of the state file shows them. Differences
  * between the file and what was written there are edits by the user and are sent to mgpud.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "base/json/field.h"

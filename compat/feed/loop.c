@@ -4,11 +4,9 @@
  * record what is to be done; `turn` does it, stops when the connection to mgpud is lost, and starts again
  * when it is back.
  */
-#include <errno.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"

@@ -15,7 +15,6 @@
 #include "base/parse.h"
 #include "base/strings.h"
 #include "cli/api/exit_code.h"
-#include "cli/options/talk.h"
 #include "compat/feed/feed.h"
 #include "compat/personalities/compat_common.h"
 #include "compat/personalities/personality.h"

@@ -11,8 +11,6 @@
 #include "base/option_values.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/api/exit_code.h"
-#include "cli/options/talk.h"
 #include "compat/feed/feed.h"
 #include "compat/personalities/compat_common.h"
 #include "job/ask.h"

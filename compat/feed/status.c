@@ -4,10 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/json/field.h"
 #include "base/memory.h"
-#include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/show_json.h"
 #include "cli/options/list.h"

@@ -5,7 +5,6 @@
  * directory, in the background.
  */
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,6 @@
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
-#include "base/system_mgpud.h"
 #include "cli/api/exit_code.h"
 #include "cli/follow/run_job.h"
 #include "cli/options/list.h"

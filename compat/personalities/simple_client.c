@@ -16,7 +16,6 @@
 #include "cli/api/exit_code.h"
 #include "cli/follow/follow.h"
 #include "cli/options/selector.h"
-#include "cli/options/talk.h"
 #include "cli/submit/submit.h"
 #include "cli/verbs/verbs.h"
 #include "compat/personalities/compat_common.h"

@@ -15,7 +15,6 @@
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
-#include "cli/api/exit_code.h"
 #include "cli/api/feed_events.h"
 #include "cli/options/talk.h"
 #include "compat/personalities/compat_common.h"

@@ -11,7 +11,6 @@
 #include "base/strings.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
-#include "compat/slurm/nodes.h"
 #include "compat/slurm/state.h"
 #include "compat/slurm/steps.h"
 #include "job/slurm.h"

@@ -10,13 +10,11 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/hostlist.h"
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
 #include "compat/slurm/jobs.h"
-#include "compat/slurm/slurm.h"
 #include "compat/slurm/state.h"
 #include "compat/slurm/steps.h"
 #include "job/array.h"

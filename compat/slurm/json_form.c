@@ -19,7 +19,6 @@
 #include "compat/slurm/partitions.h"
 #include "compat/slurm/slurm.h"
 #include "compat/slurm/state.h"
-#include "compat/slurm/steps.h"
 
 #define SECOND_MS 1000
 #define MINUTE_S  60

@@ -16,7 +16,6 @@
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/term/time_text.h"
-#include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
 #include "compat/slurm/json_form.h"
 #include "compat/slurm/nodes.h"

@@ -18,7 +18,6 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "cli/submit/slurm_moment.h"
-#include "compat/slurm/fields.h"
 #include "compat/slurm/slurm.h"
 
 #define EXIT_NO_EXEC 126

@@ -4,7 +4,6 @@
  * one QOS, and the resources that are counted. Limits are set in mgpud, so nothing can be changed here.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <pwd.h>
 #include <string.h>
 #include <strings.h>

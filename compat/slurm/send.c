@@ -13,7 +13,6 @@
 #include "base/parse.h"
 #include "cli/submit/slurm_moment.h"
 #include "cli/term/time_text.h"
-#include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
 #include "compat/slurm/nodes.h"
 #include "compat/slurm/partitions.h"

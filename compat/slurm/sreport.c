@@ -19,7 +19,6 @@
 #include "cli/term/time_text.h"
 #include "compat/slurm/fields.h"
 #include "compat/slurm/jobs.h"
-#include "compat/slurm/nodes.h"
 #include "compat/slurm/programs.h"
 #include "compat/slurm/report.h"
 #include "compat/slurm/slurm.h"

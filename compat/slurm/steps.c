@@ -12,7 +12,6 @@
 #include "base/memory.h"
 #include "cli/term/time_text.h"
 #include "compat/slurm/fields.h"
-#include "compat/slurm/slurm.h"
 #include "compat/slurm/state.h"
 #include "job/slurm.h"
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "base/hostlist.h"
 #include "base/memory.h"
 #include "compat/step/step.h"
 

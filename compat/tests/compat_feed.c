@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What `scheduler` reads and makes, without a mgpud: lines, models, shell texts, the state file. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,6 +16,7 @@
 #include "compat/feed/llm.h"
 #include "compat/feed/state.h"
 #include "server.h"
+#include "unit_test.h"
 
 static void lines_have_five_fields(void **state)
 {

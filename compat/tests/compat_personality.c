@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu knows the commands of mgpu-compat by name; both have the same. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "cli/verbs/compat_names.h"
 #include "compat/personalities/personality.h"
+#include "unit_test.h"
 
 static void every_name_is_a_personality(void **state)
 {

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "compat/stepd/gpu_places.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/memory.h"
+#include "unit_test.h"
 
 static void the_gpus_of_a_task_are_those_at_its_places(void **state)
 {

@@ -2,11 +2,7 @@
 /* The standard input of tasks: slurmstepd with the test in the place of srun. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,12 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/files.h"
 #include "base/memory.h"
 #include "compat/stepd/frames.h"
 #include "compat/stepd/stepd.h"
+#include "unit_test.h"
 
 #define PIECE  65536U
 #define UNREAD (66U << 20) // more than slurmstepd takes for a task that does not read

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Messages and keys of PMI, and frames between srun and slurmstepd. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "compat/stepd/frames.h"
@@ -18,6 +12,7 @@
 #include "compat/stepd/pmi_store.h"
 #include "compat/stepd/pmi_words.h"
 #include "compat/stepd/usage.h"
+#include "unit_test.h"
 
 static void a_line_of_pmi_1_is_words_and_a_value_with_blanks(void **state)
 {

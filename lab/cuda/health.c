@@ -6,7 +6,6 @@
  */
 #include "lab/cuda/health.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/memory.h"

@@ -6,7 +6,6 @@
 #include "lab/cuda/together.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>

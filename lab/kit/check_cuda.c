@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The GPU used by a separate program, without mgpu. */
-#include <stdio.h>
 
 #include "lab/kit/kit.h"
 #include "lab/kit/probe.h"

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What depends on the driver, on programs of the machine, or on the version of mgpu. */
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "lab/kit/child.h"
 #include "lab/kit/instance.h"

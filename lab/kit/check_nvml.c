@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/gpu_vendor.h"
 #include "base/memory.h"
-#include "base/strings.h"
 #include "lab/kit/child.h"
 #include "lab/kit/kit.h"
 #include "lab/kit/probe.h"

@@ -16,7 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/files.h"
 #include "base/gpu_vendor.h"
 #include "base/memory.h"

@@ -49,18 +49,14 @@ static int set_time(void *target, const char *value, struct error *err)
     return parse_duration(value, "--time", &((struct options *)target)->ms, err);
 }
 
-static int set_start(void *target, const char *value, struct error *err)
-{
-    return parse_duration(value, "--start-limit", &((struct options *)target)->start_ms, err);
-}
-
 static const struct option_row rows[] = {
     { 't', "time", "TIME", "end within this time, in seconds or as 2h", set_time, SECONDS_DEFAULT },
     { 'o', "output", "DIR", "where report.json and report.txt are written",
         OPTION_VALUE(path, struct options, output), .preset = "." },
     { 0, "only", "NAME[,NAME]...", "only these checks, and those required by all others",
         OPTION_VALUE(text, struct options, only) },
-    { 0, "start-limit", "TIME", "time limit for a program to start CUDA", set_start, "10s" },
+    { 0, "start-limit", "TIME", "time limit for a program to start CUDA",
+        OPTION_VALUE(duration, struct options, start_ms), .preset = "10s" },
     { 0, "list", NULL, "only list the checks in their order, each with its usual time",
         OPTION_VALUE(flag, struct options, is_list) },
     { 0, "programs", "DIR", "the folder of mgpu's programs (bin beside this program)",

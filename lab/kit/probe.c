@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "lab/kit/probe.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

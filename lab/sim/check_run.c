@@ -20,7 +20,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "lab/sim/check_bound.h"
 #include "lab/sim/check_order.h"
 #include "lab/sim/check_world.h"

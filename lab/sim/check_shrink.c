@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Delta debugging (Zeller and Hildebrandt, IEEE TSE 28, 2002): removes halves, then quarters, down to single
  * elements, while the case still fails; over jobs and events until nothing more can be removed. */
-#include <errno.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "lab/sim/check_run.h"
 
 struct shrinker {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu-sim check: random cases that check the scheduler's properties. */
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/option_values.h"
-#include "base/parse.h"
 #include "lab/sim/check_run.h"
 #include "lab/sim/talk.h"
 

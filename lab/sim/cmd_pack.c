@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "base/option_values.h"
-#include "base/parse.h"
 #include "lab/sim/nodes.h"
 #include "lab/sim/pack_frag.h"
 #include "lab/sim/talk.h"

@@ -2,7 +2,6 @@
 /* mgpu-sim run: replays a trace through the scheduler on a cluster and prints the results. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -80,42 +79,6 @@ static int set_park(void *target, const char *value, struct error *err)
     return parking_options_read(&((struct run_call *)target)->parking, value, err);
 }
 
-static int set_half_life(void *target, const char *value, struct error *err)
-{
-    return parse_duration(value, "--half-life", &((struct run_call *)target)->half_life_ms, err);
-}
-
-static int set_age_cap(void *target, const char *value, struct error *err)
-{
-    return parse_duration(value, "--age-cap", &((struct run_call *)target)->age_cap_ms, err);
-}
-
-static int set_failures(void *target, const char *value, struct error *err)
-{
-    return parse_duration(value, "--node-failures", &((struct run_call *)target)->failure_ms, err);
-}
-
-static int set_repair(void *target, const char *value, struct error *err)
-{
-    return parse_duration(value, "--repair", &((struct run_call *)target)->repair_ms, err);
-}
-
-static int set_seed(void *target, const char *value, struct error *err)
-{
-    int64_t seed = 0;
-    int result = parse_integer(value, "--seed", 0, INT64_MAX, &seed, err);
-    ((struct run_call *)target)->seed = (uint64_t)seed;
-    return result;
-}
-
-static int set_max_jobs(void *target, const char *value, struct error *err)
-{
-    int64_t jobs = 0;
-    int result = parse_integer(value, "--max-jobs", 1, UINT32_MAX - 1, &jobs, err);
-    ((struct run_call *)target)->trace.max_jobs = (uint64_t)jobs;
-    return result;
-}
-
 static const struct option_row rows[] = {
     { 'c', "cluster", "NxG", "64x8, pool:128 (one node), or a CSV list of nodes",
         OPTION_VALUE(word, struct run_call, cluster) },
@@ -138,19 +101,23 @@ static const struct option_row rows[] = {
         OPTION_VALUE(integer, struct run_call, park_ratio), OPTION_RANGE(1, PARK_MAX) },
     { 0, "park-layers", "N", "at most N jobs are parked from a GPU for others (2)",
         OPTION_VALUE(integer, struct run_call, park_layers), OPTION_RANGE(1, 2) },
-    { 0, "half-life", "TIME", "half-life of usage", set_half_life },
+    { 0, "half-life", "TIME", "half-life of usage", OPTION_VALUE(duration, struct run_call, half_life_ms) },
     { 0, "age-cap", "TIME", "a job is not overtaken by jobs submitted that much later; 0: no bound",
-        set_age_cap },
+        OPTION_VALUE(duration, struct run_call, age_cap_ms) },
     { 0, "no-limits", NULL, "do not use the wall times of the trace as time limits",
         OPTION_VALUE(flag, struct run_call, no_limits) },
     { 0, "users-from", "COLUMN", "column of a CSV trace with the user",
         OPTION_VALUE(word, struct run_call, trace.users_from) },
     { 0, "skip-bad", NULL, "skip invalid lines of the trace",
         OPTION_VALUE(flag, struct run_call, trace.skip_bad) },
-    { 0, "max-jobs", "N", "use only the first N jobs of the trace", set_max_jobs },
-    { 0, "node-failures", "TIME", "mean time between failures of each node", set_failures },
-    { 0, "repair", "TIME", "a failed node returns after this time (4h)", set_repair },
-    { 0, "seed", "N", "seed of a synthetic trace and of failures", set_seed },
+    { 0, "max-jobs", "N", "use only the first N jobs of the trace",
+        OPTION_VALUE(integer, struct run_call, trace.max_jobs), OPTION_RANGE(1, UINT32_MAX - 1) },
+    { 0, "node-failures", "TIME", "mean time between failures of each node",
+        OPTION_VALUE(duration, struct run_call, failure_ms) },
+    { 0, "repair", "TIME", "a failed node returns after this time (4h)",
+        OPTION_VALUE(duration, struct run_call, repair_ms) },
+    { 0, "seed", "N", "seed of a synthetic trace and of failures",
+        OPTION_VALUE(integer, struct run_call, seed), OPTION_RANGE(0, INT64_MAX) },
     { 0, "gantt", "FILE", "draw the use of each GPU over time, as SVG",
         OPTION_VALUE(word, struct run_call, gantt) },
     { 0, "plot", "FILE", "draw queue length, GPUs in use and waiting times, as SVG",

@@ -6,7 +6,6 @@
  */
 #include "lab/sim/forecasts.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/memory.h"

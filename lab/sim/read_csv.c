@@ -4,8 +4,6 @@
  * defines the known names and how their values are stored in the job.
  */
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/parse.h"

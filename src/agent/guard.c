@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/log.h"
 #include "base/memory.h"
 
 struct guard {

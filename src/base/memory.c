@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <malloc.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

@@ -14,12 +14,7 @@
 
 #define SECOND_MS 1000
 
-struct option_name {
-    char text[64];
-};
-
-/* "-u", else "--user". */
-static struct option_name name_of(const struct option_row *row)
+struct option_name option_name_of(const struct option_row *row)
 {
     struct option_name name;
     if (row->letter != 0)
@@ -58,7 +53,7 @@ int option_text(const char *what, const char *value, const char **ret, struct er
 
 int option_set_text(void *target, const struct option_row *row, const char *value, struct error *err)
 {
-    return option_text(name_of(row).text, value, option_member(target, row), err);
+    return option_text(option_name_of(row).text, value, option_member(target, row), err);
 }
 
 int option_set_copy(void *target, const struct option_row *row, const char *value, struct error *err)
@@ -83,7 +78,7 @@ int option_on_off(const char *what, const char *value, bool *ret, struct error *
 
 int option_set_on_off(void *target, const struct option_row *row, const char *value, struct error *err)
 {
-    return option_on_off(name_of(row).text, value, option_member(target, row), err);
+    return option_on_off(option_name_of(row).text, value, option_member(target, row), err);
 }
 
 int option_path(const char *what, const char *value, char **field, struct error *err)
@@ -102,7 +97,7 @@ int option_path(const char *what, const char *value, char **field, struct error 
 
 int option_set_path(void *target, const struct option_row *row, const char *value, struct error *err)
 {
-    return option_path(name_of(row).text, value, option_member(target, row), err);
+    return option_path(option_name_of(row).text, value, option_member(target, row), err);
 }
 
 int option_set_library(void *target, const struct option_row *row, const char *value, struct error *err)
@@ -115,21 +110,45 @@ int option_set_library(void *target, const struct option_row *row, const char *v
 
 int option_set_integer(void *target, const struct option_row *row, const char *value, struct error *err)
 {
-    return parse_integer(value, name_of(row).text, row->least, row->most, option_member(target, row), err);
+    return parse_integer(
+        value, option_name_of(row).text, row->least, row->most, option_member(target, row), err);
 }
 
 int option_set_count(void *target, const struct option_row *row, const char *value, struct error *err)
 {
     int64_t number = 0;
-    int r = parse_integer(value, name_of(row).text, row->least, row->most, &number, err);
+    int r = parse_integer(value, option_name_of(row).text, row->least, row->most, &number, err);
     if (r == 0)
         *(uint32_t *)option_member(target, row) = (uint32_t)number;
     return r;
 }
 
+static bool is_zero_word(const struct option_row *row, const char *value)
+{
+    return row->key != NULL && strcmp(value, row->key) == 0;
+}
+
+int option_set_duration(void *target, const struct option_row *row, const char *value, struct error *err)
+{
+    int64_t *ms = option_member(target, row);
+    if (!is_zero_word(row, value))
+        return parse_duration(value, option_name_of(row).text, ms, err);
+    *ms = 0;
+    return 0;
+}
+
+int option_set_size(void *target, const struct option_row *row, const char *value, struct error *err)
+{
+    uint64_t *bytes = option_member(target, row);
+    if (!is_zero_word(row, value))
+        return parse_size(value, option_name_of(row).text, bytes, err);
+    *bytes = 0;
+    return 0;
+}
+
 int option_set_expiry(void *target, const struct option_row *row, const char *value, struct error *err)
 {
-    const struct option_name name = name_of(row);
+    const struct option_name name = option_name_of(row);
     int64_t ms = 0;
     int r = parse_duration(value, name.text, &ms, err);
     if (r == 0 && ms < SECOND_MS)

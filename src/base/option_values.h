@@ -12,22 +12,31 @@
 #define OPTION_VALUE(kind, type, member_) .set_key = option_set_##kind, .member = offsetof(type, member_)
 #define OPTION_INNER(kind, type, member_) OPTION_VALUE(kind, type, member_), .is_inner = true
 #define OPTION_RANGE(least_, most_)       .least = (least_), .most = (most_) // follows `integer` and `count`
+#define OPTION_ZERO(word)                 .key = (word) // a word for 0; follows `duration` and `size`
 
 typedef int option_kind_fn(void *target, const struct option_row *row, const char *value, struct error *err);
 
-option_kind_fn option_set_flag;    // bool; in a file, true or false
-option_kind_fn option_set_on_off;  // bool: "on" or "off"
-option_kind_fn option_set_word;    // const char *, borrowed
-option_kind_fn option_set_text;    // const char *, not empty, borrowed
-option_kind_fn option_set_copy;    // char *
-option_kind_fn option_set_path;    // char *: made absolute
-option_kind_fn option_set_library; // char *: a path; NULL for "auto"
-option_kind_fn option_set_integer; // int64_t in the row's range
-option_kind_fn option_set_count;   // uint32_t in the row's range
-option_kind_fn option_set_expiry;  // int64_t, milliseconds: at least one second
+option_kind_fn option_set_flag;     // bool; in a file, true or false
+option_kind_fn option_set_on_off;   // bool: "on" or "off"
+option_kind_fn option_set_word;     // const char *, borrowed
+option_kind_fn option_set_text;     // const char *, not empty, borrowed
+option_kind_fn option_set_copy;     // char *
+option_kind_fn option_set_path;     // char *: made absolute
+option_kind_fn option_set_library;  // char *: a path; NULL for "auto"
+option_kind_fn option_set_integer;  // int64_t in the row's range
+option_kind_fn option_set_count;    // uint32_t in the row's range
+option_kind_fn option_set_duration; // int64_t, milliseconds
+option_kind_fn option_set_expiry;   // int64_t, milliseconds: at least one second
+option_kind_fn option_set_size;     // uint64_t, bytes
 
-/* Where the row's value is stored; for functions of other kinds. */
+struct option_name {
+    char text[64];
+};
+
+/* For functions of other kinds, which a file can define with such a name: where the row's value is stored,
+ * and the option in errors: "-u", else "--user". */
 void *option_member(void *target, const struct option_row *row);
+struct option_name option_name_of(const struct option_row *row);
 
 /* The parsers of these kinds, for setters that do more; `what` names the option in errors: "--run-dir". */
 int option_text(const char *what, const char *value, const char **ret, struct error *err);

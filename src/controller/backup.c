@@ -17,7 +17,6 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/strings.h"
 #include "controller/privileges.h"
 #include "controller/slow_work.h"
 #include "store/store_backup.h"

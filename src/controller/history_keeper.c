@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/files.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "controller/history/gpu_history.h"

@@ -19,7 +19,6 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/strings.h"
 
 #define STATE_MAX ((size_t)4 << 20)
 #define NAME_SIZE 64

@@ -7,11 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/record_equal.h"
-#include "base/strings.h"
 #include "job/array.h"
 #include "job/ask_tries.h"
 #include "job/notify.h"

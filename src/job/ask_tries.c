@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/signals.h"
-#include "base/strings.h"
 #include "job/gpu_oom.h"
 
 #define EXIT_CODE_MAX 255

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "job/behind.h"
 
-#include <stdlib.h>
-
 #include "base/memory.h"
 #include "job/job.h"
 

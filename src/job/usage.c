@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/strings.h"
 
 static const struct record_field gpu_fields[] = {
     RECORD_FIELD(1, RECORD_U64, struct usage_gpu, idle_ms, 0),

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "job/usage_merge.h"
 
-#include <stdlib.h>
-
 #include "base/memory.h"
 
 static uint64_t higher_number(uint64_t a, uint64_t b)

@@ -5,7 +5,6 @@
  * job before it. Jobs that may not start early are placed, too, so no job begins before the jobs ahead of it
  * have their GPUs. No other decision of the scheduler depends on this.
  */
-#include <stdlib.h>
 
 #include "base/memory.h"
 #include "sched/sched_private.h"

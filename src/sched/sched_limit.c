@@ -4,7 +4,6 @@
  * list of parked classes, so that passes do not visit it, and returns when a job of that account ends.
  */
 #include <errno.h>
-#include <stdio.h>
 
 #include "sched/sched_private.h"
 

@@ -4,7 +4,6 @@
  * reservations, which are planned again), those that have not been tried since they changed, and those that
  * newly freed resources could help. Every other class did not fit before and nothing has changed for it.
  */
-#include <stdlib.h>
 
 #include "sched/sched_private.h"
 

@@ -4,7 +4,6 @@
  * steps, checked once a minute), its history, its age cap. In between the order of all classes is constant.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/memory.h"
 #include "sched/sched_private.h"

@@ -6,7 +6,6 @@
  */
 #include "shepherd/shepherd.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 

@@ -35,7 +35,6 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "job/event.h"
-#include "job/spec.h"
 #include "shepherd/exec.h"
 #include "shepherd/node_lease.h"
 #include "shepherd/output.h"

@@ -10,9 +10,7 @@
  */
 #include "shepherd/node_lease.h"
 
-#include <fcntl.h>
 #include <sys/timerfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"

@@ -5,11 +5,9 @@
  */
 #include "shepherd/ready.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "shepherd/exec.h"
 #include "shepherd/record.h"
 
 bool ready_take_command(struct shepherd *shepherd)

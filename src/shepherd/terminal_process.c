@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -22,7 +21,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/spool.h"
 #include "shepherd/terminal_private.h"
 #include "shepherd/user.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Viewers of a terminal, or the client of an exec step: how they connect, what they may do, and how they
  * leave. */
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>

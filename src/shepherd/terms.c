@@ -6,9 +6,7 @@
  */
 #include "shepherd/terms.h"
 
-#include <fcntl.h>
 #include <sys/timerfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"

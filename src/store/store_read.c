@@ -5,7 +5,6 @@
  *
  * A failed read is not "no such row": it ends the store, like a failed commit.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 

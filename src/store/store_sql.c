@@ -7,7 +7,6 @@
 #include "store/store_sql.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "store/store_functions.h"

@@ -18,7 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "store/store_check.h"
 #include "store/store_create.h"
 #include "store/store_dir.h"

@@ -24,7 +24,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "store/store_batch.h"
 #include "store/store_sqlite.h"

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/strings.h"
 #include "wire/json_text.h"
 
 #define INTEGER_SIZE 24U

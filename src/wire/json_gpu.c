@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Measured values are shown only if their bit says they are valid and the node is connected. */
+/* One row per member. Measured values are shown only if their bit says they are valid and the node is
+ * connected. */
 #include "wire/json_gpu.h"
 
 #include "job/gpu_health.h"
 #include "job/gpu_instance.h"
-#include "wire/json_append.h"
-#include "wire/json_job.h"
 #include "wire/json_text.h"
 
 /* True when a job on this GPU holds only a part of it. */
@@ -45,20 +44,16 @@ const char *json_gpu_state(const struct json_gpu_view *view)
     return is_shared(view) ? "shared" : "used";
 }
 
-static json_t *measured(const struct json_gpu_view *view, enum gpu_value value, json_t *number)
+static json_t *write_state(const void *view)
 {
-    if (view->is_node_up && (view->gpu->valid & (uint32_t)value) != 0)
-        return number;
-    json_decref(number);
-    return json_null();
+    return json_string(json_gpu_state(view));
 }
 
 /* All processes on it, of jobs and external. */
-static json_t *processes(const struct json_gpu_view *view)
+static json_t *write_processes(const void *at)
 {
+    const struct json_gpu_view *view = at;
     const struct gpu_process *items = view->gpu->processes.items;
-    if (!view->is_node_up || (view->gpu->valid & GPU_PROCESSES) == 0)
-        return json_null();
     json_t *array = json_array();
     for (size_t i = 0; i < view->gpu->processes.count; i++) {
         const struct gpu_process *process = &items[i];
@@ -78,22 +73,22 @@ static json_t *processes(const struct json_gpu_view *view)
 }
 
 /* If several jobs are on it, the one that used it last counts. */
-static json_t *idle_seconds(const struct json_gpu_view *view)
+static json_t *write_idle_seconds(const void *at)
 {
+    const struct json_gpu_view *view = at;
     int64_t idle_ms = view->n_jobs > 0 ? view->idle_ms[0] : 0;
     for (size_t i = 1; i < view->n_jobs; i++)
         idle_ms = view->idle_ms[i] < idle_ms ? view->idle_ms[i] : idle_ms;
     return view->is_node_up && idle_ms > 0 ? json_text_seconds(idle_ms) : json_null();
 }
 
-static json_t *place(int32_t number)
-{
-    return number >= 0 ? json_integer(number) : json_null();
-}
-
 /* The positions in the node's list of its NVLink peers. */
-static json_t *links(uint64_t bits)
+static json_t *write_links(const void *at)
 {
+    const struct json_gpu_view *view = at;
+    uint64_t bits = view->gpu->links;
+    if (view->is_sparse && bits == 0)
+        return json_null();
     json_t *array = json_array();
     for (unsigned k = 0; k < 64; k++)
         if ((bits >> k & 1) != 0)
@@ -102,21 +97,21 @@ static json_t *links(uint64_t bits)
 }
 
 /* Why it is not in use: an administrator's reason takes precedence over mgpu's. */
-static const char *reason(const struct json_gpu_view *view)
+static json_t *write_reason(const void *at)
 {
+    const struct json_gpu_view *view = at;
     const struct cluster_change *marks[] = { view->pause, view->fault, view->drain };
     for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
         if (marks[i] != NULL)
-            return marks[i]->text;
+            return json_text_string(marks[i]->text);
     if (view->gpu->refusal != NULL)
-        return view->gpu->refusal;
-    return view->gpu->is_unclean != 0 ? view->gpu->trouble : NULL;
+        return json_text_string(view->gpu->refusal);
+    return json_text_string(view->gpu->is_unclean != 0 ? view->gpu->trouble : NULL);
 }
 
-static json_t *fault(const struct cluster_change *change)
+static json_t *write_fault(const void *at)
 {
-    if (change == NULL)
-        return json_null();
+    const struct cluster_change *change = at;
     json_t *object = json_object();
     (void)json_object_set_new(object, "kind", json_string(gpu_fault_name((enum gpu_fault)change->fault)));
     (void)json_object_set_new(object, "xid", change->xid != 0 ? json_integer(change->xid) : json_null());
@@ -125,47 +120,10 @@ static json_t *fault(const struct cluster_change *change)
     return object;
 }
 
-static json_t *thousandth(uint64_t value)
-{
-    return json_real((double)value / 1000);
-}
-
-/* Names of figures as in `mgpu gpu test --json`. */
-static json_t *tests(const struct gpu_state *gpu)
-{
-    const struct gpu_test *items = gpu->tests.items;
-    json_t *array = json_array();
-    for (size_t i = 0; i < gpu->tests.count; i++) {
-        json_t *test = json_object();
-        bool has_figures = items[i].error == NULL;
-        (void)json_object_set_new(test, "at", json_text_time(items[i].wall_ms));
-        (void)json_object_set_new(test, "error", json_text_string(items[i].error));
-        if (has_figures) {
-            (void)json_object_set_new(test, "to_gpu_gb_per_s", thousandth(items[i].to_mb_s));
-            (void)json_object_set_new(test, "from_gpu_gb_per_s", thousandth(items[i].from_mb_s));
-            (void)json_object_set_new(test, "on_gpu_gb_per_s", thousandth(items[i].on_mb_s));
-            (void)json_object_set_new(test, "multiply_gflop_per_s", thousandth(items[i].product_mflops));
-            (void)json_object_set_new(test, "wrong", json_integer((json_int_t)items[i].wrong));
-        }
-        (void)json_array_append_new(array, test);
-    }
-    return array;
-}
-
-static void add_verdict(struct json_members *members, const struct json_gpu_view *view)
-{
-    char text[GPU_COMPARISON_TEXT_SIZE] = "";
-    double part;
-    enum gpu_test_verdict verdict = view->comparison != NULL
-                                        ? gpu_comparison_judge(view->comparison, view->gpu, text, &part)
-                                        : GPU_UNTESTED;
-    json_members_add(members, "test_result", json_text_string(gpu_test_verdict_name(verdict)));
-    json_members_add(members, "test_text", json_text_string(text[0] != '\0' ? text : NULL));
-}
-
 /* Of a MIG instance. */
-static json_t *instance(const struct gpu_state *gpu)
+static json_t *write_instance(const void *at)
 {
+    const struct gpu_state *gpu = at;
     if (gpu->parent == NULL)
         return json_null();
     json_t *object = json_object();
@@ -176,76 +134,181 @@ static json_t *instance(const struct gpu_state *gpu)
     return object;
 }
 
-static json_t *describe_job(const struct json_gpu_view *view, const struct job *job)
+static json_t *form_hundredths(const void *number)
 {
-    json_t *object = json_object();
-    uint32_t pid = job->ask->adopted_pid;
-    (void)json_object_set_new(object, "id", json_integer((json_int_t)job->id));
-    if (!view->is_sparse || job->array_job != 0)
-        json_job_add_element(object, job);
-    (void)json_object_set_new(object, "user", json_text_string(usernames_name(view->names, job->uid)));
-    (void)json_object_set_new(object, "name", json_text_string(job->name));
-    if (!view->is_sparse || pid != 0)
-        (void)json_object_set_new(object, "adopted_pid", pid != 0 ? json_integer(pid) : json_null());
-    return object;
+    return json_real(*(const uint32_t *)number / 100.0);
 }
+
+static json_t *form_thousandths(const void *number)
+{
+    return json_real(*(const uint32_t *)number / 1000.0);
+}
+
+static json_t *form_long_thousandths(const void *number)
+{
+    return json_real((double)*(const uint64_t *)number / 1000);
+}
+
+/* --- a test --- */
+
+static bool has_figures(const void *test, uint32_t needs)
+{
+    return ((const struct gpu_test *)test)->error == NULL;
+}
+
+#define TEST(...)            JSON_FIELD(gpu_test, __VA_ARGS__)
+#define FIGURE(...)          __VA_ARGS__, .needs = 1, .is_optional = true
+#define THOUSANDTHS(member_) FIGURE(JSON_FORM(gpu_test, member_, form_long_thousandths))
+
+/* Names of figures as in `mgpu gpu test --json`. */
+static const struct json_member test_members[] = {
+    { "at", "string", "when", TEST(wall_ms, TIME) },
+    { "error", "string|null", "why there are no figures", TEST(error, STRING) },
+    { "to_gpu_gb_per_s", "number", "copies to the GPU", THOUSANDTHS(to_mb_s) },
+    { "from_gpu_gb_per_s", "number", "copies from the GPU", THOUSANDTHS(from_mb_s) },
+    { "on_gpu_gb_per_s", "number", "copies on the GPU", THOUSANDTHS(on_mb_s) },
+    { "multiply_gflop_per_s", "number", "products of matrices", THOUSANDTHS(product_mflops) },
+    { "wrong", "integer", "wrong words and products", FIGURE(TEST(wrong, U64, .has_zero = true)) },
+};
+
+const struct json_table json_gpu_test_table = JSON_TABLE(gpu_test, test_members, .has = has_figures);
+
+static json_t *write_tests(const void *at)
+{
+    const struct json_gpu_view *view = at;
+    bool is_omitted = view->is_sparse && view->gpu->tests.count == 0;
+    return is_omitted ? json_null() : json_table_write_list(&json_gpu_test_table, &view->gpu->tests);
+}
+
+/* --- a job on it --- */
+
+struct gpu_job {
+    const struct job *job;
+    const struct job_ask *ask;
+    struct usernames *names;
+};
+
+static json_t *write_owner(const void *at)
+{
+    const struct gpu_job *of = at;
+    return json_text_string(usernames_name(of->names, of->job->uid));
+}
+
+static bool is_element(const void *at, uint32_t needs)
+{
+    return ((const struct gpu_job *)at)->job->array_job != 0;
+}
+
+#define JOB(...) JSON_THROUGH(gpu_job, job), JSON_FIELD(job, __VA_ARGS__)
+
+static const struct json_member job_members[] = {
+    { "id", "integer", "the job", JOB(id, U64, .has_zero = true) },
+    { "array_job", "integer|null", "array it is an element of", JOB(array_job, U64) },
+    { "array_index", "integer|null", "its index there", JOB(array_index, U32, .has_zero = true), .needs = 1 },
+    { "user", "string", "its owner", .make = write_owner },
+    { "name", "string", "its name", JOB(name, STRING) },
+    { "adopted_pid", "integer|null", "process it reserves the GPU for", JSON_THROUGH(gpu_job, ask),
+        JSON_FIELD(job_ask, adopted_pid, U32) },
+};
+
+const struct json_table json_gpu_job_table = JSON_TABLE(gpu_job, job_members, .has = is_element);
+
+static json_t *write_jobs(const void *at)
+{
+    const struct json_gpu_view *view = at;
+    if (view->is_sparse && view->n_jobs == 0)
+        return json_null();
+    json_t *jobs = json_array();
+    for (size_t i = 0; i < view->n_jobs; i++) {
+        const struct gpu_job of = { view->jobs[i], view->jobs[i]->ask, view->names };
+        struct json_members members = { .tree = json_object(), .is_sparse = view->is_sparse };
+        json_table_add(&json_gpu_job_table, &of, &members);
+        (void)json_array_append_new(jobs, members.tree);
+    }
+    return jobs;
+}
+
+/* --- the GPU --- */
+
+static bool is_measured(const void *at, uint32_t needs)
+{
+    const struct json_gpu_view *view = at;
+    return view->is_node_up && (view->gpu->valid & needs) != 0;
+}
+
+#define VIEW(...)             JSON_FIELD(json_gpu_view, __VA_ARGS__)
+#define STATE(...)            JSON_THROUGH(json_gpu_view, gpu), JSON_FIELD(gpu_state, __VA_ARGS__)
+#define FORM(...)             JSON_THROUGH(json_gpu_view, gpu), JSON_FORM(gpu_state, __VA_ARGS__)
+#define COUNT(member_, kind_) STATE(member_, kind_, .has_zero = true)
+
+static const struct json_member gpu_members[] = {
+    { "node", "string", "its node", VIEW(node, STRING) },
+    { "index", "integer", "its number there", COUNT(index, U32) },
+    { "uuid", "string", "its identity", STATE(uuid, STRING) },
+    { "model", "string", "its model", STATE(model, STRING) },
+    { "pci", "string|null", "its PCI address", STATE(pci, STRING) },
+    { "mig", "object|null", "of a MIG instance: profile, parent, gpu_instance, compute_instance",
+        JSON_THROUGH(json_gpu_view, gpu), .make = write_instance },
+    { "memory_bytes", "integer", "its memory", COUNT(memory_bytes, U64) },
+    { "memory_used_bytes", "integer|null", "memory in use", COUNT(memory_used_bytes, U64),
+        .needs = GPU_MEMORY_USED },
+    { "utilization", "number|null", "from 0 to 1", FORM(utilization_percent, form_hundredths),
+        .needs = GPU_UTILIZATION },
+    { "temperature_c", "integer|null", "degrees Celsius", COUNT(temperature_c, U32),
+        .needs = GPU_TEMPERATURE },
+    { "power_w", "number|null", "watts", FORM(power_mw, form_thousandths), .needs = GPU_POWER },
+    { "power_limit_w", "number|null", "watts", FORM(power_limit_mw, form_thousandths),
+        .needs = GPU_POWER_LIMIT },
+    { "energy_joules", "number|null", "since the driver was loaded", COUNT(energy_mj, DURATION),
+        .needs = GPU_ENERGY },
+    { "sm_clock_mhz", "integer|null", "clock of its processors", COUNT(sm_clock_mhz, U32),
+        .needs = GPU_SM_CLOCK },
+    { "memory_clock_mhz", "integer|null", "clock of its memory", COUNT(memory_clock_mhz, U32),
+        .needs = GPU_MEMORY_CLOCK },
+    { "ecc_corrected", "integer|null", "corrected memory errors", COUNT(ecc_corrected, U64),
+        .needs = GPU_ECC },
+    { "ecc_uncorrected", "integer|null", "uncorrected memory errors", COUNT(ecc_uncorrected, U64),
+        .needs = GPU_ECC },
+    { "xid", "integer|null", "last error reported by the driver", STATE(xid, U32) },
+    { "xid_at", "string|null", "when", STATE(xid_wall_ms, TIME) },
+    { "trouble", "string|null", "its problem in words", STATE(trouble, STRING) },
+    { "processes", "object[]", "processes on it", .make = write_processes, .needs = GPU_PROCESSES },
+    { "policy", "string", "how external processes are treated", VIEW(external_policy, STRING) },
+    { "avoided", "boolean", "external processes keep new jobs away from it", VIEW(is_avoided, BOOL) },
+    { "state", "string", "free, used, shared, external, paused, failed and others", .make = write_state },
+    { "reason", "string|null", "why it takes no job", .make = write_reason },
+    { "unreachable_since", "string|null", "time since which its node has been unreachable",
+        VIEW(unreachable_ms, TIME) },
+    { "fault", "string|null", "the fault that took it out of service", JSON_THROUGH(json_gpu_view, fault),
+        .make = write_fault },
+    { "until", "string|null", "end of a pause", JSON_THROUGH(json_gpu_view, mark),
+        JSON_FIELD(cluster_change, until_ms, TIME) },
+    { "numa", "integer|null", "its NUMA node", FORM(numa, json_form_place) },
+    { "pcie_switch", "integer|null", "its PCIe switch", FORM(pcie_switch, json_form_place) },
+    { "links", "integer[]", "GPUs with a direct link to it", .make = write_links },
+    { "tests", "GpuTest[]", "the last automatic tests of its node, newest first", .make = write_tests },
+    { "test_result", "string|null", "passed, slow or failed", VIEW(test_result, STRING) },
+    { "test_text", "string|null", "result of the last test in words", VIEW(test_text, STRING) },
+    { "idle_s", "number|null", "seconds for which it has been allocated and unused",
+        .make = write_idle_seconds },
+    { "wasted", "boolean", "idle for longer than the warning time", VIEW(is_wasted, BOOL) },
+    { "jobs", "GpuJob[]", "jobs on it", .make = write_jobs },
+};
+
+const struct json_table json_gpu_table = JSON_TABLE(json_gpu_view, gpu_members, .has = is_measured);
 
 static void add_members(const struct json_gpu_view *view, struct json_members *members)
 {
-    const struct gpu_state *gpu = view->gpu;
-    json_members_add(members, "node", json_text_string(view->node));
-    json_members_add(members, "index", json_integer(gpu->index));
-    json_members_add(members, "uuid", json_text_string(gpu->uuid));
-    json_members_add(members, "model", json_text_string(gpu->model));
-    json_members_add(members, "pci", json_text_string(gpu->pci));
-    json_members_add(members, "mig", instance(gpu));
-    json_members_add(members, "memory_bytes", json_integer((json_int_t)gpu->memory_bytes));
-    json_members_add(members, "memory_used_bytes",
-        measured(view, GPU_MEMORY_USED, json_integer((json_int_t)gpu->memory_used_bytes)));
-    json_members_add(members, "utilization",
-        measured(view, GPU_UTILIZATION, json_real((double)gpu->utilization_percent / 100.0)));
-    json_members_add(
-        members, "temperature_c", measured(view, GPU_TEMPERATURE, json_integer(gpu->temperature_c)));
-    json_members_add(
-        members, "power_w", measured(view, GPU_POWER, json_real((double)gpu->power_mw / 1000.0)));
-    json_members_add(members, "power_limit_w",
-        measured(view, GPU_POWER_LIMIT, json_real((double)gpu->power_limit_mw / 1000.0)));
-    json_members_add(
-        members, "energy_joules", measured(view, GPU_ENERGY, json_text_seconds((int64_t)gpu->energy_mj)));
-    json_members_add(members, "sm_clock_mhz", measured(view, GPU_SM_CLOCK, json_integer(gpu->sm_clock_mhz)));
-    json_members_add(
-        members, "memory_clock_mhz", measured(view, GPU_MEMORY_CLOCK, json_integer(gpu->memory_clock_mhz)));
-    json_members_add(
-        members, "ecc_corrected", measured(view, GPU_ECC, json_integer((json_int_t)gpu->ecc_corrected)));
-    json_members_add(
-        members, "ecc_uncorrected", measured(view, GPU_ECC, json_integer((json_int_t)gpu->ecc_uncorrected)));
-    json_members_add(members, "xid", gpu->xid != 0 ? json_integer(gpu->xid) : json_null());
-    json_members_add(members, "xid_at", json_text_time(gpu->xid_wall_ms));
-    json_members_add(members, "trouble", json_text_string(gpu->trouble));
-    json_members_add(members, "processes", processes(view));
-    json_members_add(members, "policy", json_text_string(view->external_policy));
-    json_members_add(members, "avoided",
-        view->is_sparse && !view->is_avoided ? json_null() : json_boolean(view->is_avoided));
-    json_members_add(members, "state", json_string(json_gpu_state(view)));
-    const struct cluster_change *mark = view->pause != NULL ? view->pause : view->drain;
-    json_members_add(members, "reason", json_text_string(reason(view)));
-    json_members_add(members, "unreachable_since", json_text_time(view->unreachable_ms));
-    json_members_add(members, "fault", fault(view->fault));
-    json_members_add(members, "until", json_text_time(mark != NULL ? mark->until_ms : 0));
-    json_members_add(members, "numa", place(gpu->numa));
-    json_members_add(members, "pcie_switch", place(gpu->pcie_switch));
-    json_members_add(members, "links", view->is_sparse && gpu->links == 0 ? json_null() : links(gpu->links));
-    json_members_add(members, "tests", view->is_sparse && gpu->tests.count == 0 ? json_null() : tests(gpu));
-    add_verdict(members, view);
-    json_members_add(members, "idle_s", idle_seconds(view));
-    json_members_add(
-        members, "wasted", view->is_sparse && !view->is_wasted ? json_null() : json_boolean(view->is_wasted));
-    if (view->is_sparse && view->n_jobs == 0)
-        return;
-    json_t *jobs = json_array();
-    for (size_t i = 0; i < view->n_jobs; i++)
-        (void)json_array_append_new(jobs, describe_job(view, view->jobs[i]));
-    json_members_add(members, "jobs", jobs);
+    struct json_gpu_view shown = *view;
+    char text[GPU_COMPARISON_TEXT_SIZE] = "";
+    double part;
+    enum gpu_test_verdict verdict = view->comparison != NULL
+                                        ? gpu_comparison_judge(view->comparison, view->gpu, text, &part)
+                                        : GPU_UNTESTED;
+    shown.mark = view->pause != NULL ? view->pause : view->drain;
+    shown.test_result = gpu_test_verdict_name(verdict);
+    shown.test_text = text[0] != '\0' ? text : NULL;
+    json_table_add(&json_gpu_table, &shown, members);
 }
 
 void json_gpu_append(const struct json_gpu_view *view, struct buffer *out)

@@ -10,6 +10,7 @@
 #include "job/cluster_change.h"
 #include "job/job.h"
 #include "wire/gpu_comparison.h"
+#include "wire/json_member.h"
 #include "wire/message.h"
 #include "wire/usernames.h"
 
@@ -29,7 +30,13 @@ struct json_gpu_view {
     struct usernames *names;
     bool is_sparse;                    // omit members that are null, false or empty
     struct gpu_comparison *comparison; // for comparing its tests; NULL: not compared
+    /* Set by these functions. */
+    const struct cluster_change *mark; // of `pause` and `drain`, the one that counts
+    const char *test_result, *test_text;
 };
+
+/* A GPU, a job on it, and a test of it, for the documentation. */
+extern const struct json_table json_gpu_table, json_gpu_job_table, json_gpu_test_table;
 
 /* "free", "used" and so on. */
 const char *json_gpu_state(const struct json_gpu_view *view);

@@ -7,46 +7,24 @@
 #include "job/share.h"
 #include "wire/json_text.h"
 
-static const char *state_word(const struct json_node_view *view)
+static json_t *write_state(const void *at)
 {
+    const struct json_node_view *view = at;
     if (view->drain != NULL && view->drain->kind == CHANGE_NODE_FENCE)
-        return "fenced";
+        return json_string("fenced");
     if (view->unreachable_ms != 0)
-        return "unreachable";
+        return json_string("unreachable");
     if (view->drain != NULL)
-        return "drained";
-    return view->is_up ? "up" : "down";
-}
-
-static json_t *json_place(int32_t number)
-{
-    return number < 0 ? json_null() : json_integer(number);
-}
-
-static json_t *write_nics(const struct message_hello *hello)
-{
-    const struct node_nic *nics = hello->nics.items;
-    json_t *list = json_array();
-    for (size_t i = 0; i < hello->nics.count; i++) {
-        json_t *nic = json_object();
-        (void)json_object_set_new(nic, "name", json_text_string(nics[i].name));
-        (void)json_object_set_new(nic, "rdma", json_text_string(nics[i].rdma));
-        (void)json_object_set_new(nic, "numa", json_place(nics[i].numa));
-        (void)json_object_set_new(nic, "pcie_switch", json_place(nics[i].pcie_switch));
-        (void)json_object_set_new(
-            nic, "speed_mbit", nics[i].speed_mb != 0 ? json_integer(nics[i].speed_mb) : json_null());
-        (void)json_object_set_new(nic, "up", json_boolean(nics[i].is_up != 0));
-        (void)json_array_append_new(list, nic);
-    }
-    return list;
+        return json_string("drained");
+    return json_string(view->is_up ? "up" : "down");
 }
 
 /* Names of the kinds; none if an older agent did not report them. */
-static json_t *write_shares(const struct message_hello *hello)
+static json_t *write_shares(const void *bits)
 {
     json_t *list = json_array();
     for (enum share_kind kind = SHARE_TIME; kind < SHARE_AUTO; kind++)
-        if ((hello->shares >> kind & 1) != 0)
+        if ((*(const uint32_t *)bits >> kind & 1) != 0)
             (void)json_array_append_new(list, json_string(share_kind_name(kind)));
     return list;
 }
@@ -61,94 +39,156 @@ static bool is_divided(const struct message_hello *hello, const char *uuid)
     return false;
 }
 
-static void add_gpus(json_t *object, const struct message_hello *hello)
+static bool is_counted(const struct message_hello *hello, const struct gpu_state *gpu)
 {
+    return gpu->is_gone == 0 && !is_divided(hello, gpu->uuid);
+}
+
+static json_t *write_gpus(const void *at)
+{
+    const struct message_hello *hello = at;
+    const struct gpu_state *gpus = hello->gpus.items;
+    json_int_t count = 0;
+    for (size_t i = 0; i < hello->gpus.count; i++)
+        count += is_counted(hello, &gpus[i]);
+    return json_integer(count);
+}
+
+static json_t *write_gpu_instances(const void *at)
+{
+    const struct message_hello *hello = at;
     const struct gpu_state *gpus = hello->gpus.items;
     json_t *instances = json_object();
-    json_int_t count = 0;
     for (size_t i = 0; i < hello->gpus.count; i++) {
         const char *profile = gpu_instance_profile(gpus[i].model);
-        if (gpus[i].is_gone != 0 || is_divided(hello, gpus[i].uuid))
-            continue;
-        count++;
-        if (profile != NULL)
+        if (profile != NULL && is_counted(hello, &gpus[i]))
             (void)json_object_set_new(instances, profile,
                 json_integer(json_integer_value(json_object_get(instances, profile)) + 1));
     }
-    (void)json_object_set_new(object, "gpus", json_integer(count));
-    (void)json_object_set_new(object, "gpu_instances", instances);
+    return instances;
 }
 
-static json_t *json_rate(double bytes_per_s)
+/* --- features and network interfaces --- */
+
+#define FEATURE(...) JSON_FIELD(node_feature, __VA_ARGS__)
+
+static const struct json_member feature_members[] = {
+    { "name", "string", "name of the feature", FEATURE(name, STRING) },
+    { "on", "boolean", "whether it is available", JSON_FORM(node_feature, is_on, json_form_flag) },
+    { "text", "string", "how, or why not", FEATURE(text, STRING) },
+    { "fix", "string|null", "how to enable it", FEATURE(fix, STRING) },
+};
+
+const struct json_table json_feature_table = JSON_TABLE(node_feature, feature_members);
+
+static const struct json_member nic_members[] = {
+    { "name", "string", "eth0", JSON_FIELD(node_nic, name, STRING) },
+    { "rdma", "string|null", "mlx5_0", JSON_FIELD(node_nic, rdma, STRING) },
+    { "numa", "integer|null", "its NUMA node", JSON_FORM(node_nic, numa, json_form_place) },
+    { "pcie_switch", "integer|null", "its PCIe switch, numbered like those of GPUs",
+        JSON_FORM(node_nic, pcie_switch, json_form_place) },
+    { "speed_mbit", "integer|null", "megabits per second", JSON_FIELD(node_nic, speed_mb, U32) },
+    { "up", "boolean", "it has a carrier", JSON_FORM(node_nic, is_up, json_form_flag) },
+};
+
+const struct json_table json_nic_table = JSON_TABLE(node_nic, nic_members);
+
+/* --- the last test of parking --- */
+
+static const struct park_proof no_proof;
+
+static bool is_tested(const void *view, uint32_t needs)
+{
+    return ((const struct json_node_view *)view)->parking != &no_proof;
+}
+
+static json_t *write_elsewhere(const void *at)
+{
+    const char *elsewhere = *(char *const *)at;
+    return json_text_string(elsewhere != NULL ? elsewhere : park_elsewhere_name(PARK_ELSEWHERE_UNTRIED));
+}
+
+static json_t *write_rate(double bytes_per_s)
 {
     return bytes_per_s > 0 ? json_integer((json_int_t)bytes_per_s) : json_null();
 }
 
-static json_t *write_parking(const struct json_node_view *view)
+static json_t *write_save_rate(const void *proof)
 {
-    const struct park_proof *proof = view->parking;
-    json_t *object = json_object(), *models = json_array();
-    bool is_known = proof != NULL;
-    for (size_t i = 0; is_known && i < proof->models.count; i++)
-        (void)json_array_append_new(models, json_text_string(proof->models.items[i]));
-    (void)json_object_set_new(
-        object, "state", json_string(view->parking_state != NULL ? view->parking_state : "none"));
-    (void)json_object_set_new(object, "tested_at", is_known ? json_text_time(proof->tested_ms) : json_null());
-    (void)json_object_set_new(object, "driver", json_text_string(is_known ? proof->driver : NULL));
-    (void)json_object_set_new(object, "models", models);
-    (void)json_object_set_new(object, "text", json_text_string(is_known ? proof->text : NULL));
-    (void)json_object_set_new(object, "wrong", json_boolean(is_known && proof->wrong));
-    (void)json_object_set_new(object, "elsewhere",
-        json_text_string(is_known && proof->elsewhere != NULL ? proof->elsewhere : "untried"));
-    (void)json_object_set_new(
-        object, "bytes", is_known ? json_integer((json_int_t)proof->most_bytes) : json_null());
-    (void)json_object_set_new(
-        object, "save_bytes_per_s", json_rate(is_known ? park_proof_save_rate(proof) : 0));
-    (void)json_object_set_new(
-        object, "load_bytes_per_s", json_rate(is_known ? park_proof_load_rate(proof) : 0));
-    return object;
+    return write_rate(park_proof_save_rate(proof));
 }
 
-json_t *json_node_write(const struct json_node_view *view)
+static json_t *write_load_rate(const void *proof)
 {
-    const struct message_hello *hello = view->hello;
-    const struct cluster_change *drain = view->drain;
-    json_t *features = json_array();
-    const struct node_feature *rows = hello->features.items;
-    for (size_t i = 0; i < hello->features.count; i++) {
-        json_t *feature = json_object();
-        (void)json_object_set_new(feature, "name", json_text_string(rows[i].name));
-        (void)json_object_set_new(feature, "on", json_boolean(rows[i].is_on != 0));
-        (void)json_object_set_new(feature, "text", json_text_string(rows[i].text));
-        (void)json_object_set_new(feature, "fix", json_text_string(rows[i].fix));
-        (void)json_array_append_new(features, feature);
-    }
-    json_t *object = json_object();
-    (void)json_object_set_new(object, "nics", write_nics(hello));
-    (void)json_object_set_new(object, "shares", write_shares(hello));
-    (void)json_object_set_new(object, "name", json_text_string(view->name));
-    (void)json_object_set_new(object, "up", json_boolean(view->is_up));
-    (void)json_object_set_new(object, "state", json_string(state_word(view)));
-    (void)json_object_set_new(object, "unreachable_since", json_text_time(view->unreachable_ms));
-    (void)json_object_set_new(object, "stopping", json_integer((json_int_t)view->n_stopping));
-    (void)json_object_set_new(object, "reason", json_text_string(drain != NULL ? drain->text : NULL));
-    (void)json_object_set_new(object, "until", json_text_time(drain != NULL ? drain->until_ms : 0));
-    (void)json_object_set_new(object, "cpus", json_integer(hello->cpus));
-    (void)json_object_set_new(object, "memory_bytes", json_integer((json_int_t)hello->memory_bytes));
-    (void)json_object_set_new(object, "gpu_backend", json_text_string(hello->gpu_backend));
-    (void)json_object_set_new(object, "driver", json_text_string(hello->driver));
-    add_gpus(object, hello);
-    (void)json_object_set_new(object, "gpus_drained", json_integer((json_int_t)view->n_drained));
-    (void)json_object_set_new(object, "parking", write_parking(view));
-    (void)json_object_set_new(object, "version", json_text_string(hello->version));
-    (void)json_object_set_new(object, "features", features);
-    return object;
+    return write_rate(park_proof_load_rate(proof));
 }
 
-void json_node_add_place(json_t *object, const struct json_node_place *place)
+#define PROOF(...) JSON_THROUGH(json_node_view, parking), JSON_FIELD(park_proof, __VA_ARGS__)
+
+static const struct json_member parking_members[] = {
+    { "state", "string", "passed, failed, outdated, untested; none: nothing can be parked",
+        JSON_FIELD(json_node_view, parking_state, STRING) },
+    { "tested_at", "string|null", "time of the last test", PROOF(tested_ms, TIME) },
+    { "driver", "string|null", "driver that was tested", PROOF(driver, STRING) },
+    { "models", "string[]", "models of the tested GPUs", PROOF(models, STRINGS, .has_zero = true) },
+    { "text", "string|null", "why it has not passed", PROOF(text, STRING) },
+    { "wrong", "boolean", "memory did not come back unchanged", PROOF(wrong, BOOL) },
+    { "elsewhere", "string", "return on another GPU: untried, passed, refused",
+        JSON_THROUGH(json_node_view, parking), JSON_FORM(park_proof, elsewhere, write_elsewhere) },
+    { "bytes", "integer|null", "largest GPU memory parked in one job",
+        PROOF(most_bytes, U64, .has_zero = true), .needs = 1 },
+    { "save_bytes_per_s", "integer|null", "speed of saving it", JSON_THROUGH(json_node_view, parking),
+        .make = write_save_rate },
+    { "load_bytes_per_s", "integer|null", "speed of restoring it", JSON_THROUGH(json_node_view, parking),
+        .make = write_load_rate },
+};
+
+const struct json_table json_parking_table = JSON_TABLE(json_node_view, parking_members, .has = is_tested);
+
+static json_t *write_parking(const void *at)
 {
-    (void)json_object_set_new(object, "remote", json_boolean(place->is_remote));
-    (void)json_object_set_new(object, "address", json_text_string(place->address));
-    (void)json_object_set_new(object, "since", json_text_time(place->since_ms));
-    (void)json_object_set_new(object, "joined_at", json_text_time(place->joined_ms));
+    struct json_node_view view = *(const struct json_node_view *)at;
+    if (view.parking == NULL)
+        view.parking = &no_proof;
+    if (view.parking_state == NULL)
+        view.parking_state = "none";
+    return json_table_write(&json_parking_table, &view);
 }
+
+/* --- the node --- */
+
+#define VIEW(...)  JSON_FIELD(json_node_view, __VA_ARGS__)
+#define HELLO(...) JSON_THROUGH(json_node_view, hello), JSON_FIELD(message_hello, __VA_ARGS__)
+#define FORM(...)  JSON_THROUGH(json_node_view, hello), JSON_FORM(message_hello, __VA_ARGS__)
+#define LIST(...)  JSON_THROUGH(json_node_view, hello), JSON_LIST(message_hello, __VA_ARGS__)
+#define DRAIN(...) JSON_THROUGH(json_node_view, drain), JSON_FIELD(cluster_change, __VA_ARGS__)
+
+static const struct json_member node_members[] = {
+    { "nics", "Nic[]", "network interfaces that belong to PCI devices", LIST(nics, &json_nic_table) },
+    { "shares", "string[]", "kinds of --share that work there", FORM(shares, write_shares) },
+    { "name", "string", "its name", VIEW(name, STRING) },
+    { "up", "boolean", "it is connected", VIEW(is_up, BOOL) },
+    { "state", "string", "up, drained, unreachable and others", .make = write_state },
+    { "unreachable_since", "string|null", "time since which it has been unreachable",
+        VIEW(unreachable_ms, TIME) },
+    { "stopping", "integer", "jobs that are being ended", VIEW(n_stopping, U64, .has_zero = true) },
+    { "reason", "string|null", "reason of the drain", DRAIN(text, STRING) },
+    { "until", "string|null", "end of the drain", DRAIN(until_ms, TIME) },
+    { "cpus", "integer", "CPUs", HELLO(cpus, U32, .has_zero = true) },
+    { "memory_bytes", "integer", "memory", HELLO(memory_bytes, U64, .has_zero = true) },
+    { "gpu_backend", "string", "backend that reads its GPUs", HELLO(gpu_backend, STRING) },
+    { "driver", "string|null", "version of the driver of its GPUs", HELLO(driver, STRING) },
+    { "gpus", "integer", "its GPUs", JSON_THROUGH(json_node_view, hello), .make = write_gpus },
+    { "gpu_instances", "object", "how many of these are MIG instances, by profile",
+        JSON_THROUGH(json_node_view, hello), .make = write_gpu_instances },
+    { "gpus_drained", "integer", "GPUs taken out of service", VIEW(n_drained, U64, .has_zero = true) },
+    { "parking", "NodeParking", "test of parking on this node", .make = write_parking },
+    { "version", "string", "version of its agent", HELLO(version, STRING) },
+    { "features", "Feature[]", "its features", LIST(features, &json_feature_table) },
+    { "remote", "boolean", "it is another machine", VIEW(is_remote, BOOL) },
+    { "address", "string|null", "address from which it connects", VIEW(address, STRING) },
+    { "since", "string|null", "time since it has this state", VIEW(since_ms, TIME) },
+    { "joined_at", "string|null", "time at which it joined", VIEW(joined_ms, TIME) },
+};
+
+const struct json_table json_node_table = JSON_TABLE(json_node_view, node_members);

@@ -2,23 +2,12 @@
 /* A node in the API's form. */
 #pragma once
 
-#include <jansson.h>
 #include <stdbool.h>
 
 #include "job/cluster_change.h"
+#include "wire/json_member.h"
 #include "wire/message.h"
 #include "wire/park_proof.h"
-
-/* Data about a node that it does not report itself. */
-struct json_node_place {
-    const char *address; // NULL: this machine, or not seen since mgpud started
-    bool is_remote;      // a joined machine
-    int64_t since_ms;    // last change of its connection; 0: unknown
-    int64_t joined_ms;   // 0: it did not join
-};
-
-/* Adds this to the result of json_node_write(). */
-void json_node_add_place(json_t *object, const struct json_node_place *place);
 
 struct json_node_view {
     const char *name;
@@ -30,7 +19,12 @@ struct json_node_view {
     const struct park_proof *parking;   // its last test of parking; NULL: there was none
     const char *parking_state;          // its current validity; NULL: "none"
     size_t n_stopping;                  // attempts being ended before new ones start there
+    /* What it does not report itself. */
+    const char *address; // NULL: this machine, or not seen since mgpud started
+    bool is_remote;      // a joined machine
+    int64_t since_ms;    // last change of its connection; 0: unknown
+    int64_t joined_ms;   // 0: it did not join
 };
 
-/* The caller owns the result. */
-json_t *json_node_write(const struct json_node_view *view);
+/* Of a struct json_node_view, and for the documentation its parts. */
+extern const struct json_table json_node_table, json_feature_table, json_nic_table, json_parking_table;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* scontrol show node and partition. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

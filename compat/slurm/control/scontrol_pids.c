@@ -18,10 +18,8 @@
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "base/strings.h"
 #include "cli/term/time_text.h"
 #include "compat/slurm/fields.h"
-#include "compat/slurm/slurm.h"
 
 #define ENVIRON_MAX (1U << 20)
 #define VALUE_MAX   32

@@ -2,11 +2,9 @@
 /* Changes of the cluster: nodes, administrators' marks, reservations. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/parse.h"
 #include "base/strings.h"
 #include "lab/sim/replay/private.h"
 #include "sched/from_record.h"

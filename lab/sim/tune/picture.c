@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/memory.h"
 #include "lab/sim/svg.h"
 #include "lab/sim/tune/tune.h"
 

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The health test on a GPU that a library stands in for (tests/standin/cuda.c, hip.c). */
 #include "lab/cuda/health.h"
+#include "unit_test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #define GPU "gpu 3b 128 00112233445566778899aabbccddeeff Stand-in\n"
 

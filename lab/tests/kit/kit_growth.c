@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 /* before cmocka */
-#include <cmocka.h>
 
 #include "lab/kit/growth.h"
+#include "unit_test.h"
 
 #define COUNT     40U
 #define MINUTE_MS 60000

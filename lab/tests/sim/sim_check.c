@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Does the checker find what is wrong, and cut it down? */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "lab/sim/check_run.h"
 #include "sched/queue/policy.h"
+#include "unit_test.h"
 
 /* Books the first of two GPUs twice and the second never. */
 static void book_twice(void *arg, const int64_t *job, struct allocation *allocation)

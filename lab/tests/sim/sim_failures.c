@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "lab/sim/failures.h"
 #include "sched/cluster/cluster.h"
+#include "unit_test.h"
 
 #define NODES     50U
 #define MEAN_MS   1000000

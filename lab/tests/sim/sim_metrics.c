@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Figures of replays so small that they can be checked by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "lab/sim/metrics.h"
+#include "unit_test.h"
 
 /* One GPU; two users. Job 1 runs 0 to 100, job 2 (submitted at 20) 100 to 110, job 3 (at 120) 120 to 140. */
 static void replay(

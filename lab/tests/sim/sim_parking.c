@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "lab/sim/nodes.h"
 #include "lab/sim/parking.h"
+#include "unit_test.h"
 
 #define GPUS 4U
 

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading traces, good and broken. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "lab/sim/nodes.h"
 #include "lab/sim/workload.h"
+#include "unit_test.h"
 
 static void write_list(char *path, const char *text)
 {

@@ -7,7 +7,6 @@
  */
 #include "agent/attach/job_socket.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

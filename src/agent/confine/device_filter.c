@@ -19,7 +19,6 @@
 
 #include "agent/confine/device_program.h"
 #include "base/crc32c.h"
-#include "base/files.h"
 #include "base/memory.h"
 
 #define ATTACHED_MAX 64U // programs of one kind on one cgroup; the kernel allows no more

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/core/heartbeat.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "job/start_failure.h"

@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "base/strings.h"
 #include "job/event.h"
 #include "wire/message.h"
 

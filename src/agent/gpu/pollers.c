@@ -19,7 +19,6 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "agent/gpu/report.h"
 #include "base/memory.h"

@@ -24,7 +24,6 @@
 #include "agent/host/child.h"
 #include "agent/host/helper_rights.h"
 #include "base/clock.h"
-#include "base/files.h"
 #include "base/memory.h"
 #include "base/process.h"
 

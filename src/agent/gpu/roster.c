@@ -6,7 +6,6 @@
  */
 #include "agent/gpu/roster.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

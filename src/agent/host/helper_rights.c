@@ -6,7 +6,6 @@
  */
 #include "agent/host/helper_rights.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>

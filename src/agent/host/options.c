@@ -104,23 +104,6 @@ static int set_imex(void *target, const char *value, struct error *err)
                : error_set(err, -EINVAL, "--imex-channels: '%.40s' is neither on nor off", value);
 }
 
-static int set_never_or_time(const char *value, const char *what, int64_t *ret_ms, struct error *err)
-{
-    *ret_ms = 0;
-    return strcmp(value, "never") == 0 ? 0 : parse_duration(value, what, ret_ms, err);
-}
-
-static int set_gpu_scrub(void *target, const char *value, struct error *err)
-{
-    return set_never_or_time(value, "--gpu-scrub", &((struct agent_options *)target)->gpu_scrub_ms, err);
-}
-
-static int set_gpu_test_every(void *target, const char *value, struct error *err)
-{
-    return set_never_or_time(
-        value, "--gpu-test-every", &((struct agent_options *)target)->gpu_test_every_ms, err);
-}
-
 static int set_node(void *target, const char *value, struct error *err)
 {
     struct agent_options *options = target;
@@ -211,10 +194,11 @@ const struct option_row agent_option_rows[] = {
     { 0, "imex-channels", "on|off", "allow jobs with NVIDIA GPUs the IMEX channels (NVLink between nodes)",
         set_imex, "off" },
     { 0, "gpu-scrub", "never|TIME",
-        "overwrite the memory of a GPU within this time before another user gets it", set_gpu_scrub,
-        "never" },
+        "overwrite the memory of a GPU within this time before another user gets it",
+        OPTION_VALUE(duration, struct agent_options, gpu_scrub_ms), OPTION_ZERO("never"), .preset = "never" },
     { 0, "gpu-test-every", "never|TIME", "test GPUs that have been idle, each at this interval",
-        set_gpu_test_every, "never" },
+        OPTION_VALUE(duration, struct agent_options, gpu_test_every_ms), OPTION_ZERO("never"),
+        .preset = "never" },
     { 0, "sysfs-root", "DIR", "directory to look for AMD GPUs in, for tests",
         OPTION_VALUE(path, struct agent_options, sysfs_root), .preset = "/sys" },
     { 0, "sendmail", "PATH", "the program that sends mail",

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/process.h"
 #include "wire/message.h"

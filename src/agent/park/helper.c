@@ -32,7 +32,6 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/spool.h"
-#include "job/event.h"
 #include "job/launch.h"
 #include "job/park.h"
 

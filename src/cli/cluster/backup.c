@@ -10,7 +10,6 @@
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "base/strings.h"
-#include "cli/api/exit_code.h"
 #include "cli/api/programs.h"
 #include "cli/verbs/verbs.h"
 

@@ -36,15 +36,10 @@ struct doctor_options {
     bool is_all;
 };
 
-static int set_node(void *target, const char *value, struct error *err)
-{
-    struct call *call = target;
-    return option_text("--node", value, &((struct doctor_options *)call->options)->node, err);
-}
-
 static const struct option_row rows[] = {
     { 'a', "all", NULL, "node by node, and all findings", OPTION_INNER(flag, struct doctor_options, is_all) },
-    { 0, "node", "HOST[:PORT][#TOKEN]", "check the connection to the node port of an mgpud", set_node },
+    { 0, "node", "HOST[:PORT][#TOKEN]", "check the connection to the node port of an mgpud",
+        OPTION_INNER(text, struct doctor_options, node) },
     { 0 },
 };
 

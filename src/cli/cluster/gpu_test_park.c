@@ -23,8 +23,6 @@
 #include "base/clock.h"
 #include "base/json/field.h"
 #include "base/memory.h"
-#include "base/parse.h"
-#include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/programs.h"
 #include "cli/show/job_end.h"

@@ -14,7 +14,6 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/option_values.h"
-#include "base/parse.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/stream.h"
 #include "cli/verbs/verbs.h"
@@ -29,11 +28,6 @@ static struct export_options *options_of(void *target)
     return ((struct call *)target)->options;
 }
 
-static int set_after(void *target, const char *value, struct error *err)
-{
-    return parse_integer(value, "--after", 0, INT64_MAX, &options_of(target)->after, err);
-}
-
 static int set_path(void *target, const char *value, struct error *err)
 {
     const char *path = NULL;
@@ -44,7 +38,8 @@ static int set_path(void *target, const char *value, struct error *err)
 }
 
 static const struct option_row rows[] = {
-    { 0, "after", "SEQ", "only events after this one (0: all)", set_after },
+    { 0, "after", "SEQ", "only events after this one (0: all)",
+        OPTION_INNER(integer, struct export_options, after), OPTION_RANGE(0, INT64_MAX) },
     { 'o', "output", "FILE", "write to this file instead of standard output", set_path },
     { 0 },
 };

@@ -9,7 +9,6 @@
 #include "base/buffer.h"
 #include "base/json/field.h"
 #include "base/option_values.h"
-#include "base/parse.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/show_json.h"
 #include "cli/complete/complete.h"

@@ -17,7 +17,6 @@
 #include "cli/complete/complete.h"
 #include "cli/options/ask.h"
 #include "cli/options/list.h"
-#include "cli/options/talk.h"
 #include "cli/term/when.h"
 #include "cli/verbs/verbs.h"
 

@@ -5,8 +5,6 @@
  */
 #include "cli/complete/scripts.h"
 
-#include <stddef.h>
-
 /* Bash splits words at = and : before calling, and replaces only the last piece. */
 static const char bash_text[] =
     "# bash completion for mgpu\n"

@@ -28,7 +28,6 @@
 #include "base/clock.h"
 #include "base/json/field.h"
 #include "base/memory.h"
-#include "base/parse.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/leaving_signals.h"
 #include "cli/api/stream.h"

@@ -3,7 +3,6 @@
  * limited for text without line ends: a log may be sparse, or not text at all. */
 #include "cli/follow/log_tail.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 

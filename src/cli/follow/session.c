@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -28,7 +27,6 @@
 #include "base/clock.h"
 #include "base/json/field.h"
 #include "base/memory.h"
-#include "base/parse.h"
 #include "base/terminal.h"
 #include "cli/api/leaving_signals.h"
 #include "cli/follow/input.h"

@@ -21,24 +21,11 @@
 
 #define ACTIONS_MAX 8
 
-static int set_socket(void *target, const char *value, struct error *err)
-{
-    struct call *call = target;
-    return option_text("--socket", value, &call->socket, err);
-}
-
 static int set_server(void *target, const char *value, struct error *err)
 {
     struct call *call = target;
     int r = remote_check("--server", value, err);
     return r < 0 ? r : option_text("--server", value, &call->host, err);
-}
-
-static int set_json(void *target, const char *value, struct error *err)
-{
-    struct call *call = target;
-    call->is_json = true;
-    return 0;
 }
 
 static int set_color(void *target, const char *value, struct error *err)
@@ -54,20 +41,6 @@ static int set_color(void *target, const char *value, struct error *err)
             return 0;
         }
     return error_set(err, -EINVAL, "--color: '%.60s' is none of auto, always and never", value);
-}
-
-static int set_quiet(void *target, const char *value, struct error *err)
-{
-    struct call *call = target;
-    call->is_quiet = true;
-    return 0;
-}
-
-static int set_help(void *target, const char *value, struct error *err)
-{
-    struct call *call = target;
-    call->is_help = true;
-    return 0;
 }
 
 static int set_utc(void *target, const char *value, struct error *err)
@@ -87,42 +60,23 @@ static int set_iso(void *target, const char *value, struct error *err)
 const struct option_row call_global_rows[] = {
     { 0, "socket", "PATH",
         "socket of mgpud, or local http://HOST:PORT (default: MGPU_SOCKET, or the usual places)",
-        set_socket },
+        OPTION_VALUE(text, struct call, socket) },
     { 0, "server", "https://HOST:PORT#PIN", "mgpud on another machine (default: MGPU_HOST)", set_server },
-    { 0, "json", NULL, "print the server's JSON", set_json },
+    { 0, "json", NULL, "print the server's JSON", OPTION_VALUE(flag, struct call, is_json) },
     { 0, "color", "WHEN", "auto, always or never", set_color },
     { 0, "utc", NULL, "show times in UTC", set_utc },
     { 0, "iso", NULL, "show times as 2026-11-21T14:20:05+0100", set_iso },
-    { 'q', "quiet", NULL, "print errors only", set_quiet },
-    { 'h', "help", NULL, "show this help", set_help },
+    { 'q', "quiet", NULL, "print errors only", OPTION_VALUE(flag, struct call, is_quiet) },
+    { 'h', "help", NULL, "show this help", OPTION_VALUE(flag, struct call, is_help) },
     { 0 },
 };
 
-static int set_output(void *target, const char *value, struct error *err)
-{
-    struct call *call = target;
-    call->list.output = value;
-    return 0;
-}
-
-static int set_headless(void *target, const char *value, struct error *err)
-{
-    struct call *call = target;
-    call->list.is_headless = true;
-    return 0;
-}
-
-static int set_sort(void *target, const char *value, struct error *err)
-{
-    struct call *call = target;
-    call->list.sort = value;
-    return 0;
-}
-
 const struct option_row call_list_rows[] = {
-    { 'o', "output", "FORMAT", "json, jsonl, csv, wide, columns such as id,state, or help", set_output },
-    { 'H', "no-header", NULL, "omit the header", set_headless },
-    { 0, "sort", "COLUMNS", "sort by these columns; -column reverses the order", set_sort },
+    { 'o', "output", "FORMAT", "json, jsonl, csv, wide, columns such as id,state, or help",
+        OPTION_VALUE(word, struct call, list.output) },
+    { 'H', "no-header", NULL, "omit the header", OPTION_VALUE(flag, struct call, list.is_headless) },
+    { 0, "sort", "COLUMNS", "sort by these columns; -column reverses the order",
+        OPTION_VALUE(word, struct call, list.sort) },
     { 0 },
 };
 

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/strings.h"
 #include "cli/options/commands.h"
 #include "cli/options/yaml_options.h"
 #include "cli/term/text_file.h"

@@ -6,10 +6,7 @@
 
 #include "base/memory.h"
 #include "base/option_values.h"
-#include "cli/api/exit_code.h"
 #include "cli/follow/follow.h"
-#include "cli/options/selector.h"
-#include "cli/options/talk.h"
 #include "cli/ports/forwarding.h"
 #include "cli/ports/ports.h"
 #include "cli/ports/running.h"

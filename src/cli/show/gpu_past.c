@@ -8,7 +8,6 @@
 #include "base/buffer.h"
 #include "base/json/field.h"
 #include "base/memory.h"
-#include "base/strings.h"
 #include "base/utc.h"
 #include "cli/show/usage_text.h"
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
@@ -18,7 +17,6 @@
 #include "cli/show/ps_arrays.h"
 #include "cli/show/usage_text.h"
 #include "job/array.h"
-#include "job/state.h"
 
 #define NARROW_TIME 100U // columns; on narrower screens only the state shows that the time is a waiting time
 #define TEXT_MAX    1024

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "base/strings.h"
 
 #define STATUS_NOT_FOUND 127
 

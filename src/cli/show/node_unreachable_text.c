@@ -6,7 +6,6 @@
 
 #include "base/json/field.h"
 #include "base/memory.h"
-#include "base/strings.h"
 
 char *away_since(const struct view *view, const json_t *object)
 {

@@ -11,7 +11,6 @@
 #include "base/buffer.h"
 #include "base/json/field.h"
 #include "base/memory.h"
-#include "base/strings.h"
 #include "cli/show/job_columns.h"
 
 static const char *const ends[] = { "failed", "done", "cancelled" }; // the worst first

@@ -8,7 +8,6 @@
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "base/strings.h"
 #include "cli/show/show_page.h"
 #include "cli/term/time_text.h"
 

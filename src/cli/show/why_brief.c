@@ -12,7 +12,6 @@
 
 #include "base/json/field.h"
 #include "base/memory.h"
-#include "base/strings.h"
 #include "cli/show/job_columns.h"
 #include "cli/show/ps_arrays.h"
 

@@ -7,7 +7,6 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "base/strings.h"
 #include "cli/submit/slurm_job.h"
 #include "job/after.h"
 

@@ -7,7 +7,6 @@
 #include "cli/submit/slurm_moment.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/options/talk.h"

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/top/asks.h"

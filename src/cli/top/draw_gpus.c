@@ -9,7 +9,6 @@
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
-#include "base/strings.h"
 #include "cli/options/maintenance_text.h"
 #include "cli/show/gpu_columns.h"
 #include "cli/show/job_columns.h"

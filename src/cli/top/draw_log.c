@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The output of a started job, or the reasons of a waiting one. */
-#include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Mouse targets are recorded when they are drawn; the last one drawn is on top. */
-#include "base/json/field.h"
-#include "cli/top/draw.h"
 #include "cli/top/keys.h"
 
 #define WHEEL_ROWS 3

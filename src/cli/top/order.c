@@ -9,7 +9,6 @@
 #include "base/buffer.h"
 #include "base/json/field.h"
 #include "base/memory.h"
-#include "base/strings.h"
 #include "cli/show/job_columns.h"
 #include "cli/term/time_text.h"
 

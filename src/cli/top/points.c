@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/top/graph.h"
 #include "cli/top/jobs.h"

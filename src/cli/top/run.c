@@ -5,7 +5,6 @@
  */
 #include "cli/top/run.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/api/leaving_signals.h"
 #include "cli/top/curses.h"

@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/json/field.h"
 #include "base/memory.h"
-#include "cli/show/job_columns.h"
 #include "cli/top/asks.h"
 
 #define RETRY_MS   1000

@@ -11,7 +11,6 @@
 
 #include "base/memory.h"
 #include "base/option_values.h"
-#include "base/strings.h"
 #include "cli/api/exit_code.h"
 #include "cli/api/programs.h"
 #include "cli/options/talk.h"

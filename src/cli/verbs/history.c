@@ -10,7 +10,6 @@
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
-#include "base/parse.h"
 #include "base/utc.h"
 #include "cli/api/exit_code.h"
 #include "cli/options/selector.h"
@@ -66,11 +65,6 @@ static int set_until(void *target, const char *value, struct error *err)
         value, "--until", clock_wall_ms(), &when_local, &options_of(target)->until_ms, err);
 }
 
-static int set_limit(void *target, const char *value, struct error *err)
-{
-    return parse_integer(value, "--limit", 1, LIMIT_LIST_JOBS, &options_of(target)->limit, err);
-}
-
 static int set_by(void *target, const char *value, struct error *err)
 {
     options_of(target)->by = value;
@@ -86,7 +80,8 @@ static const struct option_row rows[] = {
     { 's', "state", "LIST", "only these states: done,failed,cancelled", set_states },
     { 0, "since", "TIME", "ended since then: 12h, 7d, 18:00, 'Fri 18:00', today, 2026-11-22", set_since },
     { 0, "until", "TIME", "ended before that", set_until },
-    { 0, "limit", "N", "maximum number of jobs, the newest (100; on a terminal what fits)", set_limit },
+    { 0, "limit", "N", "maximum number of jobs, the newest (100; on a terminal what fits)",
+        OPTION_INNER(integer, struct history_options, limit), OPTION_RANGE(1, LIMIT_LIST_JOBS) },
     { 0, "forecasts", NULL, "how good the forecasts of starts were here",
         OPTION_INNER(flag, struct history_options, is_about_forecasts) },
     { 0, "by", "WHAT", "totals of the last week per user, group, day or node", set_by },

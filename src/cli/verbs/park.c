@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* mgpu park, unpark: gives the GPUs of a running job to other jobs, and returns it to them. */
 #include "base/json/field.h"
-#include "base/memory.h"
-#include "base/parse.h"
+#include "base/option_values.h"
 #include "cli/api/exit_code.h"
 #include "cli/options/talk.h"
 #include "cli/show/jobs_each.h"
@@ -12,15 +11,9 @@ struct park_options {
     int64_t for_ms; // 0: until mgpu unpark
 };
 
-static int set_for(void *target, const char *value, struct error *err)
-{
-    struct park_options *options = ((struct call *)target)->options;
-    return parse_duration(value, "--for", &options->for_ms, err);
-}
-
 static const struct option_row park_rows[] = {
     { 0, "for", "TIME", "return automatically after this time (default: when mgpu unpark requests it)",
-        set_for },
+        OPTION_INNER(duration, struct park_options, for_ms) },
     { 0 },
 };
 

@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "base/strings.h"
-#include "cli/api/exit_code.h"
 #include "cli/api/show_json.h"
 #include "cli/show/job_columns.h"
 #include "cli/show/jobs_each.h"

@@ -2,7 +2,6 @@
 /* mgpu ps: jobs as a table. The server filters; this file builds the query and prints the result. */
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

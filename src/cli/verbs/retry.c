@@ -4,7 +4,6 @@
 
 #include "base/json/field.h"
 #include "base/memory.h"
-#include "cli/api/exit_code.h"
 #include "cli/api/show_json.h"
 #include "cli/options/selector.h"
 #include "cli/show/jobs_each.h"

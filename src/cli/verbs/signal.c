@@ -13,7 +13,6 @@
 #include "cli/api/exit_code.h"
 #include "cli/api/leaving_signals.h"
 #include "cli/complete/complete.h"
-#include "cli/options/selector.h"
 #include "cli/options/talk.h"
 #include "cli/show/jobs_each.h"
 #include "cli/verbs/verbs.h"

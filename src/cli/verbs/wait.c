@@ -16,7 +16,6 @@
 #include "cli/follow/wait_shown.h"
 #include "cli/options/selector.h"
 #include "cli/options/talk.h"
-#include "cli/show/job_columns.h"
 #include "cli/show/job_end.h"
 #include "cli/verbs/verbs.h"
 

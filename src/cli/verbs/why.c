@@ -5,7 +5,6 @@
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "base/option_values.h"
-#include "cli/api/exit_code.h"
 #include "cli/api/show_json.h"
 #include "cli/show/jobs_each.h"
 #include "cli/show/why_text.h"

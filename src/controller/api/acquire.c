@@ -17,8 +17,6 @@
 #include "controller/api/submit.h"
 #include "job/alias.h"
 #include "job/spec.h"
-#include "wire/json_record.h"
-#include "wire/json_text.h"
 #include "wire/requests.h"
 
 #define RECENT_MS   3600000 // an ended job is listed for this long
@@ -135,11 +133,8 @@ static void on_accepted(struct request *request, const struct core_answer *answe
 
 static int read_acquire(struct request *request, struct job_spec *spec, struct error *err)
 {
-    _cleanup_json_ json_t *body = NULL;
     struct acquire_request asked = { .num_gpus = 1 };
-    int r = request_parse_body(request, &body, err);
-    if (r == 0)
-        r = json_record_read(&acquire_request_record, body, &asked, err);
+    int r = request_read_body(request, &acquire_request_record, &asked, err);
     if (r < 0)
         return r;
     if (asked.pid == 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One row for each member of an object, grouped by object. tests/system/test_openapi.py compares them with
- * the responses of mgpud.
+ * One row for each member of an object, grouped by object, or for the table that writes the object.
+ * tests/system/test_openapi.py compares them with the responses of mgpud.
  */
 #include "controller/api/answers.h"
 
@@ -10,13 +10,14 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "wire/json_gpu.h"
+#include "wire/json_node.h"
 
-struct member {
+static const struct row {
     const char *schema, *name, *type, *help;
-    bool is_optional; // not always present
-};
-
-static const struct member members[] = {
+    bool is_optional;               // not always present
+    const struct json_table *table; // instead of a member: all those of the table that writes the object
+} rows[] = {
     { "Problem", "type", "string", "\"about:blank\"" },
     { "Problem", "title", "string", "the status in words" },
     { "Problem", "status", "integer", "the HTTP status" },
@@ -78,56 +79,9 @@ static const struct member members[] = {
     { "Why", "parking", "object|null", "with `park: auto`: why no running job is parked for it: job, text" },
     { "Why", "change", "object|null", "change that would start it now: text, edit" },
     { "Why", "external", "object[]", "GPUs with external processes that are still allocated" },
-    { "GpuJob", "id", "integer", "the job" },
-    { "GpuJob", "array_job", "integer|null", "array it is an element of" },
-    { "GpuJob", "array_index", "integer|null", "its index there" },
-    { "GpuJob", "user", "string", "its owner" },
-    { "GpuJob", "name", "string", "its name" },
-    { "GpuJob", "adopted_pid", "integer|null", "process it reserves the GPU for" },
-    { "Gpu", "node", "string", "its node" },
-    { "Gpu", "index", "integer", "its number there" },
-    { "Gpu", "uuid", "string", "its identity" },
-    { "Gpu", "model", "string", "its model" },
-    { "Gpu", "pci", "string|null", "its PCI address" },
-    { "Gpu", "mig", "object|null", "of a MIG instance: profile, parent, gpu_instance, compute_instance" },
-    { "Gpu", "memory_bytes", "integer", "its memory" },
-    { "Gpu", "memory_used_bytes", "integer|null", "memory in use" },
-    { "Gpu", "utilization", "number|null", "from 0 to 1" },
-    { "Gpu", "temperature_c", "integer|null", "degrees Celsius" },
-    { "Gpu", "power_w", "number|null", "watts" },
-    { "Gpu", "power_limit_w", "number|null", "watts" },
-    { "Gpu", "energy_joules", "number|null", "since the driver was loaded" },
-    { "Gpu", "sm_clock_mhz", "integer|null", "clock of its processors" },
-    { "Gpu", "memory_clock_mhz", "integer|null", "clock of its memory" },
-    { "Gpu", "ecc_corrected", "integer|null", "corrected memory errors" },
-    { "Gpu", "ecc_uncorrected", "integer|null", "uncorrected memory errors" },
-    { "Gpu", "xid", "integer|null", "last error reported by the driver" },
-    { "Gpu", "xid_at", "string|null", "when" },
-    { "Gpu", "trouble", "string|null", "its problem in words" },
-    { "Gpu", "processes", "object[]", "processes on it" },
-    { "Gpu", "policy", "string", "how external processes are treated" },
-    { "Gpu", "state", "string", "free, used, shared, external, paused, failed and others" },
-    { "Gpu", "reason", "string|null", "why it takes no job" },
-    { "Gpu", "unreachable_since", "string|null", "time since which its node has been unreachable" },
-    { "Gpu", "fault", "string|null", "the fault that took it out of service" },
-    { "Gpu", "until", "string|null", "end of a pause" },
-    { "Gpu", "numa", "integer|null", "its NUMA node" },
-    { "Gpu", "pcie_switch", "integer|null", "its PCIe switch" },
-    { "Gpu", "links", "integer[]", "GPUs with a direct link to it" },
-    { "Gpu", "tests", "GpuTest[]", "the last automatic tests of its node, newest first" },
-    { "Gpu", "test_result", "string|null", "passed, slow or failed" },
-    { "Gpu", "test_text", "string|null", "result of the last test in words" },
-    { "GpuTest", "at", "string", "when" },
-    { "GpuTest", "error", "string|null", "why there are no figures" },
-    { "GpuTest", "to_gpu_gb_per_s", "number", "copies to the GPU", true },
-    { "GpuTest", "from_gpu_gb_per_s", "number", "copies from the GPU", true },
-    { "GpuTest", "on_gpu_gb_per_s", "number", "copies on the GPU", true },
-    { "GpuTest", "multiply_gflop_per_s", "number", "products of matrices", true },
-    { "GpuTest", "wrong", "integer", "wrong words and products", true },
-    { "Gpu", "avoided", "boolean", "external processes keep new jobs away from it" },
-    { "Gpu", "idle_s", "number|null", "seconds for which it has been allocated and unused" },
-    { "Gpu", "wasted", "boolean", "idle for longer than the warning time" },
-    { "Gpu", "jobs", "GpuJob[]", "jobs on it" },
+    { "GpuJob", .table = &json_gpu_job_table },
+    { "Gpu", .table = &json_gpu_table },
+    { "GpuTest", .table = &json_gpu_test_table },
     { "GpuList", "gpus", "Gpu[]", "the GPUs of all nodes" },
     { "GpuList", "next", "integer|null", "`after` of the next page; null: it was the last" },
     { "GpuList", "omitted", "object|null", "with `top`: how many GPUs of each state were left out" },
@@ -150,49 +104,10 @@ static const struct member members[] = {
     { "History", "since", "string|null", "with `by`", true },
     { "History", "until", "string|null", "with `by`", true },
     { "History", "sums", "object[]", "with `by`: jobs, GPU-seconds and waits of each", true },
-    { "Feature", "name", "string", "name of the feature" },
-    { "Feature", "on", "boolean", "whether it is available" },
-    { "Feature", "text", "string", "how, or why not" },
-    { "Feature", "fix", "string|null", "how to enable it" },
-    { "Node", "name", "string", "its name" },
-    { "Node", "up", "boolean", "it is connected" },
-    { "Node", "state", "string", "up, drained, unreachable and others" },
-    { "Node", "unreachable_since", "string|null", "time since which it has been unreachable" },
-    { "Node", "stopping", "integer", "jobs that are being ended" },
-    { "Node", "reason", "string|null", "reason of the drain" },
-    { "Node", "until", "string|null", "end of the drain" },
-    { "Node", "cpus", "integer", "CPUs" },
-    { "Node", "memory_bytes", "integer", "memory" },
-    { "Node", "gpu_backend", "string", "backend that reads its GPUs" },
-    { "Node", "driver", "string|null", "version of the driver of its GPUs" },
-    { "Node", "gpus", "integer", "its GPUs" },
-    { "Node", "gpu_instances", "object", "how many of these are MIG instances, by profile" },
-    { "Node", "gpus_drained", "integer", "GPUs taken out of service" },
-    { "Node", "parking", "NodeParking", "test of parking on this node" },
-    { "NodeParking", "state", "string", "passed, failed, outdated, untested; none: nothing can be parked" },
-    { "NodeParking", "tested_at", "string|null", "time of the last test" },
-    { "NodeParking", "driver", "string|null", "driver that was tested" },
-    { "NodeParking", "models", "string[]", "models of the tested GPUs" },
-    { "NodeParking", "text", "string|null", "why it has not passed" },
-    { "NodeParking", "wrong", "boolean", "memory did not come back unchanged" },
-    { "NodeParking", "elsewhere", "string", "return on another GPU: untried, passed, refused" },
-    { "NodeParking", "bytes", "integer|null", "largest GPU memory parked in one job" },
-    { "NodeParking", "save_bytes_per_s", "integer|null", "speed of saving it" },
-    { "NodeParking", "load_bytes_per_s", "integer|null", "speed of restoring it" },
-    { "Node", "version", "string", "version of its agent" },
-    { "Node", "features", "Feature[]", "its features" },
-    { "Node", "nics", "Nic[]", "network interfaces that belong to PCI devices" },
-    { "Node", "shares", "string[]", "kinds of --share that work there" },
-    { "Nic", "name", "string", "eth0" },
-    { "Nic", "rdma", "string|null", "mlx5_0" },
-    { "Nic", "numa", "integer|null", "its NUMA node" },
-    { "Nic", "pcie_switch", "integer|null", "its PCIe switch, numbered like those of GPUs" },
-    { "Nic", "speed_mbit", "integer|null", "megabits per second" },
-    { "Nic", "up", "boolean", "it has a carrier" },
-    { "Node", "remote", "boolean", "it is another machine" },
-    { "Node", "address", "string|null", "address from which it connects" },
-    { "Node", "since", "string|null", "time since it has this state" },
-    { "Node", "joined_at", "string|null", "time at which it joined" },
+    { "Feature", .table = &json_feature_table },
+    { "Node", .table = &json_node_table },
+    { "NodeParking", .table = &json_parking_table },
+    { "Nic", .table = &json_nic_table },
     { "NodeList", "nodes", "Node[]", "the nodes" },
     { "NodeList", "next", "integer|null", "`after` of the next page; null: it was the last" },
     { "Partition", "name", "string", "its name" },
@@ -295,7 +210,7 @@ static const struct member members[] = {
     { "StepList", "steps", "object[]", "the steps of a job" },
 };
 
-#define MEMBERS (sizeof(members) / sizeof(members[0]))
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
 
 /* "string", "string|null", or the name of a schema. */
 static json_t *write_single(const char *type, size_t length)
@@ -318,22 +233,32 @@ json_t *answers_write_type(const char *type)
     return is_array ? json_pack("{s:s,s:o}", "type", "array", "items", single) : single;
 }
 
+static void add_member(json_t *schema, const char *name, const char *type, const char *help, bool is_optional)
+{
+    json_t *value = answers_write_type(type);
+    (void)json_object_set_new(value, "description", json_string(help));
+    (void)json_object_set_new(json_object_get(schema, "properties"), name, value);
+    if (!is_optional)
+        (void)json_array_append_new(json_object_get(schema, "required"), json_string(name));
+}
+
 json_t *answers_write_schemas(void)
 {
     json_t *schemas = json_object();
-    for (size_t i = 0; i < MEMBERS; i++) {
-        const struct member *member = &members[i];
-        json_t *schema = json_object_get(schemas, member->schema);
+    for (size_t i = 0; i < ROWS; i++) {
+        const struct row *row = &rows[i];
+        const struct json_table *table = row->table;
+        json_t *schema = json_object_get(schemas, row->schema);
         if (schema == NULL) {
             schema = json_pack("{s:s,s:{s:{s:s}},s:[]}", "type", "object", "properties", "schema", "type",
                 "string", "required");
-            (void)json_object_set_new(schemas, member->schema, schema);
+            (void)json_object_set_new(schemas, row->schema, schema);
         }
-        json_t *value = answers_write_type(member->type);
-        (void)json_object_set_new(value, "description", json_string(member->help));
-        (void)json_object_set_new(json_object_get(schema, "properties"), member->name, value);
-        if (!member->is_optional)
-            (void)json_array_append_new(json_object_get(schema, "required"), json_string(member->name));
+        if (table == NULL)
+            add_member(schema, row->name, row->type, row->help, row->is_optional);
+        for (size_t k = 0; table != NULL && k < table->count; k++)
+            add_member(schema, table->members[k].name, table->members[k].type, table->members[k].help,
+                table->members[k].is_optional);
     }
     return schemas;
 }

@@ -42,7 +42,7 @@ static void on_cancelled(struct request *request, const struct core_answer *answ
         jobs_find(request, request->job, reply_job);
 }
 
-static void cancel(struct request *request, const struct job *job)
+void handle_cancel(struct request *request, const struct job *job)
 {
     struct error err = { 0 };
     int64_t grace_ms = -1;
@@ -65,9 +65,4 @@ static void cancel(struct request *request, const struct job *job)
     request->on_answer = on_cancelled;
     (is_kill ? core_cancel_process : core_cancel)(request->serve->controller->core, clock_boot_ms(),
         clock_wall_ms(), &request->who, job->id, grace_ms, request);
-}
-
-void handle_cancel(struct request *request)
-{
-    jobs_find(request, request->job, cancel);
 }

@@ -4,8 +4,6 @@
 #include "controller/api/routes.h"
 #include "controller/core/park_proof.h"
 #include "controller/http/request.h"
-#include "wire/json_record.h"
-#include "wire/json_text.h"
 #include "wire/requests.h"
 
 static void on_done(struct request *request, const struct core_answer *answer)
@@ -20,11 +18,8 @@ static void on_done(struct request *request, const struct core_answer *answer)
 static bool read_mark(struct request *request, struct mark_request *ret)
 {
     struct error err = { 0 };
-    _cleanup_json_ json_t *body = NULL;
     *ret = (struct mark_request){ 0 };
-    int r = request_parse_body(request, &body, &err);
-    if (r == 0)
-        r = json_record_read(&mark_request_record, body, ret, &err);
+    int r = request_read_body(request, &mark_request_record, ret, &err);
     if (r == 0)
         return true;
     record_clear(&mark_request_record, ret);
@@ -62,10 +57,7 @@ void handle_policy(struct request *request)
 {
     struct error err = { 0 };
     struct policy_request policy = { 0 };
-    _cleanup_json_ json_t *body = NULL;
-    int r = request_parse_body(request, &body, &err);
-    if (r == 0)
-        r = json_record_read(&policy_request_record, body, &policy, &err);
+    int r = request_read_body(request, &policy_request_record, &policy, &err);
     request->on_answer = on_done;
     if (r == 0)
         core_set_policy(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who,
@@ -100,10 +92,7 @@ void handle_node_parking(struct request *request)
 {
     struct error err = { 0 };
     struct park_proof proof = { 0 };
-    _cleanup_json_ json_t *body = NULL;
-    int r = request_parse_body(request, &body, &err);
-    if (r == 0)
-        r = json_record_read(&park_proof_request_record, body, &proof, &err);
+    int r = request_read_body(request, &park_proof_request_record, &proof, &err);
     request->on_answer = on_done;
     if (r == 0)
         core_set_park_proof(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who,

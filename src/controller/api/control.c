@@ -37,18 +37,10 @@ static bool begin(struct request *request, const struct job *job, int r, struct 
     return r >= 0;
 }
 
-static int read_body(
-    struct request *request, const struct record_type *type, void *ret, json_t **ret_body, struct error *err)
-{
-    int r = request_parse_body(request, ret_body, err);
-    return r == 0 ? json_record_read(type, *ret_body, ret, err) : r;
-}
-
 static int read_signal(struct request *request, int *ret, uint32_t *ret_scope, struct error *err)
 {
-    _cleanup_json_ json_t *body = NULL;
     struct signal_request asked = { 0 };
-    int r = read_body(request, &signal_request_record, &asked, &body, err);
+    int r = request_read_body(request, &signal_request_record, &asked, err);
     if (r < 0)
         return r;
     _cleanup_free_ char *name = asked.signal, *to = asked.to;
@@ -64,7 +56,7 @@ static int read_signal(struct request *request, int *ret, uint32_t *ret_scope, s
     return error_hint(err, "a name such as USR1, or a number");
 }
 
-static void send_signal(struct request *request, const struct job *job)
+void handle_signal(struct request *request, const struct job *job)
 {
     struct error err = { 0 };
     int signal = 0;
@@ -82,22 +74,21 @@ static void set_suspended(struct request *request, const struct job *job, bool i
 {
     struct error err = { 0 };
     struct empty_request nothing = { 0 };
-    _cleanup_json_ json_t *body = NULL;
     if (!jobs_check(request, ACTION_CONTROL, job, is_continue ? "continue it" : "suspend it"))
         return;
-    int r = read_body(request, &empty_request_record, &nothing, &body, &err);
+    int r = request_read_body(request, &empty_request_record, &nothing, &err);
     if (!begin(request, job, r, &err))
         return;
     core_suspend(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id,
         is_continue, request);
 }
 
-static void suspend(struct request *request, const struct job *job)
+void handle_suspend(struct request *request, const struct job *job)
 {
     set_suspended(request, job, false);
 }
 
-static void resume_job(struct request *request, const struct job *job)
+void handle_continue(struct request *request, const struct job *job)
 {
     set_suspended(request, job, true);
 }
@@ -105,9 +96,8 @@ static void resume_job(struct request *request, const struct job *job)
 /* The duration in the form that core_park() takes. */
 static int read_duration(struct request *request, int64_t *ret_ms, struct error *err)
 {
-    _cleanup_json_ json_t *body = NULL;
     struct park_request asked = { 0 };
-    int r = read_body(request, &park_request_record, &asked, &body, err);
+    int r = request_read_body(request, &park_request_record, &asked, err);
     if (r < 0)
         return r;
     if (asked.for_s < 0 || asked.for_s > LIMIT_PARK_S)
@@ -116,7 +106,7 @@ static int read_duration(struct request *request, int64_t *ret_ms, struct error 
     return 0;
 }
 
-static void park(struct request *request, const struct job *job)
+void handle_park(struct request *request, const struct job *job)
 {
     struct error err = { 0 };
     int64_t for_ms = 0;
@@ -129,14 +119,13 @@ static void park(struct request *request, const struct job *job)
         for_ms, request);
 }
 
-static void unpark(struct request *request, const struct job *job)
+void handle_unpark(struct request *request, const struct job *job)
 {
     struct error err = { 0 };
     struct empty_request nothing = { 0 };
-    _cleanup_json_ json_t *body = NULL;
     if (!jobs_check(request, ACTION_CONTROL, job, "return it"))
         return;
-    int r = read_body(request, &empty_request_record, &nothing, &body, &err);
+    int r = request_read_body(request, &empty_request_record, &nothing, &err);
     if (!begin(request, job, r, &err))
         return;
     core_unpark(
@@ -147,7 +136,9 @@ static int read_requeue(struct request *request, int64_t *ret_ms, bool *ret_hold
 {
     _cleanup_json_ json_t *body = NULL;
     struct requeue_request asked = { .grace_s = -1 };
-    int r = read_body(request, &requeue_request_record, &asked, &body, err);
+    int r = request_parse_body(request, &body, err);
+    if (r == 0)
+        r = json_record_read(&requeue_request_record, body, &asked, err);
     if (r < 0)
         return r;
     bool is_given = json_is_integer(json_object_get(body, "grace_s"));
@@ -159,7 +150,7 @@ static int read_requeue(struct request *request, int64_t *ret_ms, bool *ret_hold
     return 0;
 }
 
-static void requeue(struct request *request, const struct job *job)
+void handle_requeue(struct request *request, const struct job *job)
 {
     struct error err = { 0 };
     int64_t grace_ms = -1;
@@ -171,34 +162,4 @@ static void requeue(struct request *request, const struct job *job)
         return;
     core_requeue(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id,
         grace_ms, is_held, request);
-}
-
-void handle_signal(struct request *request)
-{
-    jobs_find(request, request->job, send_signal);
-}
-
-void handle_suspend(struct request *request)
-{
-    jobs_find(request, request->job, suspend);
-}
-
-void handle_continue(struct request *request)
-{
-    jobs_find(request, request->job, resume_job);
-}
-
-void handle_park(struct request *request)
-{
-    jobs_find(request, request->job, park);
-}
-
-void handle_unpark(struct request *request)
-{
-    jobs_find(request, request->job, unpark);
-}
-
-void handle_requeue(struct request *request)
-{
-    jobs_find(request, request->job, requeue);
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/strings.h"
 #include "base/utc.h"
 #include "controller/api/accounts.h"
 #include "controller/api/ended.h"

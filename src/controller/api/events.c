@@ -13,7 +13,6 @@
  */
 #include "controller/api/events.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -69,14 +69,6 @@ static void begin_row(struct listing *listing)
     buffer_append_text(&listing->slices.bytes, listing->rows++ == 0 ? "\n" : ",\n");
 }
 
-/* Takes ownership of the object. */
-static void append(struct listing *listing, json_t *object)
-{
-    begin_row(listing);
-    json_append(&listing->slices.bytes, object);
-    json_decref(object);
-}
-
 static bool has_failed_test(const struct json_gpu_view *view)
 {
     char text[GPU_COMPARISON_TEXT_SIZE];
@@ -168,13 +160,20 @@ static void add_gpus(void *arg, const struct core_node *node)
             add_gpu(listing, node, &gpus[i], core_gpu_at(node, i));
 }
 
-static void add_place(const struct listing *listing, const char *name, json_t *object)
+/* Takes what the registry knows into the view, and lists it. */
+static void append_node(struct listing *listing, struct json_node_view *view)
 {
-    const struct registered_node *node = registry_find(listing->serve->controller->registry, name);
-    struct json_node_place place = { 0 };
-    if (node != NULL)
-        place = (struct json_node_place){ node->address, node->is_remote, node->since_ms, node->joined_ms };
-    json_node_add_place(object, &place);
+    const struct registered_node *node = registry_find(listing->serve->controller->registry, view->name);
+    if (node != NULL) {
+        view->address = node->address;
+        view->is_remote = node->is_remote;
+        view->since_ms = node->since_ms;
+        view->joined_ms = node->joined_ms;
+    }
+    json_t *object = json_table_write(&json_node_table, view);
+    begin_row(listing);
+    json_append(&listing->slices.bytes, object);
+    json_decref(object);
 }
 
 static void add_node(void *arg, const struct core_node *node)
@@ -197,9 +196,7 @@ static void add_node(void *arg, const struct core_node *node)
         .parking = core_park_proof(core, node->name),
         .parking_state = park_proof_state_name(core_park_proof_state(core, node->name)),
     };
-    json_t *object = json_node_write(&view);
-    add_place(listing, node->name, object);
-    append(listing, object);
+    append_node(listing, &view);
 }
 
 /* The node has joined, but has not connected since mgpud started. */
@@ -211,9 +208,7 @@ static void add_absent(void *arg, const struct registered_node *node)
     if (core_node_named(core, node->name) != NULL)
         return;
     struct json_node_view view = { .name = node->name, .hello = &nothing };
-    json_t *object = json_node_write(&view);
-    add_place(listing, node->name, object);
-    append(listing, object);
+    append_node(listing, &view);
 }
 
 static bool is_named(const struct listing *listing, const char *name)

@@ -4,7 +4,6 @@
  * memory does not depend on its length. The first line has this mgpud's settings. The line of a submitted job
  * contains the stem of its command, which is derived from the job record; old records are fetched.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

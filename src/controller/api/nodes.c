@@ -16,7 +16,6 @@
 #include "controller/nodes/listener.h"
 #include "controller/nodes/reach.h"
 #include "controller/nodes/registry.h"
-#include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 #include "wire/node_name.h"
@@ -89,11 +88,8 @@ static int make(struct request *request, struct making *making, struct error *er
 {
     struct controller *controller = request->serve->controller;
     const struct tls_authority *authority = NULL;
-    _cleanup_json_ json_t *body = NULL;
     making->body.expires_s = DEFAULT_EXPIRES_S;
-    int r = request_parse_body(request, &body, err);
-    if (r == 0)
-        r = json_record_read(&node_token_request_record, body, &making->body, err);
+    int r = request_read_body(request, &node_token_request_record, &making->body, err);
     if (r == 0)
         r = check_body(&making->body, err);
     if (r == 0)
@@ -189,10 +185,7 @@ void handle_forget(struct request *request)
     struct controller *controller = request->serve->controller;
     struct error err = { 0 };
     struct forget_request asked = { 0 };
-    _cleanup_json_ json_t *body = NULL;
-    int r = request_parse_body(request, &body, &err);
-    if (r == 0)
-        r = json_record_read(&forget_request_record, body, &asked, &err);
+    int r = request_read_body(request, &forget_request_record, &asked, &err);
     if (r == 0)
         r = check_node(request, &asked, &err);
     if (r < 0) {

@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "controller/api/routes.h"
 #include "controller/http/request.h"
-#include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 #include "wire/requests.h"
@@ -97,10 +96,7 @@ void handle_reserve(struct request *request)
     struct error err = { 0 };
     struct reserve_request asked = { 0 };
     struct cluster_change change = { 0 };
-    _cleanup_json_ json_t *body = NULL;
-    int r = request_parse_body(request, &body, &err);
-    if (r == 0)
-        r = json_record_read(&reserve_request_record, body, &asked, &err);
+    int r = request_read_body(request, &reserve_request_record, &asked, &err);
     if (r == 0)
         r = make_change(request, &asked, &change, &err);
     record_clear(&reserve_request_record, &asked);

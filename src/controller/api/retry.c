@@ -10,9 +10,6 @@
 #include "controller/api/routes.h"
 #include "controller/api/submit.h"
 #include "controller/identity/rights.h"
-#include "wire/json_record.h"
-#include "wire/json_text.h"
-#include "wire/limits.h"
 #include "wire/requests.h"
 
 struct retry {
@@ -106,10 +103,7 @@ static void begin_retry(struct request *request, const struct job *job)
 {
     struct error err = { 0 };
     struct retry *retry = request->work;
-    _cleanup_json_ json_t *body = NULL;
-    int r = request_parse_body(request, &body, &err);
-    if (r == 0)
-        r = json_record_read(&retry_request_record, body, &retry->asked, &err);
+    int r = request_read_body(request, &retry_request_record, &retry->asked, &err);
     if (r == 0)
         r = check(request, job, &err);
     if (r < 0) {

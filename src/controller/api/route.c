@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/parse.h"
 #include "base/system_mgpud.h"
 #include "controller/api/element.h"
+#include "controller/api/jobs.h"
 #include "controller/api/refer.h"
 #include "controller/api/routes.h"
 #include "controller/api/sessions.h"
@@ -28,7 +28,6 @@
 #include "controller/web/page.h"
 #include "job/array.h"
 #include "job/spec.h"
-#include "wire/json_record.h"
 #include "wire/park_proof.h"
 #include "wire/requests.h"
 
@@ -44,6 +43,12 @@
 #define ID_WORD   "{id}"
 #define NAME_WORD "{name}"
 #define JOBS_PATH "/api/v1/jobs/"
+
+/* The handler of rows with `found`. */
+static void of_its_job(struct request *request)
+{
+    jobs_find(request, request->job, request->route->found);
+}
 
 static const struct route routes[] = {
     { "POST", "/api/v1/jobs", ACTION_SUBMIT, handle_submit, "Submits a job.",
@@ -79,36 +84,36 @@ static const struct route routes[] = {
             { "idle", "none, told or yields: also return when the job's idle level differs" },
         },
         NULL, .answer = "Job" },
-    { "POST", "/api/v1/jobs/{id}/cancel", ACTION_CONTROL, handle_cancel,
+    { "POST", "/api/v1/jobs/{id}/cancel", ACTION_CONTROL, of_its_job,
         "Cancels a job: SIGTERM, then SIGKILL after the grace period.", { { NULL, NULL } },
-        &cancel_request_record, .answer = "Job" },
-    { "GET", "/api/v1/jobs/{id}/why", ACTION_LOOK, handle_why,
+        &cancel_request_record, .answer = "Job", .found = handle_cancel },
+    { "GET", "/api/v1/jobs/{id}/why", ACTION_LOOK, of_its_job,
         "Why a job waits, when it will start, and what would start it now.", { { NULL, NULL } }, NULL, true,
-        .answer = "Why" },
-    { "POST", "/api/v1/jobs/{id}/hold", ACTION_CONTROL, handle_hold, "Holds a queued job.",
-        { { NULL, NULL } }, &empty_request_record, .answer = "Job" },
-    { "POST", "/api/v1/jobs/{id}/release", ACTION_CONTROL, handle_release, "Releases a held job.",
-        { { NULL, NULL } }, &empty_request_record, .answer = "Job" },
-    { "POST", "/api/v1/jobs/{id}/edit", ACTION_CONTROL, handle_edit,
+        .answer = "Why", .found = handle_why },
+    { "POST", "/api/v1/jobs/{id}/hold", ACTION_CONTROL, of_its_job, "Holds a queued job.", { { NULL, NULL } },
+        &empty_request_record, .answer = "Job", .found = handle_hold },
+    { "POST", "/api/v1/jobs/{id}/release", ACTION_CONTROL, of_its_job, "Releases a held job.",
+        { { NULL, NULL } }, &empty_request_record, .answer = "Job", .found = handle_release },
+    { "POST", "/api/v1/jobs/{id}/edit", ACTION_CONTROL, of_its_job,
         "Changes the request of a queued job, or the time limit of a running one.", { { NULL, NULL } },
-        &job_ask_record, .answer = "Job" },
-    { "POST", "/api/v1/jobs/{id}/signal", ACTION_CONTROL, handle_signal,
+        &job_ask_record, .answer = "Job", .found = handle_edit },
+    { "POST", "/api/v1/jobs/{id}/signal", ACTION_CONTROL, of_its_job,
         "Sends a signal to those processes of a running job that handle it, or to others.",
-        { { NULL, NULL } }, &signal_request_record, .answer = "Job" },
-    { "POST", "/api/v1/jobs/{id}/suspend", ACTION_CONTROL, handle_suspend,
+        { { NULL, NULL } }, &signal_request_record, .answer = "Job", .found = handle_signal },
+    { "POST", "/api/v1/jobs/{id}/suspend", ACTION_CONTROL, of_its_job,
         "Suspends a running job; it keeps its GPUs.", { { NULL, NULL } }, &empty_request_record,
-        .answer = "Job" },
-    { "POST", "/api/v1/jobs/{id}/continue", ACTION_CONTROL, handle_continue, "Resumes a suspended job.",
-        { { NULL, NULL } }, &empty_request_record, .answer = "Job" },
-    { "POST", "/api/v1/jobs/{id}/park", ACTION_CONTROL, handle_park,
+        .answer = "Job", .found = handle_suspend },
+    { "POST", "/api/v1/jobs/{id}/continue", ACTION_CONTROL, of_its_job, "Resumes a suspended job.",
+        { { NULL, NULL } }, &empty_request_record, .answer = "Job", .found = handle_continue },
+    { "POST", "/api/v1/jobs/{id}/park", ACTION_CONTROL, of_its_job,
         "Saves a running job's GPU memory, stops it, and gives its GPUs to other jobs.", { { NULL, NULL } },
-        &park_request_record, .answer = "Job" },
-    { "POST", "/api/v1/jobs/{id}/unpark", ACTION_CONTROL, handle_unpark,
+        &park_request_record, .answer = "Job", .found = handle_park },
+    { "POST", "/api/v1/jobs/{id}/unpark", ACTION_CONTROL, of_its_job,
         "Restores a parked job as soon as its GPUs are free.", { { NULL, NULL } }, &empty_request_record,
-        .answer = "Job" },
-    { "POST", "/api/v1/jobs/{id}/requeue", ACTION_CONTROL, handle_requeue,
+        .answer = "Job", .found = handle_unpark },
+    { "POST", "/api/v1/jobs/{id}/requeue", ACTION_CONTROL, of_its_job,
         "Ends a running job and puts it at the end of the queue.", { { NULL, NULL } },
-        &requeue_request_record, .answer = "Job" },
+        &requeue_request_record, .answer = "Job", .found = handle_requeue },
     { "POST", "/api/v1/jobs/{id}/retry", ACTION_SUBMIT, handle_retry, "Submits a copy of an ended job.",
         { { NULL, NULL } }, &retry_request_record, .answer = "Job" },
     { "GET", "/api/v1/jobs/{id}/log", ACTION_READ, handle_log,
@@ -153,13 +158,14 @@ static const struct route routes[] = {
     { "POST", "/api/v1/jobs/{id}/steps", ACTION_CONTROL, handle_step,
         "Begins a step of a running job; the response remains open until the step ends.", { { NULL, NULL } },
         &step_request_record },
-    { "POST", "/api/v1/jobs/{id}/steps/end", ACTION_CONTROL, handle_step_end, "Records the end of a step.",
-        { { NULL, NULL } }, &step_end_request_record },
-    { "POST", "/api/v1/jobs/{id}/steps/usage", ACTION_CONTROL, handle_step_usage,
-        "Reports what the tasks of a running step have used.", { { NULL, NULL } },
-        &step_usage_request_record },
-    { "POST", "/api/v1/jobs/{id}/steps/signal", ACTION_CONTROL, handle_step_signal,
-        "Passes a signal to the client of a running step.", { { NULL, NULL } }, &step_signal_request_record },
+    { "POST", "/api/v1/jobs/{id}/steps/end", ACTION_CONTROL, of_its_job, "Records the end of a step.",
+        { { NULL, NULL } }, &step_end_request_record, .found = handle_step_end },
+    { "POST", "/api/v1/jobs/{id}/steps/usage", ACTION_CONTROL, of_its_job,
+        "Reports what the tasks of a running step have used.", { { NULL, NULL } }, &step_usage_request_record,
+        .found = handle_step_usage },
+    { "POST", "/api/v1/jobs/{id}/steps/signal", ACTION_CONTROL, of_its_job,
+        "Passes a signal to the client of a running step.", { { NULL, NULL } }, &step_signal_request_record,
+        .found = handle_step_signal },
     { "GET", "/api/v1/gpus", ACTION_LOOK, handle_gpus, "GPUs of all nodes and the jobs on them.",
         {
             { "node", "only those of this node" },

@@ -8,6 +8,7 @@
 #include "base/record.h"
 #include "controller/core/rights.h"
 
+struct job;
 struct request;
 
 #define ROUTE_PARAMETERS_MAX 11
@@ -29,6 +30,7 @@ struct route {
     bool is_of_record;  // answered from the store alone, so also by a standby
     bool is_for_guests; // rights_is_guest(), whose other requests are limited to the greeting
     const char *answer; // schema of its JSON (answers.c); NULL: other
+    void (*found)(struct request *request, const struct job *job); // of_its_job: called with the job
 };
 
 const struct route *route_all(size_t *ret_count);

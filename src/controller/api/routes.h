@@ -2,35 +2,36 @@
 /* The handlers in the route table. Each answers its request once, immediately or later. */
 #pragma once
 
+struct job;
 struct request;
 
-void handle_submit(struct request *request);   // api/submit.c
-void handle_list(struct request *request);     // api/list.c
-void handle_show(struct request *request);     // api/show.c
-void handle_wait(struct request *request);     // api/wait.c
-void handle_cancel(struct request *request);   // api/cancel.c
-void handle_log(struct request *request);      // api/log.c
-void handle_why(struct request *request);      // api/why.c
-void handle_hold(struct request *request);     // api/rules.c
-void handle_release(struct request *request);  // api/rules.c
-void handle_edit(struct request *request);     // api/rules.c
-void handle_signal(struct request *request);   // api/control.c
-void handle_suspend(struct request *request);  // api/control.c
-void handle_park(struct request *request);     // api/control.c
-void handle_unpark(struct request *request);   // api/control.c
-void handle_continue(struct request *request); // api/control.c
-void handle_requeue(struct request *request);  // api/control.c
-void handle_retry(struct request *request);    // api/retry.c
-void handle_terminal(struct request *request); // api/terminal.c
+void handle_submit(struct request *request);                          // api/submit.c
+void handle_list(struct request *request);                            // api/list.c
+void handle_show(struct request *request);                            // api/show.c
+void handle_wait(struct request *request);                            // api/wait.c
+void handle_cancel(struct request *request, const struct job *job);   // api/cancel.c
+void handle_log(struct request *request);                             // api/log.c
+void handle_why(struct request *request, const struct job *job);      // api/why.c
+void handle_hold(struct request *request, const struct job *job);     // api/rules.c
+void handle_release(struct request *request, const struct job *job);  // api/rules.c
+void handle_edit(struct request *request, const struct job *job);     // api/rules.c
+void handle_signal(struct request *request, const struct job *job);   // api/control.c
+void handle_suspend(struct request *request, const struct job *job);  // api/control.c
+void handle_park(struct request *request, const struct job *job);     // api/control.c
+void handle_unpark(struct request *request, const struct job *job);   // api/control.c
+void handle_continue(struct request *request, const struct job *job); // api/control.c
+void handle_requeue(struct request *request, const struct job *job);  // api/control.c
+void handle_retry(struct request *request);                           // api/retry.c
+void handle_terminal(struct request *request);                        // api/terminal.c
 void handle_input(struct request *request);
 void handle_exec(struct request *request);
 void handle_port(struct request *request);
 void handle_steps(struct request *request);
 void handle_step(struct request *request);
-void handle_step_end(struct request *request);
-void handle_step_usage(struct request *request);
-void handle_step_signal(struct request *request); // api/terminal.c
-void handle_pause(struct request *request);       // api/cluster.c
+void handle_step_end(struct request *request, const struct job *job);
+void handle_step_usage(struct request *request, const struct job *job);
+void handle_step_signal(struct request *request, const struct job *job); // api/terminal.c
+void handle_pause(struct request *request);                              // api/cluster.c
 void handle_release_gpus(struct request *request);
 void handle_resume(struct request *request);      // api/cluster.c
 void handle_policy(struct request *request);      // api/cluster.c

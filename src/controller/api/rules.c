@@ -9,7 +9,6 @@
 #include "controller/api/jobs.h"
 #include "controller/api/routes.h"
 #include "controller/identity/rights.h"
-#include "wire/json_record.h"
 #include "wire/json_spec.h"
 #include "wire/json_text.h"
 #include "wire/requests.h"
@@ -18,12 +17,9 @@ static void set_hold(struct request *request, const struct job *job, bool is_rel
 {
     struct error err = { 0 };
     struct empty_request nothing = { 0 };
-    _cleanup_json_ json_t *body = NULL;
     if (!jobs_check(request, ACTION_CONTROL, job, is_release ? "release it" : "hold it"))
         return;
-    int r = request_parse_body(request, &body, &err);
-    if (r == 0)
-        r = json_record_read(&empty_request_record, body, &nothing, &err);
+    int r = request_read_body(request, &empty_request_record, &nothing, &err);
     if (r < 0) {
         request_reply_problem(request, &err);
         return;
@@ -33,24 +29,14 @@ static void set_hold(struct request *request, const struct job *job, bool is_rel
         is_release, request);
 }
 
-static void hold(struct request *request, const struct job *job)
+void handle_hold(struct request *request, const struct job *job)
 {
     set_hold(request, job, false);
 }
 
-static void release(struct request *request, const struct job *job)
+void handle_release(struct request *request, const struct job *job)
 {
     set_hold(request, job, true);
-}
-
-void handle_hold(struct request *request)
-{
-    jobs_find(request, request->job, hold);
-}
-
-void handle_release(struct request *request)
-{
-    jobs_find(request, request->job, release);
 }
 
 /* --- edit --- */
@@ -90,7 +76,7 @@ static void send_edit(struct request *request, void *subject, const struct core_
     edit_free(edit);
 }
 
-static void begin_edit(struct request *request, const struct job *job)
+void handle_edit(struct request *request, const struct job *job)
 {
     struct error err = { 0 };
     _cleanup_json_ json_t *body = NULL;
@@ -115,9 +101,4 @@ static void begin_edit(struct request *request, const struct job *job)
     if (edit->ask.priority > 0)
         request->who.may_raise = rights_may_raise(request);
     after_resolve(request, &edit->ask, edit, send_edit, edit_free);
-}
-
-void handle_edit(struct request *request)
-{
-    jobs_find(request, request->job, begin_edit);
 }

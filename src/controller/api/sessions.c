@@ -28,7 +28,6 @@
 #include "controller/nodes/reach.h"
 #include "controller/web/page.h"
 #include "wire/address.h"
-#include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 #include "wire/requests.h"
@@ -162,14 +161,12 @@ static void on_login_added(void *arg, uint64_t id, int result)
 
 static int read_login(const struct request *request, struct login *login, struct error *err)
 {
-    _cleanup_json_ json_t *body = NULL;
     if (!connection_is_unix(request->connection) || request->who.token.id != 0) {
         (void)error_set(
             err, -EPERM, "one-time addresses can only be created on the unix socket, without a token");
         return error_hint(err, "run mgpu web on the machine of mgpud");
     }
-    int r = request_parse_body(request, &body, err);
-    return r < 0 ? r : json_record_read(&login_request_record, body, &login->body, err);
+    return request_read_body(request, &login_request_record, &login->body, err);
 }
 
 /* Over TLS, the kernel cannot identify the browser's user. */
@@ -317,10 +314,7 @@ void handle_open_session(struct request *request)
     struct error err = { 0 };
     uint8_t hash[TOKEN_HASH_SIZE];
     struct session_request body = { 0 };
-    _cleanup_json_ json_t *json = NULL;
-    int r = request_parse_body(request, &json, &err);
-    if (r == 0)
-        r = json_record_read(&session_request_record, json, &body, &err);
+    int r = request_read_body(request, &session_request_record, &body, &err);
     if (r == 0 && connection_is_unix(request->connection))
         r = error_set(&err, -EPERM, "sessions are for browsers: on the unix socket, the kernel knows you");
     if (r < 0) {

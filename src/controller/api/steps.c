@@ -17,7 +17,6 @@
 #include "controller/api/routes.h"
 #include "job/step.h"
 #include "wire/json_job.h"
-#include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/requests.h"
 
@@ -245,7 +244,6 @@ static void begin(struct request *request, const struct job *job)
 void handle_step(struct request *request)
 {
     struct serve *serve = request->serve;
-    _cleanup_json_ json_t *body = NULL;
     struct error err = { 0 };
     struct step_client *client = xcalloc(1, sizeof(*client));
     *client = (struct step_client){
@@ -256,9 +254,7 @@ void handle_step(struct request *request)
     serve->step_clients = client;
     request->work = client;
     request->release = release_client;
-    int r = request_parse_body(request, &body, &err);
-    if (r == 0)
-        r = json_record_read(&step_request_record, body, &client->asked, &err);
+    int r = request_read_body(request, &step_request_record, &client->asked, &err);
     if (r < 0)
         request_reply_problem(request, &err);
     else
@@ -305,16 +301,13 @@ static int check_end(const struct step_end_request *end, struct error *err)
     return 0;
 }
 
-static void end_step(struct request *request, const struct job *job)
+void handle_step_end(struct request *request, const struct job *job)
 {
-    _cleanup_json_ json_t *body = NULL;
     struct step_end_request end = { 0 };
     struct error err = { 0 };
     if (!jobs_check(request, ACTION_CONTROL, job, "end a step of it"))
         return;
-    int r = request_parse_body(request, &body, &err);
-    if (r == 0)
-        r = json_record_read(&step_end_request_record, body, &end, &err);
+    int r = request_read_body(request, &step_end_request_record, &end, &err);
     if (r == 0)
         r = check_end(&end, &err);
     if (r < 0) {
@@ -338,23 +331,15 @@ static void end_step(struct request *request, const struct job *job)
         &how, request);
 }
 
-void handle_step_end(struct request *request)
-{
-    jobs_find(request, request->job, end_step);
-}
-
 /* --- POST usage --- */
 
-static void note_usage(struct request *request, const struct job *job)
+void handle_step_usage(struct request *request, const struct job *job)
 {
-    _cleanup_json_ json_t *body = NULL;
     struct step_usage_request asked = { 0 };
     struct error err = { 0 };
     if (!jobs_check(request, ACTION_CONTROL, job, "report the usage of a step of it"))
         return;
-    int r = request_parse_body(request, &body, &err);
-    if (r == 0)
-        r = json_record_read(&step_usage_request_record, body, &asked, &err);
+    int r = request_read_body(request, &step_usage_request_record, &asked, &err);
     const struct job_step usage = { .id = asked.step,
         .max_rss = asked.max_rss,
         .ave_rss = asked.ave_rss,
@@ -370,20 +355,12 @@ static void note_usage(struct request *request, const struct job *job)
             request, 200, json_pack("{s:I,s:i}", "job", (json_int_t)job->id, "step", (int)asked.step));
 }
 
-void handle_step_usage(struct request *request)
-{
-    jobs_find(request, request->job, note_usage);
-}
-
 /* --- POST signal --- */
 
 static int read_signal(
     struct request *request, struct step_signal_request *ret, int *ret_signal, struct error *err)
 {
-    _cleanup_json_ json_t *body = NULL;
-    int r = request_parse_body(request, &body, err);
-    if (r == 0)
-        r = json_record_read(&step_signal_request_record, body, ret, err);
+    int r = request_read_body(request, &step_signal_request_record, ret, err);
     *ret_signal = r == 0 && ret->signal != NULL ? signal_find(ret->signal) : 0;
     if (r < 0 || ret->signal == NULL || *ret_signal != 0)
         return r;
@@ -417,7 +394,7 @@ static void signal_client(struct request *request, const struct step_signal_requ
         request, 202, json_pack("{s:I,s:i}", "job", (json_int_t)request->job, "step", (int)asked->step));
 }
 
-static void signal_step(struct request *request, const struct job *job)
+void handle_step_signal(struct request *request, const struct job *job)
 {
     struct step_signal_request asked = { 0 };
     struct error err = { 0 };
@@ -429,9 +406,4 @@ static void signal_step(struct request *request, const struct job *job)
     else
         signal_client(request, &asked, signal);
     record_clear(&step_signal_request_record, &asked);
-}
-
-void handle_step_signal(struct request *request)
-{
-    jobs_find(request, request->job, signal_step);
 }

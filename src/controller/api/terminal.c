@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -27,7 +26,6 @@
 #include "controller/http/relay.h"
 #include "controller/nodes/links.h"
 #include "controller/nodes/streams.h"
-#include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 #include "wire/requests.h"
@@ -400,15 +398,12 @@ static int check_exec(const struct terminal_client *client, struct error *err)
 void handle_exec(struct request *request)
 {
     struct terminal_client *client = make_client(request, VISIT_EXEC);
-    _cleanup_json_ json_t *body = NULL;
     struct error err = { 0 };
     int r = check_upgrade(request, &err);
     if (r == 0)
         r = read_number(request, "rank", JOB_NODES_MAX - 1, &client->rank, &err);
     if (r == 0)
-        r = request_parse_body(request, &body, &err);
-    if (r == 0)
-        r = json_record_read(&exec_request_record, body, &client->asked, &err);
+        r = request_read_body(request, &exec_request_record, &client->asked, &err);
     client->is_return = query_get(&request->query, "received") != NULL;
     if (r == 0)
         r = read_number(request, "received", INT64_MAX, &client->position, &err);

@@ -445,7 +445,7 @@ static bool is_kept(const struct serve *serve, const struct job *job)
            (is_same || (job->state == JOB_QUEUED && is_queue_long(core)));
 }
 
-static void reply_why(struct request *request, const struct job *job)
+void handle_why(struct request *request, const struct job *job)
 {
     struct serve *serve = request->serve;
     if (is_kept(serve, job)) {
@@ -459,11 +459,6 @@ static void reply_why(struct request *request, const struct job *job)
     request->work = asker;
     request->release = release_asker;
     advance(request);
-}
-
-void handle_why(struct request *request)
-{
-    jobs_find(request, request->job, reply_why);
 }
 
 /* --- GET /forecasts --- */

@@ -4,7 +4,6 @@
  * not interpreted: any event makes the follower check now. Nothing therefore depends on a watch being
  * complete. Without a watch, the follower checks more often.
  */
-#include <errno.h>
 
 #include "base/log.h"
 #include "base/memory.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "controller/config/roles.h"
 
-#include <errno.h>
 #include <grp.h>
 #include <stdlib.h>
 #include <string.h>

@@ -18,7 +18,6 @@
 #include "base/parse.h"
 #include "base/system_mgpud.h"
 #include "base/uid_min.h"
-#include "base/version.h"
 #include "controller/config/partitions.h"
 #include "controller/config/roles.h"
 #include "controller/config/settings_cluster.h"
@@ -119,23 +118,6 @@ static int set_job_access(void *target, const char *value, struct error *err)
     return error_hint(err, "use none, job or submit");
 }
 
-static int set_never_or_time(const char *value, const char *what, int64_t *ret_ms, struct error *err)
-{
-    *ret_ms = 0;
-    return strcmp(value, "never") == 0 ? 0 : parse_duration(value, what, ret_ms, err);
-}
-
-static int set_gpu_scrub(void *target, const char *value, struct error *err)
-{
-    return set_never_or_time(value, "--gpu-scrub", &((struct parsed *)target)->options->gpu_scrub_ms, err);
-}
-
-static int set_gpu_test_every(void *target, const char *value, struct error *err)
-{
-    return set_never_or_time(
-        value, "--gpu-test-every", &((struct parsed *)target)->options->gpu_test_every_ms, err);
-}
-
 static int set_node(void *target, const char *value, struct error *err)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
@@ -221,10 +203,12 @@ static const struct option_row setting_rows[] = {
     { 0, "imex-channels", "on|off", "allow jobs with NVIDIA GPUs the IMEX channels (NVLink between nodes)",
         OPTION_INNER(on_off, struct controller_options, is_imex_on), .preset = "off" },
     { 0, "gpu-scrub", "never|TIME",
-        "overwrite the memory of a GPU within this time before another user gets it", set_gpu_scrub,
-        "never" },
+        "overwrite the memory of a GPU within this time before another user gets it",
+        OPTION_INNER(duration, struct controller_options, gpu_scrub_ms), OPTION_ZERO("never"),
+        .preset = "never" },
     { 0, "gpu-test-every", "never|TIME", "test GPUs that have been idle, each at this interval",
-        set_gpu_test_every, "never" },
+        OPTION_INNER(duration, struct controller_options, gpu_test_every_ms), OPTION_ZERO("never"),
+        .preset = "never" },
     { 0, "sendmail", "PATH", "program used by nodes to send mail",
         OPTION_INNER(path, struct controller_options, sendmail), .preset = "/usr/sbin/sendmail" },
     { 0, "user", "NAME", "user to switch to if started as root",

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "controller/config/options.h"
 
@@ -17,41 +18,23 @@ static struct cluster_settings *of(void *target)
     return &(*(struct controller_options **)target)->cluster;
 }
 
-static int replace(char **field, const char *value)
+static int option_set_copy_or_none(
+    void *target, const struct option_row *row, const char *value, struct error *err)
 {
+    char **field = option_member(target, row);
     free(*field);
     *field = strcmp(value, "none") == 0 ? NULL : xstrdup(value);
     return 0;
 }
 
-static int set_etcd(void *target, const char *value, struct error *err)
+static int set_etcd(void *target, const struct option_row *row, const char *value, struct error *err)
 {
     if (strcmp(value, "none") != 0 && strncmp(value, "etcd://", 7) != 0 &&
         strncmp(value, "etcds://", 8) != 0) {
         (void)error_set(err, -EINVAL, "--cluster: '%.100s' does not begin with etcd:// or etcds://", value);
         return error_hint(err, "name the members of etcd: --cluster etcd://HOST:2379,HOST:2379,HOST:2379");
     }
-    return replace(&of(target)->etcd, value);
-}
-
-static int set_address(void *target, const char *value, struct error *err)
-{
-    return replace(&of(target)->address, value);
-}
-
-static int set_ca(void *target, const char *value, struct error *err)
-{
-    return replace(&of(target)->ca, value);
-}
-
-static int set_cert(void *target, const char *value, struct error *err)
-{
-    return replace(&of(target)->cert, value);
-}
-
-static int set_key(void *target, const char *value, struct error *err)
-{
-    return replace(&of(target)->key, value);
+    return option_set_copy_or_none(target, row, value, err);
 }
 
 static int set_lease(void *target, const char *value, struct error *err)
@@ -68,13 +51,18 @@ static int set_lease(void *target, const char *value, struct error *err)
 }
 
 const struct option_row cluster_rows[] = {
-    { 0, "cluster", "none|etcd://HOST:PORT,...[/PREFIX]", "be one of several controllers", set_etcd, "none" },
+    { 0, "cluster", "none|etcd://HOST:PORT,...[/PREFIX]", "be one of several controllers",
+        .set_key = set_etcd, .member = offsetof(struct controller_options, cluster.etcd), .is_inner = true,
+        .preset = "none" },
     { 0, "cluster-address", "ADDRESS", "where clients reach this controller (default: --listen)",
-        set_address },
+        OPTION_INNER(copy_or_none, struct controller_options, cluster.address) },
     { 0, "cluster-lease", "SPAN", "time after which another controller replaces a silent leader", set_lease,
         "8s" },
-    { 0, "cluster-ca", "FILE", "certificate authority of etcd's servers", set_ca },
-    { 0, "cluster-cert", "FILE", "certificate of this controller for etcd", set_cert },
-    { 0, "cluster-key", "FILE", "key of that certificate, readable by --user", set_key },
+    { 0, "cluster-ca", "FILE", "certificate authority of etcd's servers",
+        OPTION_INNER(copy_or_none, struct controller_options, cluster.ca) },
+    { 0, "cluster-cert", "FILE", "certificate of this controller for etcd",
+        OPTION_INNER(copy_or_none, struct controller_options, cluster.cert) },
+    { 0, "cluster-key", "FILE", "key of that certificate, readable by --user",
+        OPTION_INNER(copy_or_none, struct controller_options, cluster.key) },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/parse.h"
+#include "base/option_values.h"
 #include "controller/config/options.h"
 
 static const char *const mode_names[EARLY_MODES] = {
@@ -27,28 +27,16 @@ static int set_mode(void *target, const char *value, struct error *err)
         "whose command used its GPUs late in earlier runs");
 }
 
-static int set_within(void *target, const char *value, struct error *err)
-{
-    struct controller_options *options = *(struct controller_options **)target;
-    return parse_duration(value, "--early-within", &options->early.within_ms, err);
-}
-
-static int set_elements(void *target, const char *value, struct error *err)
-{
-    struct controller_options *options = *(struct controller_options **)target;
-    return parse_duration(value, "--elements-ahead", &options->early.elements_ms, err);
-}
-
 const struct option_row early_rows[] = {
     { 0, "early", "never|asked|auto",
         "which jobs start before their GPUs are free: none, those that request it, or also those whose "
         "command used its GPUs late in earlier runs",
         set_mode, "asked" },
     { 0, "early-within", "TIME", "how long before its GPUs are probably free such a job can start",
-        set_within, "2m" },
+        OPTION_INNER(duration, struct controller_options, early.within_ms), .preset = "2m" },
     { 0, "elements-ahead", "TIME",
         "time before the probable end of an array element at which the next one is committed to its GPUs; "
         "0: after its end",
-        set_elements, "400ms" },
+        OPTION_INNER(duration, struct controller_options, early.elements_ms), .preset = "400ms" },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "controller/config/options.h"
 
@@ -28,6 +29,11 @@ static int set_part(uint32_t *field, const char *what, const char *value, struct
             err, -EINVAL, "%s: '%.60s' is neither a fraction from 0 to 1 nor a percentage", what, value);
     *field = (uint32_t)(part * 100 + 0.5);
     return 0;
+}
+
+static int option_set_part(void *target, const struct option_row *row, const char *value, struct error *err)
+{
+    return set_part(option_member(target, row), option_name_of(row).text, value, err);
 }
 
 static int set_external(void *target, const char *value, struct error *err)
@@ -53,30 +59,16 @@ static int set_external_memory(void *target, const char *value, struct error *er
     return r;
 }
 
-static int set_external_load(void *target, const char *value, struct error *err)
-{
-    return set_part(&settings_of(target)->external_load, "--foreign-load", value, err);
-}
-
-static int set_share_memory(void *target, const char *value, struct error *err)
-{
-    return set_part(&settings_of(target)->share_memory, "--share-max-memory", value, err);
-}
-
-static int set_share_load(void *target, const char *value, struct error *err)
-{
-    return set_part(&settings_of(target)->share_load, "--share-max-load", value, err);
-}
-
 const struct option_row external_rows[] = {
     { 0, "foreign", "POLICY", "GPUs with external processes: avoid, fit-around, ignore", set_external,
         "avoid" },
     { 0, "foreign-memory", "SIZE", "memory above which a process counts, or N% for all of a GPU",
         set_external_memory, "512M" },
-    { 0, "foreign-load", "PART", "load above which they count on a GPU without jobs", set_external_load,
-        "5%" },
+    { 0, "foreign-load", "PART", "load above which they count on a GPU without jobs",
+        OPTION_INNER(part, struct controller_options, external.external_load), .preset = "5%" },
     { 0, "share-max-memory", "PART", "memory use above which a shared GPU gets no more jobs",
-        set_share_memory, "0.8" },
-    { 0, "share-max-load", "PART", "load above which a shared GPU gets no more jobs", set_share_load, "0.8" },
+        OPTION_INNER(part, struct controller_options, external.share_memory), .preset = "0.8" },
+    { 0, "share-max-load", "PART", "load above which a shared GPU gets no more jobs",
+        OPTION_INNER(part, struct controller_options, external.share_load), .preset = "0.8" },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -26,15 +26,6 @@ static int set_notifications(void *target, const char *value, struct error *err)
     return r;
 }
 
-static int set_per_hour(void *target, const char *value, struct error *err)
-{
-    int64_t number = 0;
-    int r = parse_integer(value, "--notices-per-hour", 1, PER_HOUR_MAX, &number, err);
-    if (r == 0)
-        settings_of(target)->per_hour = (uint32_t)number;
-    return r;
-}
-
 static int set_time(void *target, const char *value, struct error *err)
 {
     int64_t ms = 0;
@@ -49,8 +40,9 @@ static int set_time(void *target, const char *value, struct error *err)
 const struct option_row notifications_rows[] = {
     { 0, "notices", "on|off", "allow jobs to send notifications: mail, commands, URLs", set_notifications,
         "on" },
-    { 0, "notices-per-hour", "N", "maximum notifications per user and hour; more are dropped", set_per_hour,
-        "60" },
+    { 0, "notices-per-hour", "N", "maximum notifications per user and hour; more are dropped",
+        OPTION_INNER(count, struct controller_options, notifications.per_hour), OPTION_RANGE(1, PER_HOUR_MAX),
+        .preset = "60" },
     { 0, "notice-time", "TIME", "time limit for a mail, command or request", set_time, "30s" },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -11,13 +11,6 @@
 
 #define TIMEOUT_MIN_MS 1000
 
-static int set_max(void *target, const char *value, struct error *err)
-{
-    struct controller_options *options = *(struct controller_options **)target;
-    options->park.bytes_max = 0;
-    return strcmp(value, "auto") == 0 ? 0 : parse_size(value, "--park-max", &options->park.bytes_max, err);
-}
-
 static int set_timeout(void *target, const char *value, struct error *err)
 {
     struct controller_options *options = *(struct controller_options **)target;
@@ -29,16 +22,6 @@ static int set_timeout(void *target, const char *value, struct error *err)
         return error_set(err, -ERANGE, "--park-timeout: '%.40s' is less than a second", value);
     options->park.timeout_ms = ms;
     return 0;
-}
-
-static int set_cost(void *target, const char *value, struct error *err)
-{
-    struct controller_options *options = *(struct controller_options **)target;
-    int64_t ms = 0;
-    int r = strcmp(value, "auto") == 0 ? 0 : parse_duration(value, "--park-cost", &ms, err);
-    if (r == 0)
-        options->sched.park_cost_ms = ms;
-    return r;
 }
 
 static int set_mode(void *target, const char *value, struct error *err)
@@ -67,9 +50,12 @@ const struct option_row park_rows[] = {
         "a job has its GPUs for this time before the scheduler takes them for another one",
         OPTION_INNER(expiry, struct controller_options, sched.quantum_ms), .preset = "1m" },
     { 0, "park-cost", "auto|TIME", "with --park auto: the time to park and to return a job; auto: 40s",
-        set_cost, "auto" },
+        OPTION_INNER(duration, struct controller_options, sched.park_cost_ms), OPTION_ZERO("auto"),
+        .preset = "auto" },
     { 0, "park-max", "auto|SIZE",
-        "GPU memory that parked jobs keep in the memory of a node; auto: half of it", set_max, "auto" },
+        "GPU memory that parked jobs keep in the memory of a node; auto: half of it",
+        OPTION_INNER(size, struct controller_options, park.bytes_max), OPTION_ZERO("auto"),
+        .preset = "auto" },
     { 0, "park-timeout", "TIME", "time to save the GPU memory of a job that is parked", set_timeout, "2m" },
     { 0, NULL, NULL, NULL, NULL },
 };

@@ -4,16 +4,15 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/option_values.h"
 #include "base/parse.h"
-#include "base/strings.h"
 #include "controller/config/groups.h"
 #include "wire/usernames.h"
 
+#define JOBS_MAX      1000000
 #define GPUS_MAX      1000000.0
 #define GPU_HOURS_MAX 1e9
 #define SHARES_MAX    1e6
@@ -21,15 +20,6 @@
 static struct controller_options *options_of(void *target)
 {
     return *(struct controller_options **)target;
-}
-
-static int set_count(uint32_t *field, const char *what, const char *value, int64_t max, struct error *err)
-{
-    int64_t number;
-    int r = parse_integer(value, what, 0, max, &number, err);
-    if (r == 0)
-        *field = (uint32_t)number;
-    return r;
 }
 
 static int set_policy(void *target, const char *value, struct error *err)
@@ -68,14 +58,6 @@ static int set_placement(void *target, const char *value, struct error *err)
     return 0;
 }
 
-static int set_priority_group(void *target, const char *value, struct error *err)
-{
-    char **field = &options_of(target)->priority_group;
-    free(*field);
-    *field = xstrdup(value);
-    return 0;
-}
-
 static int set_priorities(void *target, const char *value, struct error *err)
 {
     bool is_all = strcmp(value, "all") == 0;
@@ -92,7 +74,11 @@ static int set_priorities(void *target, const char *value, struct error *err)
 static int set_limit_jobs(
     struct account_limits *limits, const char *what, const char *value, struct error *err)
 {
-    return set_count(&limits->jobs, what, value, 1000000, err);
+    int64_t jobs = 0;
+    int r = parse_integer(value, what, 0, JOBS_MAX, &jobs, err);
+    if (r == 0)
+        limits->jobs = (uint32_t)jobs;
+    return r;
 }
 
 static int set_limit_gpus(
@@ -115,34 +101,16 @@ static int set_limit_hours(
     return r;
 }
 
-static int set_user_jobs(void *target, const char *value, struct error *err)
+static int option_set_limit_gpus(
+    void *target, const struct option_row *row, const char *value, struct error *err)
 {
-    return set_limit_jobs(&options_of(target)->sched.user_limits, "--user-max-jobs", value, err);
+    return set_limit_gpus(option_member(target, row), option_name_of(row).text, value, err);
 }
 
-static int set_user_gpus(void *target, const char *value, struct error *err)
+static int option_set_limit_hours(
+    void *target, const struct option_row *row, const char *value, struct error *err)
 {
-    return set_limit_gpus(&options_of(target)->sched.user_limits, "--user-max-gpus", value, err);
-}
-
-static int set_user_hours(void *target, const char *value, struct error *err)
-{
-    return set_limit_hours(&options_of(target)->sched.user_limits, "--user-max-gpu-hours", value, err);
-}
-
-static int set_group_jobs(void *target, const char *value, struct error *err)
-{
-    return set_limit_jobs(&options_of(target)->sched.group_limits, "--group-max-jobs", value, err);
-}
-
-static int set_group_gpus(void *target, const char *value, struct error *err)
-{
-    return set_limit_gpus(&options_of(target)->sched.group_limits, "--group-max-gpus", value, err);
-}
-
-static int set_group_hours(void *target, const char *value, struct error *err)
-{
-    return set_limit_hours(&options_of(target)->sched.group_limits, "--group-max-gpu-hours", value, err);
+    return set_limit_hours(option_member(target, row), option_name_of(row).text, value, err);
 }
 
 const struct option_row sched_rows[] = {
@@ -161,16 +129,22 @@ const struct option_row sched_rows[] = {
     { 0, "node-starts", "N", "jobs without GPUs that a node starts at a time (0: unlimited)",
         OPTION_INNER(count, struct controller_options, sched.node_starts), OPTION_RANGE(0, 100000),
         .preset = "256" },
-    { 0, "user-max-jobs", "N", "maximum running jobs per user (0: unlimited)", set_user_jobs, "0" },
-    { 0, "user-max-gpus", "N", "maximum GPUs per user at a time (0: unlimited)", set_user_gpus, "0" },
+    { 0, "user-max-jobs", "N", "maximum running jobs per user (0: unlimited)",
+        OPTION_INNER(count, struct controller_options, sched.user_limits.jobs), OPTION_RANGE(0, JOBS_MAX),
+        .preset = "0" },
+    { 0, "user-max-gpus", "N", "maximum GPUs per user at a time (0: unlimited)",
+        OPTION_INNER(limit_gpus, struct controller_options, sched.user_limits), .preset = "0" },
     { 0, "user-max-gpu-hours", "N", "maximum GPU-hours per user, decaying over time (0: unlimited)",
-        set_user_hours, "0" },
-    { 0, "group-max-jobs", "N", "maximum running jobs per group (0: unlimited)", set_group_jobs, "0" },
-    { 0, "group-max-gpus", "N", "maximum GPUs per group at a time (0: unlimited)", set_group_gpus, "0" },
+        OPTION_INNER(limit_hours, struct controller_options, sched.user_limits), .preset = "0" },
+    { 0, "group-max-jobs", "N", "maximum running jobs per group (0: unlimited)",
+        OPTION_INNER(count, struct controller_options, sched.group_limits.jobs), OPTION_RANGE(0, JOBS_MAX),
+        .preset = "0" },
+    { 0, "group-max-gpus", "N", "maximum GPUs per group at a time (0: unlimited)",
+        OPTION_INNER(limit_gpus, struct controller_options, sched.group_limits), .preset = "0" },
     { 0, "group-max-gpu-hours", "N", "maximum GPU-hours per group, decaying over time (0: unlimited)",
-        set_group_hours, "0" },
+        OPTION_INNER(limit_hours, struct controller_options, sched.group_limits), .preset = "0" },
     { 0, "priority-group", "NAME", "group whose priorities above 0 count before the jobs of all users",
-        set_priority_group },
+        OPTION_INNER(copy, struct controller_options, priority_group) },
     { 0, "priorities", "own|all", "whose jobs a user's priority above 0 orders: its own, or all users'",
         set_priorities, "own" },
     { 0, NULL, NULL, NULL, NULL },

@@ -5,37 +5,28 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/option_values.h"
 #include "base/parse.h"
 #include "controller/config/options.h"
 #include "job/ask.h"
 
 #define PATIENCE_MIN_MS 1000
 
-static int set_time(int64_t *field, const char *what, const char *value, struct error *err)
+static int option_set_time_or_none(
+    void *target, const struct option_row *row, const char *value, struct error *err)
 {
+    const struct option_name what = option_name_of(row);
     int64_t ms = 0;
     bool is_none = strcmp(value, "none") == 0;
-    int r = is_none ? 0 : parse_duration(value, what, &ms, err);
+    int r = is_none ? 0 : parse_duration(value, what.text, &ms, err);
     if (r < 0)
         return r;
     if (ms == 0 && !is_none) {
-        (void)error_set(err, -ERANGE, "%s: '%.40s' leaves no time to run", what, value);
+        (void)error_set(err, -ERANGE, "%s: '%.40s' leaves no time to run", what.text, value);
         return error_hint(err, "use none for no limit");
     }
-    *field = ms;
+    *(int64_t *)option_member(target, row) = ms;
     return 0;
-}
-
-static int set_max(void *target, const char *value, struct error *err)
-{
-    struct controller_options *options = *(struct controller_options **)target;
-    return set_time(&options->max_time_ms, "--max-time", value, err);
-}
-
-static int set_default(void *target, const char *value, struct error *err)
-{
-    struct controller_options *options = *(struct controller_options **)target;
-    return set_time(&options->default_time_ms, "--default-time", value, err);
 }
 
 static int set_grace(void *target, const char *value, struct error *err)
@@ -66,8 +57,10 @@ static int set_patience(void *target, const char *value, struct error *err)
 }
 
 const struct option_row time_rows[] = {
-    { 0, "max-time", "TIME|none", "maximum time limit of a job", set_max, "none" },
-    { 0, "default-time", "TIME|none", "time limit of jobs that request none", set_default, "none" },
+    { 0, "max-time", "TIME|none", "maximum time limit of a job",
+        OPTION_INNER(time_or_none, struct controller_options, max_time_ms), .preset = "none" },
+    { 0, "default-time", "TIME|none", "time limit of jobs that request none",
+        OPTION_INNER(time_or_none, struct controller_options, default_time_ms), .preset = "none" },
     { 0, "grace", "TIME", "time between SIGTERM and SIGKILL, unless set by the job or the cancel", set_grace,
         ASK_GRACE_DEFAULT },
     { 0, "start-patience", "TIME|none",

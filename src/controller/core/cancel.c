@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Cancels. For a job that is already being stopped, a cancel can change the grace period. */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/parse.h"
 #include "controller/core/access.h"
 #include "controller/core/batch.h"
 #include "controller/core/change.h"

@@ -18,7 +18,6 @@
  */
 #include "controller/core/change.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/log.h"

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -16,7 +15,6 @@
 #include "controller/core/change.h"
 #include "controller/core/clock.h"
 #include "controller/core/concern.h"
-#include "controller/core/enqueue.h"
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"
 #include "controller/core/park.h"

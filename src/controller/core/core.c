@@ -11,7 +11,6 @@
 #include "controller/core/concerns.h"
 #include "controller/core/entry.h"
 #include "controller/core/forecast_cache.h"
-#include "controller/core/marks.h"
 #include "controller/core/node_view.h"
 #include "controller/core/owners.h"
 #include "controller/core/refusal.h"

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "controller/core/clock.h"
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"

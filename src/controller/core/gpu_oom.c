@@ -7,7 +7,6 @@
 #include "controller/core/change.h"
 #include "controller/core/enqueue.h"
 #include "controller/core/entry.h"
-#include "controller/core/node_table.h"
 #include "controller/core/submit.h"
 #include "job/gpu_oom.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Loading: restores the state of the previous run from the rows of the store. Makes no decisions. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "controller/core/batch.h"

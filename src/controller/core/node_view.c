@@ -14,7 +14,6 @@
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
 #include "controller/core/marks.h"
-#include "controller/core/node_table.h"
 #include "controller/core/park_proof.h"
 #include "controller/core/state.h"
 #include "sched/from_record.h"

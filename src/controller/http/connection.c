@@ -21,15 +21,12 @@
 #include <errno.h>
 #include <event2/bufferevent.h>
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "controller/http/departures.h"
 #include "controller/http/parser.h"

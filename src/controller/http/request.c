@@ -14,6 +14,7 @@
 
 #include "base/memory.h"
 #include "controller/turns.h"
+#include "wire/json_record.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 #include "wire/problem.h"
@@ -317,4 +318,12 @@ int request_parse_body(const struct request *request, json_t **ret, struct error
     }
     *ret = value;
     return 0;
+}
+
+int request_read_body(
+    const struct request *request, const struct record_type *type, void *ret, struct error *err)
+{
+    _cleanup_json_ json_t *body = NULL;
+    int r = request_parse_body(request, &body, err);
+    return r == 0 ? json_record_read(type, body, ret, err) : r;
 }

@@ -137,3 +137,7 @@ size_t request_room(const struct request *request);
 
 /* The body as a JSON object; an empty body is an empty object. -EINVAL. The caller owns *ret. */
 int request_parse_body(const struct request *request, json_t **ret, struct error *err);
+
+/* The body as a record, like json_record_read(). */
+int request_read_body(
+    const struct request *request, const struct record_type *type, void *ret, struct error *err);

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/files.h"
 #include "base/log.h"
 #include "base/log_quota.h"
 #include "base/memory.h"
@@ -31,7 +30,6 @@
 #include "controller/nodes/sockets.h"
 #include "controller/nodes/streams.h"
 #include "wire/address.h"
-#include "wire/message.h"
 #include "wire/tls/authority.h"
 #include "wire/tls/context.h"
 #include "wire/tls/gate.h"

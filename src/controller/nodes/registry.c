@@ -5,7 +5,6 @@
  */
 #include "controller/nodes/registry.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/strings.h"
 #include "sched/cluster/cluster.h"
 
 static struct cluster_bar *find(const struct cluster_node *node, uint32_t uid)

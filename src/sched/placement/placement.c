@@ -6,7 +6,6 @@
  */
 #include "sched/placement/placement.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

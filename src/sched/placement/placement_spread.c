@@ -5,7 +5,6 @@
  * packed as by best fit: two half-used GPUs are one fewer to allocate.
  */
 #include "sched/placement/placement.h"
-#include "sched/placement/placement_search.h"
 
 static bool place_spread(void *state, const struct cluster *cluster, const struct sched_request *request,
     const struct fit *fit, struct allocation *ret, uint64_t *work)

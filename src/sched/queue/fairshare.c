@@ -12,7 +12,6 @@
 #include "sched/queue/fairshare.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -8,7 +8,6 @@
  */
 #include "shepherd/processes/roles.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

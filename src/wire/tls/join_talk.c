@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <openssl/ssl.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Leases on a real process of ours, in a spool entry of their own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <event2/event.h>
@@ -24,6 +19,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/spool.h"
+#include "unit_test.h"
 
 static char place[64];
 static int dirfd_of_entry = -1;

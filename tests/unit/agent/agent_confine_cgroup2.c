@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Against the real kernel; skipped where cgroups cannot be made. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +17,7 @@
 #include "agent/confine/name.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 static const struct spool_id id = { .job = 5, .attempt = 2, .step = 1, .rank = 3 };
 

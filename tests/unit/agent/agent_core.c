@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The core with a modelled node: one attempt whose spool is a struct, and a list of what was sent. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdbool.h>
@@ -14,6 +9,7 @@
 
 #include "agent/core/agent_core.h"
 #include "job/state.h"
+#include "unit_test.h"
 
 #define TOKEN      77
 #define LAST_EVENT 77

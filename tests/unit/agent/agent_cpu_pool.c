@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/confine/cpu_pool.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 static struct cpu_set set_of(const char *text)
 {

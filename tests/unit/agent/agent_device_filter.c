@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Filters on cgroups of the real kernel; needs root. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +15,7 @@
 #include "agent/confine/confine.h"
 #include "agent/confine/device_filter.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define ANY LAUNCH_MINOR_MAX
 

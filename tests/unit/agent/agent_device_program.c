@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The instructions are run by a small machine of our own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,6 +7,7 @@
 
 #include "agent/confine/device_program.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define ANY LAUNCH_MINOR_MAX
 

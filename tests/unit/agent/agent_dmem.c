@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Limits of device memory, in a made-up cgroup tree: few kernels have the dmem controller yet. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +13,7 @@
 #include "agent/confine/limits.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define REGION "drm/0000:03:00.0/vram0"
 

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Additional steps of a job that cannot be staged, with a launcher that is none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +16,7 @@
 #include "agent/attach/exec_waiting.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define TOKEN 77U
 

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The AMD backend on a made-up sysfs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <ftw.h>
@@ -18,6 +13,7 @@
 #include "base/memory.h"
 
 #include "base/gpu_vendor.h"
+#include "unit_test.h"
 
 #define NO_LIBRARY "/nowhere/librocm_smi64.so"
 

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From grants to rules, on a made-up machine: its /dev, /proc and sysfs are files in a directory of the test.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -24,6 +19,7 @@
 #include "wire/message.h"
 
 #include "base/gpu_vendor.h"
+#include "unit_test.h"
 
 #define ANY LAUNCH_MINOR_MAX
 

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 
 #include "agent/gpu/env.h"
@@ -13,6 +7,7 @@
 #include "wire/message.h"
 
 #include "base/gpu_vendor.h"
+#include "unit_test.h"
 
 /* Grants GPUs 2 and 0 of these, and reads one variable. The caller frees it. */
 static char *set(struct gpu_state *gpus, size_t count, bool is_guarded, const char *name)

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +7,7 @@
 
 #include "agent/gpu/failing_gpus.h"
 #include "agent/gpu/helper.h"
+#include "unit_test.h"
 
 struct watcher {
     struct event_base *base;

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The real NVML backend on a stand-in library. The argument says which machine this is (see meson.build). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,6 +16,7 @@
 #include "base/memory.h"
 
 #include "base/gpu_vendor.h"
+#include "unit_test.h"
 
 #define TWO_GPUS                                                                                             \
     "gpu 0 81 81920 1024 50 61 300000 GPU-second NVIDIA Big One\n"                                           \

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* MIG instances of the stand-in library, from NVML's answers to the roster. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +10,7 @@
 #include "agent/gpu/gpu.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define GPUS                                                                                                 \
     "gpu 0 81 143771 1024 50 61 300000 GPU-divided NVIDIA H200\n"                                            \

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Against a procfs made of plain files. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <ftw.h>
 #include <stdio.h>
@@ -15,6 +10,7 @@
 
 #include "agent/gpu/owner.h"
 #include "base/memory.h"
+#include "unit_test.h"
 #include "wire/message.h"
 
 #define CELL "/sys/fs/cgroup/unified/init.scope/mgpu.0badcafe/j42.1/step0.0"

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The largest node must fit: 256 GPUs, each with more processes than are told. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
 #include "agent/gpu/report.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define REPORT_MAX (5U << 18) // of gpu/helper.c
 

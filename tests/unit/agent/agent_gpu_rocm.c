@@ -3,11 +3,6 @@
  * What is taken from ROCm's library, with the stand-in tests/standin/rocm_smi.c. The argument says which:
  * current, or old, of before ROCm 6. Both are found by the usual name, in LD_LIBRARY_PATH.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <poll.h>
 #include <stdio.h>
@@ -17,6 +12,7 @@
 
 #include "agent/gpu/rocm.h"
 #include "base/clock.h"
+#include "unit_test.h"
 
 #define DEADLINE_MS 20000
 #define ALL         (GPU_ENERGY | GPU_ECC | GPU_POWER_LIMIT | GPU_SM_CLOCK | GPU_MEMORY_CLOCK)

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +8,7 @@
 #include "agent/gpu/roster.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define BOOT "11111111-1111-1111-1111-111111111111"
 

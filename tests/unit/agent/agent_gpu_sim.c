@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "agent/gpu/gpu.h"
 
 #include "base/gpu_vendor.h"
+#include "unit_test.h"
 
 static void simulated_gpus_are_complete_and_stable(void **state)
 {

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "wire/gpu_spec.h"
 
 #include "base/gpu_vendor.h"
+#include "unit_test.h"
 
 static void the_words_and_a_shape_are_read(void **state)
 {

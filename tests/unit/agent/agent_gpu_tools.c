@@ -3,19 +3,15 @@
  * mgpu-gpu-test on a CUDA library in which one function hangs, fails or is missing: each run ends in its
  * time, with the reason. Each run has a folder of its own with the stand-in (argv[2]) and its state.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "agent/gpu/tools.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define UUID       "GPU-00112233-4455-6677-8899-aabbccddeeff"
 #define GPU_LINE   "gpu 3b 64 00112233445566778899aabbccddeeff NVIDIA Stand-in\n"

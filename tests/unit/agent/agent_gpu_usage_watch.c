@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* With a spool and a procfs made of plain files. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -20,6 +15,7 @@
 #include "base/memory.h"
 #include "job/event.h"
 #include "job/launch.h"
+#include "unit_test.h"
 
 static char root[64];
 static int spool_fd;

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What the agent's core says by itself, on a clock made by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdbool.h>
@@ -12,6 +7,7 @@
 
 #include "agent/core/agent_core.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define BEAT_MS    5000
 #define TIMEOUT_MS 30000

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The keeper executes its own program again, so that this program is also the worker of its tests. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <poll.h>
 #include <signal.h>
@@ -15,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/keeper.h"
+#include "unit_test.h"
 
 #define DEADLINE_MS 10000
 

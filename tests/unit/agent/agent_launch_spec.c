@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <signal.h>
 
 #include <errno.h>
@@ -15,6 +9,7 @@
 #include "base/memory.h"
 #include "job/inherited.h"
 #include "job/spec.h"
+#include "unit_test.h"
 
 struct request {
     struct message_launch launch;

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* From a launch message to an exit record, with the real shepherd. Runs as whoever runs the test. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,6 +28,7 @@
 #include "job/launch.h"
 #include "job/start_failure.h"
 #include "job/state.h"
+#include "unit_test.h"
 
 #define DEADLINE_MS 20000
 

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Against the real kernel, in whichever hierarchy the controllers are; skipped where nothing can be limited.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +15,7 @@
 #include "agent/confine/limits.h"
 #include "agent/host/pids_max.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define TEXT_SIZE 256
 

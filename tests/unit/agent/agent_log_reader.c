@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Each test forks the reader, because it gives its identity up. As root it becomes "nobody", else ourselves.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +15,7 @@
 
 #include "agent/attach/log_reader.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define NOBODY 65534
 

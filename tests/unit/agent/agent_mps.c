@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The commands to an MPS control daemon, its answers, and its folder. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +9,7 @@
 #include "agent/mps/control.h"
 #include "agent/mps/folder.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define MIB (UINT64_C(1) << 20)
 

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The controllers that a node dials. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 
 #include "agent/host/node_addresses.h"
 #include "base/buffer.h"
+#include "unit_test.h"
 
 static void each_controller_is_dialled_once(void **state)
 {

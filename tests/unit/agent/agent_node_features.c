@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What a node promises goes with HELLO, which has limits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
 #include "agent/confine/node_features.h"
 #include "base/buffer.h"
 #include "base/record.h"
+#include "unit_test.h"
 #include "wire/message.h"
 
 static void promises_with_long_paths_fit_into_hello(void **state)

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Notifications by a command. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +11,7 @@
 #include "agent/notify/notifier.h"
 #include "base/memory.h"
 #include "job/notify.h"
+#include "unit_test.h"
 
 #define DEADLINE_MS 20000
 

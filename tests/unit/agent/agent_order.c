@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies of orders that come late, from this connection or from one before. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdbool.h>
@@ -12,6 +7,7 @@
 
 #include "agent/core/agent_core.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define TOKEN 77
 

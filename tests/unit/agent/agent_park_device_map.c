@@ -2,20 +2,16 @@
 /* The map with which the driver restores a process on other GPUs: all GPUs of the node, each once on both
  * sides. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "agent/park/device_map.h"
 #include "job/event.h"
 #include "wire/message.h"
 
 #include "base/gpu_vendor.h"
+#include "unit_test.h"
 
 #define GPUS 4
 

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Orders that follow each other before the first is carried out: after a restore, mgpud knows none of them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -20,6 +15,7 @@
 #include "base/memory.h"
 #include "job/launch.h"
 #include "job/park.h"
+#include "unit_test.h"
 
 struct node {
     char top[64];

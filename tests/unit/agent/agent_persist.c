@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -17,6 +11,7 @@
 #include "agent/host/persist.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 static char dir_path[] = "/tmp/mgpu-persist-XXXXXX";
 static int n_synced;

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Which cgroup is chosen, in a tree of ordinary files; tests/vm has the kernel's. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,6 +11,7 @@
 #include "agent/confine/place.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define LIMITS "cpuset cpu io memory pids\n"
 

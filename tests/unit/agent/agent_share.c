@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Which kind enforces the share of a job on a node, and the notices that the job gets. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,6 +14,7 @@
 #include "wire/message.h"
 
 #include "base/gpu_vendor.h"
+#include "unit_test.h"
 
 #define GIB (UINT64_C(1) << 30)
 

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -17,6 +11,7 @@
 
 #include "agent/host/spawn.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 static char *const environment[] = { (char[]){ "ONLY=this" }, NULL };
 

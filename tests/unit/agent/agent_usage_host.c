@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Against directories of plain files in the place of procfs and of a cgroup. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <ftw.h>
 #include <stdio.h>
@@ -15,6 +10,7 @@
 #include "agent/usage/host.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 static char root[64], cell[96];
 

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/usage/meter.h"
 #include "base/memory.h"
 #include "job/event.h"
+#include "unit_test.h"
 
 #define GIB (UINT64_C(1) << 30)
 #define ALL (GPU_MEMORY_USED | GPU_UTILIZATION | GPU_POWER | GPU_POWER_LIMIT | GPU_ENERGY | GPU_PROCESSES)

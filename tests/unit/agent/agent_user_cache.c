@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* How long an answer of the user database is used again. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +8,7 @@
 
 #include "agent/host/user_cache.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define UID    1001
 #define NOW_MS 100000

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The user database hangs, or ends the process that asks it, for some users: nobody else waits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <pwd.h>
@@ -19,6 +14,7 @@
 #include "agent/host/user_resolver.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define HANGING     7001
 #define FATAL       7002

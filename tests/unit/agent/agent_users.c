@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <grp.h>
 #include <stdbool.h>
@@ -14,6 +8,7 @@
 
 #include "agent/host/job_user.h"
 #include "agent/host/users.h"
+#include "unit_test.h"
 
 static void root_is_known_everywhere(void **state)
 {

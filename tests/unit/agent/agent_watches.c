@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Watched processes by spool entry. Ends of sockets stand in for processes: they become readable too. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "agent/host/watches.h"
+#include "unit_test.h"
 
 #define MANY 300U // more than the table has room for at first
 

@@ -2,14 +2,10 @@
 /* For tests: the agent's view of helper processes that run the NVML backend on the stand-in library. */
 #pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
-#include <cmocka.h>
 
 #include "agent/gpu/helper.h"
+#include "unit_test.h"
 
 #define THREE_GPUS                                                                                           \
     "gpu 0 1b 24576 1 1 40 90000 GPU-a NVIDIA One\n"                                                         \

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Time that comes back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "base/allowance.h"
+#include "unit_test.h"
 
 static const struct allowance_rate rate = { .percent = 20, .most_us = 1000, .debt_us = 3000 };
 

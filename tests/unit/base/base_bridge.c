@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +6,7 @@
 
 #include "base/bridge.h"
 #include "base/terminal.h"
+#include "unit_test.h"
 
 /* A bridge, and the far ends of its two sockets. */
 struct fixture {

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The growing run of bytes: what is appended comes back, and who owns it is never in doubt. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/buffer.h"
+#include "unit_test.h"
 
 static void an_empty_buffer_reads_as_an_empty_text(void **state)
 {

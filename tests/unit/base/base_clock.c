@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The two clocks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <time.h>
-#include <cmocka.h>
 
 #include "base/clock.h"
+#include "unit_test.h"
 
 static void the_boot_clock_never_runs_backwards(void **state)
 {

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "base/crc32c.h"
+#include "unit_test.h"
 
 static void the_checksum_is_castagnolis(void **state)
 {

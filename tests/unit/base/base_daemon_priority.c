@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether the kernel lets a container's root lower its score differs, so that a file stands in for /proc. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/node/daemon_priority.h"
+#include "unit_test.h"
 
 /* What the score is afterwards. */
 static void assert_score(const char *before, const char *expected)

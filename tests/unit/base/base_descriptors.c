@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* A packet with a descriptor along arrives whole or leaves nothing behind. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
+#include "unit_test.h"
 
 static int pair[2];
 

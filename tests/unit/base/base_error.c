@@ -2,14 +2,10 @@
 /* Failures as sentences: the code passes through, the sentence is bounded, the hint belongs to its sentence.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/error.h"
+#include "unit_test.h"
 
 static void setting_an_error_returns_its_code(void **state)
 {

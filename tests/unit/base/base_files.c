@@ -2,21 +2,17 @@
 /* Files written whole, locks that die with their owner; in a fresh directory per test. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/files.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 struct place {
     char path[64];

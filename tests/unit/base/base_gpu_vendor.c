@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "base/gpu_vendor.h"
+#include "unit_test.h"
 
 static void no_two_rows_have_a_number_or_a_word(void **state)
 {

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/histogram.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 static void a_value_counts_up_to_the_first_bound_that_holds_it(void **state)
 {

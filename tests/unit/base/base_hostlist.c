@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Host lists in Slurm's short form, both ways. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/buffer.h"
 #include "base/hostlist.h"
+#include "unit_test.h"
 
 static char *joined(const struct strings *names)
 {

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The daemons' log: one line per call on standard error, and nothing in it that a user can forge. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +7,10 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 static char text[4096];
 static int saved_stderr, ends[2];

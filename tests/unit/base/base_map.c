@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/containers/map.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define ITEMS 1000U
 

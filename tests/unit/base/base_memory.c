@@ -2,18 +2,14 @@
 /* Allocation and the cleanup attributes that carry ownership. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
+#include "unit_test.h"
 
 static void fresh_memory_is_zero_and_never_null(void **state)
 {

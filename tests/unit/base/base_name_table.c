@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/containers/name_table.h"
+#include "unit_test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #define NAMES 1000U
 

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* /dev/full stands for the device that waits. A process of the test enters the gate and has a child, which
  * opens things in some way; what the child is asked is answered in the process, as a job's init does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/node/open_gate.h"
+#include "unit_test.h"
 
 #define FULL_MINOR 7U
 #define ALARM_S    20

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "base/option_values.h"
+#include "unit_test.h"
 
 struct options {
     bool is_loud;

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/options.h"
+#include "unit_test.h"
 
 struct seen {
     char text[128]; // "g=2;q;" in the order of the calls

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers, sizes, durations and id lists as people type them: tables of what is read and what is refused. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "unit_test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 #include <unistd.h>
 
 #include "base/node/private_tmp.h"
 #include "base/private_places.h"
+#include "unit_test.h"
 
 static void what_is_below_a_private_directory_is_told_from_its_neighbours(void **state)
 {

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* A process is a pid together with its start time; a reused or wrong pair is never taken for it. */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "base/process.h"
+#include "unit_test.h"
 
 /* A child that waits to be killed. */
 static pid_t start_child(const char *name)

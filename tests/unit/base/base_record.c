@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Structs as bytes: what was encoded comes back, and no run of bytes, however torn or forged, does harm. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/crc32c.h"
 #include "base/memory.h"
 #include "base/record.h"
 #include "base/record_dense.h"
 #include "base/record_equal.h"
+#include "unit_test.h"
 
 struct part {
     uint32_t index;

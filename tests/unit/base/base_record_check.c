@@ -6,16 +6,12 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "record_fill.h"
 #include "record_tables.h"
+#include "unit_test.h"
 
 #define FIELD_HEADER_SIZE 8U
 

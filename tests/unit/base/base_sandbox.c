@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Each in a child of its own: there is no way back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/sandbox.h"
+#include "unit_test.h"
 
 #define UNKNOWN 77 // this kernel or processor has no filters
 

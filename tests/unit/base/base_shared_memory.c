@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/node/shared_memory.h"
+#include "unit_test.h"
 
 struct place {
     char folder[64], table[96];

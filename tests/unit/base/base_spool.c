@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* The spool: names, the verdict that is settled once, and the lock that proves life. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/spool.h"
+#include "unit_test.h"
 
 struct place {
     char path[64];

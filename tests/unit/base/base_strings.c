@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists of strings and the text helpers: environments, shell quoting, escaping, the nearest word. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <cmocka.h>
 
 #include "base/strings.h"
+#include "unit_test.h"
 
 static void a_list_is_an_argv_at_every_length(void **state)
 {

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "base/terminal.h"
+#include "unit_test.h"
 
 static void a_head_is_read_as_it_was_written(void **state)
 {

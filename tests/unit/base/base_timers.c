@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The heap of timers against a plain list. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "base/containers/timers.h"
+#include "unit_test.h"
 
 #define OWNERS 200
 

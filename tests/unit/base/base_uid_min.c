@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "base/uid_min.h"
+#include "unit_test.h"
 
 static void the_number_of_login_defs_counts(void **state)
 {

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* How a moment is written. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "base/utc.h"
+#include "unit_test.h"
 
 static void a_moment_is_written_in_utc_with_milliseconds(void **state)
 {

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Sentences in the words of the command that was typed, also when another program says them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 #include "base/buffer.h"
 #include "base/wording.h"
+#include "unit_test.h"
 
 static const struct wording words[] = {
     { "--listen 0.0.0.0:PORT) or none (--listen none", "--port PORT" },

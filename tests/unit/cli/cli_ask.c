@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +6,7 @@
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/options/ask.h"
+#include "unit_test.h"
 
 /* The value of a key as JSON text. */
 static void check(const char *key, const char *text, const char *expected)

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -15,6 +9,7 @@
 #include "cli/api/client.h"
 #include "cli/api/exit_code.h"
 #include "server.h"
+#include "unit_test.h"
 
 static int problem(unsigned status, const char *body, struct error *err)
 {

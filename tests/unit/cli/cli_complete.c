@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Where in a line the last word stands, without an mgpud. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +7,7 @@
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/complete/complete.h"
+#include "unit_test.h"
 
 #define NOBODY_HERE "/nonexistent/mgpud.sock"
 #define WORDS_MAX   8U

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <string.h>
 
 #include "cli/term/detach_keys.h"
+#include "unit_test.h"
 
 /* Feeds all of `typed`; what is passed on must be `passed`, and the last key must mean `last`. */
 static void check(const char *keys_text, const char *typed, const char *passed, enum key_action last)

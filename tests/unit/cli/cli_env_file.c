@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -17,6 +11,7 @@
 #include "base/strings.h"
 #include "cli/api/environment.h"
 #include "cli/options/env_file.h"
+#include "unit_test.h"
 
 /* What is read from a file with that text; the name in the sentence is cut off. */
 static int read_bytes(const char *text, size_t length, json_t **ret, struct error *err)

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "cli/term/escapes.h"
+#include "unit_test.h"
 
 /* The result must not depend on how the bytes were cut into pieces. */
 static void check_with(void (*remove)(struct escapes *, const void *, size_t, struct buffer *),

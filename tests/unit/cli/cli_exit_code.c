@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/api/exit_code.h"
 #include "cli/show/job_columns.h"
+#include "unit_test.h"
 
 static void check(const char *text, int status, const char *words)
 {

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/strings.h"
 #include "cli/cluster/findings.h"
+#include "unit_test.h"
 
 #define NODES 1000U
 

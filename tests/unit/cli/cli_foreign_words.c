@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Words of other programs are answered with what does the same here, and the answers name what exists. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,6 +10,7 @@
 #include "cli/options/call.h"
 #include "cli/options/commands.h"
 #include "cli/options/foreign_words.h"
+#include "unit_test.h"
 
 static const struct option_row *find(const struct command *command, const char *name)
 {

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* GPUs and their past on paper. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +9,7 @@
 #include "cli/show/gpu_columns.h"
 #include "cli/show/gpu_past.h"
 #include "server.h"
+#include "unit_test.h"
 
 static json_t *object(const char *text)
 {

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/show/job_columns.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "base/json/field.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 static void check(json_t *job, const char *expected)
 {

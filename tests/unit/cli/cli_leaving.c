@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What happens to a job when a program goes away: the table, its page in docs, and what repeated signals do.
  */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <string.h>
@@ -17,6 +11,7 @@
 #include "cli/api/leaving.h"
 #include "cli/api/leaving_signals.h"
 #include "cli/follow/going.h"
+#include "unit_test.h"
 
 #define PAGE_MAX (1U << 20)
 

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +8,7 @@
 #include "base/strings.h"
 #include "cli/show/gpu_columns.h"
 #include "cli/show/job_columns.h"
+#include "unit_test.h"
 
 static const struct list_kind kind = {
     .member = "jobs",

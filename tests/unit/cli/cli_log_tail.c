@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "cli/follow/log_tail.h"
+#include "unit_test.h"
 
 static uint64_t tail(const char *text, uint64_t lines)
 {

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,6 +8,7 @@
 
 #include "base/memory.h"
 #include "cli/api/loopback.h"
+#include "unit_test.h"
 #include "wire/listener_owner.h"
 
 /* A listener at this address; its port is the kernel's choice. */

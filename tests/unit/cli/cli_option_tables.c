@@ -4,11 +4,6 @@
  * itself and where no mgpud is: it must be refused before anything is asked, with a sentence that names it.
  * The same rows are held against the pages that man/page.c makes: mgpu(1), and one for each verb.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <ctype.h>
 #include <stdio.h>
@@ -21,6 +16,7 @@
 #include "cli/submit/submit.h"
 #include "cli/verbs/verbs.h"
 #include "run_verb.h"
+#include "unit_test.h"
 
 #define HELP_MAX 86U // characters of a line of help, so that it fits beside the option
 #define PAGE_MAX (1U << 20)

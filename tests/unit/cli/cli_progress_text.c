@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/show/progress_text.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "base/json/field.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 static const struct screen utf8 = { .is_utf8 = true }, ascii = { 0 };
 

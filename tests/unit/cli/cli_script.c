@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The option lines of scripts: ours, and those for Slurm. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,6 +14,7 @@
 #include "cli/submit/script.h"
 #include "cli/submit/submit.h"
 #include "cli/verbs/verbs.h"
+#include "unit_test.h"
 
 struct fixture {
     struct call call;

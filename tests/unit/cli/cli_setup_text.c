@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The text is given to a real shell, with a conda, a venv and modules made for the test. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "cli/submit/setup_text.h"
+#include "unit_test.h"
 
 static char place[] = "/tmp/mgpu-setup-XXXXXX";
 

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* --distribution: what it asks for, as it is shown to the job, and the nodes that are listed for tasks. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "cli/submit/slurm_distribution.h"
+#include "unit_test.h"
 
 static void a_value_is_shown_in_full(void **state)
 {

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Moments in Slurm's syntax, ahead (--begin) and in the past (sacct --starttime). */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <cmocka.h>
 
 #include "base/utc.h"
 #include "cli/submit/slurm_moment.h"
+#include "unit_test.h"
 
 /* Saturday, 2026-11-21 12:30:00 UTC. */
 #define NOW_MS INT64_C(1795264200000)

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Values of Slurm's options: times, sizes, GPUs, moments and names of files. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "cli/submit/slurm_values.h"
+#include "unit_test.h"
 
 static void times_are_minutes_unless_they_say_otherwise(void **state)
 {

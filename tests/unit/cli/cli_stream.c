@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <poll.h>
 
 #include "cli/api/stream.h"
 #include "server.h"
+#include "unit_test.h"
 
 struct fixture {
     struct server server;

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +8,7 @@
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/submit/submit.h"
+#include "unit_test.h"
 
 static int try_build(const struct submit_options *options, const char *const *words, json_t **ret,
     unsigned *ret_left_out, struct error *err)

@@ -3,11 +3,6 @@
  * Every option of submit is given values of the wrong type, out of range, or with a wrong unit. A new option
  * needs a row here.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +13,7 @@
 #include "base/memory.h"
 #include "cli/submit/submit.h"
 #include "cli/verbs/verbs.h"
+#include "unit_test.h"
 
 #define VALUES_MAX 12
 

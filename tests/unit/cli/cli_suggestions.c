@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* A slip of the fingers is answered with the word that was meant, whatever kind of word it is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +7,7 @@
 #include "base/strings.h"
 #include "cli/options/commands.h"
 #include "run_verb.h"
+#include "unit_test.h"
 
 #define WORDS_MAX 8U
 

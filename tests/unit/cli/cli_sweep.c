@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +8,7 @@
 #include "base/memory.h"
 #include "cli/submit/sweep.h"
 #include "job/spec.h"
+#include "unit_test.h"
 
 /* The requests that these sweeps make; `second` may be NULL. */
 static json_t *expand(const char *first, const char *second, json_t *request)

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <locale.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "cli/term/table.h"
+#include "unit_test.h"
 
 static const struct table_column columns[] = {
     { "ID", true, 0 },

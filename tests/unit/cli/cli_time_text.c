@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/term/time_text.h"
+#include "unit_test.h"
 
 static void check(const char *when, const char *now, enum time_style style, const char *expected)
 {

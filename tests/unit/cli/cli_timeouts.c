@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "cli/api/timeouts.h"
+#include "unit_test.h"
 
 /* A session that began, and last heard something, so long ago. */
 static struct timeouts since(int64_t begun_ms, int64_t received_ms, struct timeouts limits)

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +6,7 @@
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/top/asks.h"
+#include "unit_test.h"
 
 static int start(void **state)
 {

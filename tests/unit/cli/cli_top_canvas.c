@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <locale.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "cli/top/canvas.h"
+#include "unit_test.h"
 
 static void check(struct canvas *canvas, const char *expected)
 {

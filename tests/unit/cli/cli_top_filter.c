@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/top/filter.h"
+#include "unit_test.h"
 
 static json_t *job(void)
 {

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <locale.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "cli/top/graph.h"
+#include "unit_test.h"
 
 static struct canvas canvas;
 

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "cli/top/layout.h"
+#include "unit_test.h"
 
 static struct layout make(int columns, int rows, int gpus, enum panel focus)
 {

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +10,7 @@
 #include "cli/top/jobs.h"
 #include "cli/top/points.h"
 #include "cli/top/tail.h"
+#include "unit_test.h"
 
 static void put(struct top_jobs *jobs, int id, const char *state, int64_t ended_ms)
 {

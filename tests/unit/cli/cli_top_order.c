@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 
 #include "base/buffer.h"
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/top/order.h"
+#include "unit_test.h"
 
 static const char *const texts[] = {
     "{\"id\": 1, \"state\": \"done\", \"user\": \"bo\", \"ended_at\": \"2026-01-01T10:00:00Z\", \"gpus\": 1}",

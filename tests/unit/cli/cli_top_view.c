@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +12,7 @@
 #include "cli/top/keys.h"
 #include "cli/top/run.h"
 #include "cli/top/wire.h"
+#include "unit_test.h"
 
 #define NOW "2026-01-01T12:00:00Z"
 

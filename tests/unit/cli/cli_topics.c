@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +12,7 @@
 #include "cli/term/when.h"
 #include "cli/verbs/topics.h"
 #include "sched/why.h"
+#include "unit_test.h"
 
 #define FRIDAY_MS INT64_C(1795000000000)
 

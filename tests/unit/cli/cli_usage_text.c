@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/show/usage_text.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/json/field.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 static json_t *object(const char *text)
 {

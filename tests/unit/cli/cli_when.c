@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/utc.h"
 #include "cli/term/when.h"
+#include "unit_test.h"
 
 /* Saturday, 2026-11-21 12:30:00 UTC. */
 #define NOW_MS INT64_C(1795264200000)

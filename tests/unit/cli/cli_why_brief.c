@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* In the column of a narrow terminal, the fact comes first. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <jansson.h>
 #include <string.h>
@@ -12,6 +7,7 @@
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/show/why_brief.h"
+#include "unit_test.h"
 
 #define WIDTH 20 // about what an 80-column terminal has for it
 

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "cli/term/words.h"
+#include "unit_test.h"
 
 /* The words joined with | between them. */
 static char *joined(const char *line)

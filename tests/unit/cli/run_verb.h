@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "cli/options/call.h"
+#include "unit_test.h"
 
 #define NOBODY_HERE "/nonexistent/mgpud.sock"
 

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
 #include "server.h"
+#include "unit_test.h"
 #include "wire/http_client.h"
 
 #define SIGNALS_MAX 1000 // then the server hangs up, so that the test ends

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Which endpoint of etcd a client asks, with a libcurl that is none: some endpoints hang. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -18,6 +13,7 @@
 #include "controller/cluster/etcd.h"
 #include "controller/cluster/leadership.h"
 #include "fake_curl.h"
+#include "unit_test.h"
 
 #define LEASE_MS 600000 // no renewal during a test
 

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What a controller reports of itself and of etcd, with a libcurl that is none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "controller/cluster/cluster_private.h"
 #include "controller/cluster/status.h"
 #include "fake_curl.h"
+#include "unit_test.h"
 
 /* Enough of an answer for the lease and the keys. */
 #define ANSWER                                                                                               \

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Which group of a user counts, by a user database that the test has written. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "controller/config/groups.h"
+#include "unit_test.h"
 #include "wire/directory.h"
 
 #define TEST(name) cmocka_unit_test(name)

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Which steps of the wall clock keep old jobs from being removed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "controller/retention.h"
+#include "unit_test.h"
 
 #define HOUR_MS (3600 * 1000LL)
 #define DAY_MS  (24 * HOUR_MS)

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Every role, every action, own and others' jobs; and who gets which role. The expectation is written out
  * here a second time, in another shape than the table under test. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,6 +9,7 @@
 #include "base/memory.h"
 #include "controller/config/roles.h"
 #include "controller/core/rights.h"
+#include "unit_test.h"
 
 /* One letter for each of viewer, user, operator, admin: '-' never, 'o' with his own, 'a' with all. */
 static const char *const expected[] = {

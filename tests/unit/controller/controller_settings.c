@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of settings, the files, and what is noted of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,6 +13,7 @@
 #include "base/parse.h"
 #include "controller/config/settings.h"
 #include "controller/reload.h"
+#include "unit_test.h"
 
 struct place {
     char dir[64], path[96];

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Turns end, whatever the callbacks of the loop do. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <poll.h>
 #include <stdlib.h>
@@ -12,6 +7,7 @@
 #include <unistd.h>
 
 #include "controller/turns.h"
+#include "unit_test.h"
 
 #define WORK_MS  150
 #define BLOCK_MS 600

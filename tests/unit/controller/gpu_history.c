@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The past of GPUs: what is kept, for how long, over restarts, and in how much memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +12,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "controller/history/gpu_history.h"
+#include "unit_test.h"
 #include "wire/message.h"
 
 #define START INT64_C(1800000000) // a whole minute

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Many connections: idle ones do not hinder others, and nobody may have all of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <string.h>
@@ -18,6 +13,7 @@
 #include "controller/http/users.h"
 #include "serve_client.h"
 #include "serve_harness.h"
+#include "unit_test.h"
 #include "wire/limits.h"
 
 static int start(void **state)

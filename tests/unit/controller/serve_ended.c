@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* GET /history: jobs that ended, and sums over them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +10,7 @@
 #include "serve_client.h"
 #include "serve_harness.h"
 #include "store/store_ended.h"
+#include "unit_test.h"
 
 static int start(void **state)
 {

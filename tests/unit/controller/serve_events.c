@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Streams of events: from now on, from an earlier one, and for readers that do not keep up. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +9,7 @@
 #include "base/memory.h"
 #include "serve_client.h"
 #include "serve_harness.h"
+#include "unit_test.h"
 #include "wire/limits.h"
 
 static int start(void **state)

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The text about external processes on a GPU. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "controller/api/external_text.h"
+#include "unit_test.h"
 
 #define MIB         (1ULL << 20)
 #define TEXT(words) ((char *)(uintptr_t)(words))

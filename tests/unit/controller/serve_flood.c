@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Clients that send more than anybody reads: in no state of a connection do they keep the loop busy, and
  * their leaving is noticed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +11,7 @@
 #include "controller/http/http_private.h"
 #include "serve_client.h"
 #include "serve_harness.h"
+#include "unit_test.h"
 
 #define STUCK_S     60 // a loop that never ends a turn ends the test
 #define WAIT_MS     10000

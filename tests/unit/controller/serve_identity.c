@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Who asks: over the unix socket, over loopback TCP, by token, and from a page in somebody's browser. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <poll.h>
@@ -18,6 +13,7 @@
 #include "controller/http/http_private.h"
 #include "serve_client.h"
 #include "serve_harness.h"
+#include "unit_test.h"
 #include "wire/limits.h"
 
 static int start(void **state)

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Submitting, showing, listing, waiting for and cancelling jobs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -15,6 +10,7 @@
 #include "base/memory.h"
 #include "serve_client.h"
 #include "serve_harness.h"
+#include "unit_test.h"
 
 static int start(void **state)
 {

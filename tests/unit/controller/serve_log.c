@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Output of jobs: whole, in parts, and while it grows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +11,7 @@
 #include "base/memory.h"
 #include "serve_client.h"
 #include "serve_harness.h"
+#include "unit_test.h"
 #include "wire/limits.h"
 
 static int start(void **state)

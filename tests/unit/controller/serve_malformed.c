@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes that are no request, or too much of one: one clear answer, and the next client is served. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +10,7 @@
 #include "base/memory.h"
 #include "serve_client.h"
 #include "serve_harness.h"
+#include "unit_test.h"
 #include "wire/limits.h"
 
 static int start(void **state)

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* docs/api.md tells of everything that the tables have. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,6 +7,7 @@
 
 #include "base/files.h"
 #include "controller/api/route.h"
+#include "unit_test.h"
 #include "wire/json_job.h"
 #include "wire/limits.h"
 #include "wire/problem.h"

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* GET /metrics: its two forms, its names, and docs/metrics.md. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,6 +11,7 @@
 #include "sched/queue/fairshare.h"
 #include "sched/sched.h"
 #include "serve_client.h"
+#include "unit_test.h"
 #include "wire/limits.h"
 
 #define OPENMETRICS                                                                                          \

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Tokens for nodes, and forgetting them: who may, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
 #include "serve_client.h"
 #include "serve_harness.h"
+#include "unit_test.h"
 
 static int start(void **state)
 {

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* A connection that is taken over: who gets one, and that it passes bytes on both ways within bounds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,6 +11,7 @@
 #include "base/terminal.h"
 #include "serve_client.h"
 #include "serve_harness.h"
+#include "unit_test.h"
 #include "wire/limits.h"
 
 #define UPGRADE "Host: x\r\nConnection: Upgrade\r\nUpgrade: mgpu-terminal\r\n\r\n"

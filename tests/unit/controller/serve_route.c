@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Which request reaches which handler, and what is said to those that reach none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <jansson.h>
 #include <string.h>
@@ -14,6 +9,7 @@
 #include "controller/api/route.h"
 #include "serve_client.h"
 #include "serve_harness.h"
+#include "unit_test.h"
 #include "wire/json_job.h"
 
 static int start(void **state)

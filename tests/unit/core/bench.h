@@ -2,14 +2,9 @@
 /* A core on a bench: its effects are written down, and the test plays store, agent and clients. */
 #pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "controller/core/core.h"
 #include "controller/core/tables.h"
+#include "unit_test.h"
 
 #define BENCH_MAX 256U
 

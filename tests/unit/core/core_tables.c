@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Jobs in order of their ids, whatever is added and removed. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
+#include "unit_test.h"
 
 #define JOBS  3000U
 #define AHEAD 1000U // the highest job that is removed is so far behind the newest

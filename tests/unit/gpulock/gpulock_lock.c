@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Lock and unlock of a made-up machine: its nodes are those of /dev/null under other names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +16,7 @@
 #include "base/memory.h"
 #include "gpulock/lock.h"
 #include "gpulock/state.h"
+#include "unit_test.h"
 
 #define KILLED    9
 #define STEPS_MAX 100

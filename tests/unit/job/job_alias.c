@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <ctype.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "job/alias.h"
+#include "unit_test.h"
 
 static void each_number_has_its_own(void **state)
 {

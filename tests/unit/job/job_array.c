@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Indexes of arrays: what is read, what is refused, and what is left when elements are taken out. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/array.h"
+#include "unit_test.h"
 
 static void ranges_steps_and_a_limit_are_read(void **state)
 {

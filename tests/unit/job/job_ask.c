@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What a job may ask for: each limit, each contradiction, and the lists. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "job/ask.h"
+#include "unit_test.h"
 
 /* The texts of these requests are literals: nothing here is cleared. */
 #define TEXT(text) ((char *)(uintptr_t)(text))

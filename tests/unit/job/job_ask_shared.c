@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* One request for all who ask for the same, and what becomes of it when they leave or change their minds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "job/ask_shared.h"
 #include "job/job.h"
+#include "unit_test.h"
 
 static const struct job_ask *make(struct ask_cache *cache, const struct job_ask *from)
 {

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What a job asks for about its end: what can be read, and what makes no sense. */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "base/signals.h"
 #include "job/ask.h"
+#include "unit_test.h"
 
 static void signals_are_known_by_name_and_number(void **state)
 {

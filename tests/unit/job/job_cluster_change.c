@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Changes of the cluster: as bytes and back, and what each kind must have. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/cluster_change.h"
 #include "job/event.h"
+#include "unit_test.h"
 
 #define TEXT(text) ((char *)(uintptr_t)(text))
 

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays and their elements: the fold of splits and ends. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/array.h"
 #include "job/elements.h"
 #include "job/job.h"
+#include "unit_test.h"
 
 static void apply(struct job *job, struct job_event event)
 {

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What owners are told after the end of a job. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "job/end_advice.h"
+#include "unit_test.h"
 
 static void advice_depends_on_the_end(void **state)
 {

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Events as bytes, and the lists of GPUs they carry. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/event.h"
+#include "unit_test.h"
 
 static void an_event_comes_back_from_its_bytes(void **state)
 {

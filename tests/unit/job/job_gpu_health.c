@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "job/gpu_health.h"
+#include "unit_test.h"
 
 static const struct health_settings settings = { .recover_ms = 60000, .unclean_ms = 30000 };
 

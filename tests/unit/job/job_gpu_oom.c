@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Which outputs report that GPU memory is used up, and what the next try asks for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 #include "job/gpu_oom.h"
+#include "unit_test.h"
 
 #define GIB (1ULL << 30)
 

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What follows when a job leaves its GPUs unused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "job/idle.h"
 #include "job/job.h"
+#include "unit_test.h"
 
 #define MINUTE 60000
 

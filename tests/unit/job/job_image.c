@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "job/image.h"
+#include "unit_test.h"
 
 static void names_that_a_runtime_could_misread_are_refused(void **state)
 {

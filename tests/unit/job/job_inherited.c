@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "base/memory.h"
 #include "job/inherited.h"
+#include "unit_test.h"
 
 /* A name that the row describes. */
 static char *name_of(const struct inherited_variable *row)

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "base/memory.h"
 #include "job/interpreter.h"
+#include "unit_test.h"
 
 static void the_first_line_says_what_runs_a_text(void **state)
 {

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The fold of events into a job: what each event changes, what is refused, and what holds in between. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/idle.h"
 #include "job/job.h"
+#include "unit_test.h"
 
 static struct job_event make_event(enum job_event_type type, uint32_t attempt)
 {

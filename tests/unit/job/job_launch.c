@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The records in an attempt's spool directory: whole, and readable by an older or newer program. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/launch.h"
 #include "job/state.h"
+#include "unit_test.h"
 
 static void a_launch_spec_comes_back_from_its_bytes(void **state)
 {

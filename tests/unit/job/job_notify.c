@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Whom a job tells, and of what: what can be read and what is refused. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/notify.h"
+#include "unit_test.h"
 
 static void a_target_is_known_by_how_it_begins(void **state)
 {

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What the record of a job keeps of the scheduler's own rule of parking: how long it ran and waited, and what
  * stays booked; and of a start before its GPUs are free. Times are in seconds after the epoch of the test. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/job.h"
+#include "unit_test.h"
 
 #define GIB (1ULL << 30)
 

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "job/park_refusals.h"
+#include "unit_test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #define MINUTE_MS 60000LL
 #define NOW_MS    1000000LL

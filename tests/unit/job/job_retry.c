@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* After which ends a job is tried again by itself, how often, and when. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "job/job.h"
+#include "unit_test.h"
 
 static struct job_event ended(enum job_end end, int32_t exit_code)
 {

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Which requests may have their share enforced, and how much a share is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/share.h"
+#include "unit_test.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)

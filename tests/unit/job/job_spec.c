@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What a user may ask for: every refusal names the field, and nothing reasonable is refused. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/spec.h"
+#include "unit_test.h"
 
 static int make_spec(void **state)
 {

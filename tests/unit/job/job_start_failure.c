@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of causes of failed starts, and the page about it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +9,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "job/start_failure.h"
+#include "unit_test.h"
 
 static void every_cause_has_a_name_of_its_own_and_a_meaning(void **state)
 {

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The transition table, checked against its own small list of claims, and the names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "job/state.h"
+#include "unit_test.h"
 
 /* Where the event leads, or JOB_STATES when it cannot happen. */
 static enum job_state next_of(int from, int type, bool goes_on)

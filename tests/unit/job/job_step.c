@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The steps of a job as the fold of its events. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/event.h"
 #include "job/step.h"
+#include "unit_test.h"
 
 static void apply(struct job_step_history *history, enum job_event_type type, uint32_t attempt, int64_t at_ms,
     struct job_step step)

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "job/usage.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
+#include "unit_test.h"
 
 static void a_timeline_says_what_was_added(void **state)
 {

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "job/usage_merge.h"
+#include "unit_test.h"
 
 static void what_nobody_measured_is_not_known(void **state)
 {

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "job/xid.h"
+#include "unit_test.h"
 
 static void each_number_has_the_class_that_its_remedy_asks_for(void **state)
 {

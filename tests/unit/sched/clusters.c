@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "clusters.h"
+#include "unit_test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 int clusters_open(void **state)
 {

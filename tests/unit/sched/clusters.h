@@ -2,13 +2,8 @@
 /* Clusters to try placement on, made in one call. */
 #pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "sched/placement/placement.h"
+#include "unit_test.h"
 
 #ifndef GIB
 #define GIB (1ULL << 30)

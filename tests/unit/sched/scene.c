@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "scene.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
+#include "unit_test.h"
 #include <stdlib.h>
 
 #define ELEMENTS 1000000U // ids of elements begin here

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Reservations for blocked jobs: nobody delays them, and what does not delay them goes on. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "scene.h"
+#include "unit_test.h"
 
 static int open_scene(void **state)
 {

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/calibration.h"
+#include "unit_test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define MINUTE_MS 60000
 #define STARTS    20000

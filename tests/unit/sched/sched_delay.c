@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Backfill's promise on random days: when every job takes as long as expected, nobody delays the first. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "scene.h"
+#include "unit_test.h"
 
 #define SEEDS 80U
 #define STEPS 300U

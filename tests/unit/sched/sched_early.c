@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Which waiting job may begin on the CPU: the one that is next for GPUs that are free soon. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
 #include "scene.h"
+#include "unit_test.h"
 
 #define MINUTE INT64_C(60000)
 

@@ -2,14 +2,11 @@
 #include "sched/queue/fairshare.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "sched/cluster/cluster.h"
+#include "unit_test.h"
 
 #define HOUR_MS   3600000
 #define HALF_LIFE (24 * HOUR_MS)

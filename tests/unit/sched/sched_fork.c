@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* A fork decides as the original does, and leaves it as it was. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "job/cluster_change.h"
 #include "scene.h"
 #include "sched/forecast.h"
+#include "unit_test.h"
 
 #define SEEDS     15U
 #define DECISIONS 50U

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The scheduler parks jobs for shorter ones: when, for whom, and until when at the latest. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "scene.h"
 #include "sched/sched_private.h"
 #include "sched/why.h"
+#include "unit_test.h"
 
 #define SLOT_S 60 // the quantum: parks cost nothing here
 

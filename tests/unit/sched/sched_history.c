@@ -2,15 +2,12 @@
 #include "sched/history/history.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "sched/history/history_cell.h"
+#include "unit_test.h"
 
 #define MINUTE_MS 60000
 #define HOUR_MS   3600000

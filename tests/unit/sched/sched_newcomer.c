@@ -4,13 +4,10 @@
  * the next. What comes free at the end of the flood's only running job must not go to the flood because its
  * user has nothing running at that moment.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "scene.h"
+#include "unit_test.h"
 
 #define FLOOD    8
 #define JOBS_MAX 32

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The order that users give their own jobs, which costs no other user anything. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "scene.h"
 #include "sched/sched_private.h"
+#include "unit_test.h"
 
 #define JOBS 60
 

@@ -2,15 +2,11 @@
 /* Partitions and nodes that one job has alone: where jobs start, in what order, and what keeps them waiting.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "scene.h"
 #include "sched/why.h"
+#include "unit_test.h"
 
 static char debug_name[] = "debug", rest_name[] = "rest";
 static char n1[] = "n1", n0[] = "n0";

@@ -2,14 +2,11 @@
 #include "sched/queue/policy.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "sched/cluster/cluster.h"
+#include "unit_test.h"
 
 #define NOW_MS  1800000000000
 #define DAY_MS  86400000LL

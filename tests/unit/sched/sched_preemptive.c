@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Policies that preempt: who goes, who comes, and that it comes to rest. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "scene.h"
 #include "sched/sched_private.h"
+#include "unit_test.h"
 
 static struct scene *open_with(const char *policy, uint32_t nodes)
 {

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The queue by its own rules, and against a naive one: a sorted array that is searched from its start. */
 #include "sched/queue/queue.h"
+#include "unit_test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define JOBS    600U
 #define CLASSES 60U

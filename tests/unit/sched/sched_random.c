@@ -3,16 +3,13 @@
  * Random days of a small cluster through the real scheduler, against a second ledger kept here: nothing is
  * given twice, nobody starts who may not, nothing is lost, and after each pass nothing waits that would fit.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/memory.h"
 #include "sched/sched_private.h"
+#include "unit_test.h"
 
 #define SEEDS         90U
 #define STEPS         350U

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What keeps a job from the queue, and what lets it in. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "scene.h"
 #include "sched/why.h"
+#include "unit_test.h"
 
 static int open_scene(void **state)
 {

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* How many jobs without GPUs a node starts at a time (node_starts). */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "scene.h"
 #include "sched/sched_private.h"
 #include "sched/why.h"
+#include "unit_test.h"
 
 static int open_scene(void **state)
 {

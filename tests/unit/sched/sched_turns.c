@@ -3,13 +3,10 @@
  * Jobs that go back to the queue when their time is over take turns: each goes behind everybody who waits, so
  * that over an hour each has the GPU in proportion to its time limit, whatever the others' limits are.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "scene.h"
+#include "unit_test.h"
 
 #define HOUR_S 3600
 #define JOBS   8

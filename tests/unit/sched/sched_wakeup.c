@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What changes outside a pass and must lead to one, or to the right one; and what must not, for ever. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "scene.h"
+#include "unit_test.h"
 
 static struct scene *open_with(uint32_t nodes, uint32_t gpus)
 {

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Why a job waits, and when it will start: small scenes reckoned by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "job/cluster_change.h"
 #include "scene.h"
 #include "sched/why.h"
+#include "unit_test.h"
 
 static int open_scene(void **state)
 {

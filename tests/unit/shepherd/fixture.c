@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +20,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "unit_test.h"
 
 #define DEADLINE_MS 20000
 

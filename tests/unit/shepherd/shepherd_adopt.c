@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* kill -9 of the shepherd at every stage, and what an adopter makes of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <signal.h>
@@ -18,6 +13,7 @@
 #include "fixture.h"
 #include "job/state.h"
 #include "shepherd/shepherd.h"
+#include "unit_test.h"
 
 static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
 {

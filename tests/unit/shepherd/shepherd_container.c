@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The words for podman and apptainer, on a node whose programs are files in a directory of the test; and what
  * is the first process of a container. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <signal.h>
@@ -22,6 +17,7 @@
 #include "shepherd/container.h"
 #include "shepherd/container_gpus.h"
 #include "shepherd/first.h"
+#include "unit_test.h"
 
 static char net[] = "lab/net:1";
 

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Against plain files in the place of cgroups. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <ftw.h>
 #include <stdio.h>
@@ -14,6 +9,7 @@
 #include "base/files.h"
 #include "base/memory.h"
 #include "shepherd/processes/counts.h"
+#include "unit_test.h"
 
 static char root[64];
 

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +11,7 @@
 #include "base/files.h"
 #include "fixture.h"
 #include "shepherd/exec.h"
+#include "unit_test.h"
 
 /* Runs exec_search in a child; returns its exit status, which is the errno when nothing was executed. */
 static int search(const char *path, const char *name, const char *argument)

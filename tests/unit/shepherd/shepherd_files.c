@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* A job whose directory and files are not there yet, are never there, or may not be used. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +19,7 @@
 #include "job/start_failure.h"
 #include "job/state.h"
 #include "shepherd/shepherd.h"
+#include "unit_test.h"
 
 #define PATIENCE_MS 20000 // longer than any of these tests
 #define LATER_MS    100   // after which the missing file is made, by which it was looked for several times

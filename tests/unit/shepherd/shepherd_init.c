@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The status file. What the init does is seen through the program, in shepherd_launch.c and _watch.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "shepherd/init.h"
+#include "unit_test.h"
 
 static void a_status_comes_back_as_written(void **state)
 {

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What a command sees, and what becomes of it, through the real program. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +20,7 @@
 #include "job/start_failure.h"
 #include "job/state.h"
 #include "shepherd/shepherd.h"
+#include "unit_test.h"
 
 static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
 {

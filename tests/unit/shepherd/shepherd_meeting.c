@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The port where the parts of a job meet. The ports here are far from those that small job numbers lead to.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -14,6 +9,7 @@
 #include "base/memory.h"
 #include "job/launch.h"
 #include "shepherd/meeting.h"
+#include "unit_test.h"
 
 #define FIRST 29930U
 

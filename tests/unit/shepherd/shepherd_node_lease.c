@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* A lease of the node ends a step on the shepherd's own clock. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <signal.h>
@@ -16,6 +11,7 @@
 #include "fixture.h"
 #include "job/state.h"
 #include "shepherd/shepherd.h"
+#include "unit_test.h"
 
 #define LEASE_MS 1500
 

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,6 +10,7 @@
 #include "base/memory.h"
 #include "fixture.h"
 #include "shepherd/output.h"
+#include "unit_test.h"
 
 static char path[160];
 

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* A part of several waits between its preparations and its verdict, through the real program. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <signal.h>
@@ -20,6 +15,7 @@
 #include "fixture.h"
 #include "job/state.h"
 #include "shepherd/shepherd.h"
+#include "unit_test.h"
 
 static void tell(const struct fixture *f, const struct spool_command *command)
 {

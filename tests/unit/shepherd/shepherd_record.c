@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Each way to end makes the record that people are shown. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +11,7 @@
 #include "base/files.h"
 #include "job/state.h"
 #include "shepherd/record.h"
+#include "unit_test.h"
 
 struct expectation {
     struct ending ending;

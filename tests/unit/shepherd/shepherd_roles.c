@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Who a signal is for, by what real processes make of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <poll.h>
 #include <signal.h>
@@ -19,6 +14,7 @@
 #include "job/state.h"
 #include "shepherd/processes/roles.h"
 #include "shepherd/processes/roll.h"
+#include "unit_test.h"
 
 static void on_signal(int number)
 {

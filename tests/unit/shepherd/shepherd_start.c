@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Starts that do not come about: an init that its user has stopped, and a node that is short of processes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +20,7 @@
 #include "job/start_failure.h"
 #include "job/state.h"
 #include "shepherd/shepherd.h"
+#include "unit_test.h"
 
 #define DEADLINE_MS 20000
 

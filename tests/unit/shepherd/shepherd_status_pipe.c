@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The pipe of a step, and the stop that ends when the job says there that its work is saved. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <signal.h>
@@ -21,6 +16,7 @@
 #include "job/state.h"
 #include "shepherd/shepherd.h"
 #include "shepherd/status_pipe.h"
+#include "unit_test.h"
 
 static char pipes[128];
 

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +8,7 @@
 #include "fixture.h"
 #include "shepherd/orphan_tail.h"
 #include "shepherd/tail.h"
+#include "unit_test.h"
 
 static char text[TAIL_SIZE];
 

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Steps on a terminal, and exec_steps, through the real program; the test is the agent and the viewer. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +20,7 @@
 #include "fixture.h"
 #include "job/state.h"
 #include "shepherd/shepherd.h"
+#include "unit_test.h"
 
 #define TIMEOUT_MS 20000
 

@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +7,7 @@
 #include <unistd.h>
 
 #include "shepherd/processes/tree.h"
+#include "unit_test.h"
 
 /* A child with a grandchild in another session; both wait for a signal. Returns when both are there. */
 static pid_t start_family(void)

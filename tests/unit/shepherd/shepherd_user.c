@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The switch, each in a child of its own: afterwards there is no way back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <grp.h>
@@ -16,6 +11,7 @@
 #include <unistd.h>
 
 #include "shepherd/user.h"
+#include "unit_test.h"
 
 #define CHILD_FINE 0
 #define JOB_UID    65534U

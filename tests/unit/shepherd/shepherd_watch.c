@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Stops, and what a job leaves behind; each with a cgroup (where there is one) and without. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +11,7 @@
 #include "fixture.h"
 #include "job/state.h"
 #include "shepherd/shepherd.h"
+#include "unit_test.h"
 
 /* Daemons: another session, another parent, output elsewhere. */
 #define DAEMONS(seconds)                                                                                     \

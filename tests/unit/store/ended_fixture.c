@@ -2,14 +2,10 @@
 /* Allocated the moment it starts, so it holds its GPUs as long as it runs. */
 #include "ended_fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
+#include "unit_test.h"
 
 static void apply(
     struct fixture *fixture, struct job *job, struct job_event *event, const struct job_spec *spec)

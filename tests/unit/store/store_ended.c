@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Pages of jobs that ended, and sums over them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "ended_fixture.h"
 #include "store/store_ended.h"
+#include "unit_test.h"
 
 #define DAY  INT64_C(86400000)
 #define HOUR INT64_C(3600000)

@@ -5,19 +5,15 @@
  * from another first number for each fault: of the many small pages of a commit, one in three is enough.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "fault_vfs.h"
 #include "store_fixture.h"
+#include "unit_test.h"
 
 #define BATCHES        6
 #define CHANCES        2    // power cuts at the same place, each with other losses

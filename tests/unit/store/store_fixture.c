@@ -5,22 +5,16 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <setjmp.h>
-
-#include <cmocka.h>
-
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "store/store_sqlite.h"
+#include "unit_test.h"
 
 #define DEADLINE_MS 20000
 

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "store_fixture.h"
+#include "unit_test.h"
 
 /* A running job with one GPU, a job that ended, and a queued one. */
 static void fill(struct fixture *fixture)

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* What a start makes of a write-ahead log that is damaged, cut short, or not finished. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "store/store_ids.h"
 #include "store/store_log.h"
 #include "store/store_sqlite.h"
 #include "store_fixture.h"
+#include "unit_test.h"
 
 #define JOBS       12
 #define FLIPS      200

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "store/store_node.h"
 #include "store_fixture.h"
+#include "unit_test.h"
 
 #define EXPIRES_MS  1000
 #define HASH(first) ((const uint8_t[STORE_HASH_SIZE]){ (first) })

@@ -2,17 +2,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "store/store_row.h"
 #include "store_fixture.h"
+#include "unit_test.h"
 
 #define MANY      300
 #define PROMPT_MS 10000

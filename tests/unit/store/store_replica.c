@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "store/store_ended.h"
 #include "store/store_schema.h"
 #include "store/store_sqlite.h"
 #include "store_fixture.h"
+#include "unit_test.h"
 
 #define ENTRIES_MAX 4096
 

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Old jobs leave the store, and what they held stays in the sums. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "ended_fixture.h"
 #include "store/store_ended.h"
+#include "unit_test.h"
 
 #define DAY     INT64_C(86400000)
 #define FOREVER UINT64_MAX

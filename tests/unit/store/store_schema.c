@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What step 2 adds, and that a store made by step 1 becomes one of step 2 with everything in it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "job/cluster_change.h"
@@ -15,6 +10,7 @@
 #include "store/store_schema.h"
 #include "store/store_sqlite.h"
 #include "store_fixture.h"
+#include "unit_test.h"
 
 #define TEXT(text) ((char *)(uintptr_t)(text))
 

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "store/store_ids.h"
 #include "store/store_schema.h"
 #include "store_fixture.h"
+#include "unit_test.h"
 
 #define MANY 3000
 

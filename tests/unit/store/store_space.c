@@ -1,9 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 /* A disk that is full for real: a small tmpfs, which takes root to mount; without it the tests are skipped.
  */
 #include <errno.h>
@@ -20,6 +15,7 @@
 #include "base/memory.h"
 #include "store/store_sqlite.h"
 #include "store_fixture.h"
+#include "unit_test.h"
 
 #define DISK      "size=24m"
 #define LOOKS_MAX 80

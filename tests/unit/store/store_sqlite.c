@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/files.h"
 #include "base/memory.h"
@@ -19,6 +14,7 @@
 #include "store/store_schema.h"
 #include "store/store_sqlite.h"
 #include "store_fixture.h"
+#include "unit_test.h"
 
 #define FLIPS 150
 

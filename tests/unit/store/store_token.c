@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "store_fixture.h"
+#include "unit_test.h"
 
 struct answer {
     bool is_here;

@@ -4,18 +4,14 @@
  * finding, or every table says what it said before.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "store_fixture.h"
+#include "unit_test.h"
 
 #define JOBS      300 // enough for interior pages
 #define FLIPS     24  // of pages of each kind

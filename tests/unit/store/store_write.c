@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "store/store_sqlite.h"
 #include "store_fixture.h"
+#include "unit_test.h"
 
 static void a_committed_batch_is_reported_durable(void **state)
 {

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "store/wait_sketch.h"
+#include "unit_test.h"
 
 static void an_empty_sketch_has_no_quantile_but_0(void **state)
 {

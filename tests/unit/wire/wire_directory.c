@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* A user database that hangs: it is waited for once, and what it says later is known. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "unit_test.h"
 #include "wire/directory.h"
 
 #define DEADLINE_MS 20000

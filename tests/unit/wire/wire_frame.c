@@ -5,16 +5,12 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/event.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/crc32c.h"
 #include "base/memory.h"
+#include "unit_test.h"
 #include "wire/frame.h"
 #include "wire/message.h"
 

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
 
+#include "unit_test.h"
 #include "wire/gpu_comparison.h"
 
 static char text[GPU_COMPARISON_TEXT_SIZE];

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What people copy from one machine to another: tokens, pins, addresses, names, versions. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/version.h"
+#include "unit_test.h"
 #include "wire/message.h"
 #include "wire/node_name.h"
 #include "wire/tls/join_token.h"

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Jobs, events, GPUs and nodes as the API shows them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
 #include "base/memory.h"
 #include "job/gpu_health.h"
 #include "job/idle.h"
+#include "unit_test.h"
 #include "wire/json_append.h"
 #include "wire/json_event.h"
 #include "wire/json_gpu.h"
@@ -449,8 +445,8 @@ static void a_node_tells_its_features(void **state)
         { .name = (char[]){ "cgroup" }, .text = (char[]){ "off" }, .fix = (char[]){ "mount it" } }
     };
     struct message_hello hello = { .cpus = 4, .features = { .items = features, .count = 1 } };
-    _cleanup_json_ json_t *object =
-        json_node_write(&(struct json_node_view){ .name = "box", .is_up = true, .hello = &hello });
+    _cleanup_json_ json_t *object = json_table_write(
+        &json_node_table, &(struct json_node_view){ .name = "box", .is_up = true, .hello = &hello });
     _cleanup_free_ char *text = json_text_format(object);
     assert_non_null(strstr(
         text, "\"features\":[{\"name\":\"cgroup\",\"on\":false,\"text\":\"off\",\"fix\":\"mount it\"}]"));
@@ -480,7 +476,7 @@ static void the_word_for_a_node_is_the_most_urgent_one(void **state)
             .unreachable_ms = cases[i].unreachable_ms,
             .hello = &hello,
             .drain = cases[i].mark };
-        _cleanup_json_ json_t *object = json_node_write(&view);
+        _cleanup_json_ json_t *object = json_table_write(&json_node_table, &view);
         assert_string_equal(json_string_value(json_object_get(object, "state")), cases[i].word);
         assert_int_equal(
             json_is_null(json_object_get(object, "unreachable_since")), cases[i].unreachable_ms == 0);

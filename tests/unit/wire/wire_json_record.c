@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Records as JSON: every kind of field both ways, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdbool.h>
@@ -12,6 +7,7 @@
 
 #include "base/memory.h"
 #include "job/spec.h"
+#include "unit_test.h"
 #include "wire/json_record.h"
 #include "wire/json_spec.h"
 #include "wire/json_text.h"

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Listening while there are no descriptors left: it waits, and goes on when there are. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "unit_test.h"
 #include "wire/listening.h"
 
 #define LACK_MS     500

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Whatever the limits of fields permit fits into a frame. (That each field is read at its limit is the claim
  * of base_record_check.) */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/memory.h"
 #include "record_fill.h"
+#include "unit_test.h"
 #include "wire/limits.h"
 #include "wire/message.h"
 

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "job/ask.h"
 #include "job/spec.h"
+#include "unit_test.h"
 #include "wire/message.h"
 #include "wire/order_check.h"
 

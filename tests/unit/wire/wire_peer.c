@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Peers, tokens, names of users; and the tables of problems and limits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "unit_test.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 #include "wire/peer.h"

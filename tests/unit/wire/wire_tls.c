@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Keys, whom a session believes, and the pump: bytes, ends and back-pressure, over a real port. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,6 +26,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/memory.h"
+#include "unit_test.h"
 #include "wire/name_trouble.h"
 #include "wire/tls/authority.h"
 #include "wire/tls/context.h"

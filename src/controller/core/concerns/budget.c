@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/parse.h"
 #include "controller/core/batch.h"
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "base/parse.h"
-#include "controller/core/clock.h"
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"

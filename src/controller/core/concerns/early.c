@@ -11,7 +11,6 @@
 
 #include "base/memory.h"
 #include "controller/core/attempt.h"
-#include "controller/core/change.h"
 #include "controller/core/clock.h"
 #include "controller/core/concern.h"
 #include "controller/core/concerns/early_commands.h"

@@ -20,7 +20,6 @@
 #include "controller/core/batch.h"
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
-#include "controller/core/tables.h"
 #include "job/usage.h"
 
 #define COMMANDS_MAX 4096U // the one that was learnt from first is forgotten

@@ -5,8 +5,6 @@
  * a process above the thresholds closes its GPU with the first sample, but everything else must hold for
  * several samples, and memory is rounded up.
  */
-#include <errno.h>
-#include <stdlib.h>
 
 #include "base/memory.h"
 #include "controller/core/concern.h"

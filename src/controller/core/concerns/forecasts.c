@@ -18,7 +18,6 @@
 #include "base/parse.h"
 #include "base/record.h"
 #include "controller/core/batch.h"
-#include "controller/core/clock.h"
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
 #include "controller/core/state.h"

@@ -10,7 +10,6 @@
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
 #include "controller/core/node_jobs.h"
-#include "controller/core/node_table.h"
 #include "controller/core/state.h"
 #include "controller/core/stop.h"
 

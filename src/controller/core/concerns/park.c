@@ -33,7 +33,6 @@
 #include "controller/core/send.h"
 #include "controller/core/state.h"
 #include "controller/core/stop.h"
-#include "controller/core/tables.h"
 
 #define RETRY_MS 5000 // of a rank that could not return with the others
 

@@ -17,7 +17,6 @@
 #include "controller/core/entry.h"
 #include "controller/core/park.h"
 #include "controller/core/state.h"
-#include "controller/core/tables.h"
 #include "job/usage.h"
 
 /* --- commands that refuse --- */

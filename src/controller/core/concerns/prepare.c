@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "controller/core/attempt.h"
-#include "controller/core/clock.h"
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"

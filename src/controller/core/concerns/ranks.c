@@ -17,14 +17,12 @@
  */
 #include "controller/core/concerns/ranks.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "controller/core/attempt.h"
 #include "controller/core/batch.h"
-#include "controller/core/change.h"
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"

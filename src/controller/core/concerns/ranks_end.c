@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "controller/core/attempt.h"
-#include "controller/core/batch.h"
 #include "controller/core/concerns/ranks.h"
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"

@@ -4,8 +4,6 @@
  * sent the whole list whenever its report differs. No state of messages is needed: a list that is lost, late
  * or forgotten in a crash is corrected by the next sample.
  */
-#include <errno.h>
-#include <inttypes.h>
 
 #include "base/memory.h"
 #include "controller/core/concern.h"

@@ -9,7 +9,6 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "base/parse.h"
 #include "controller/core/batch.h"
 #include "controller/core/change.h"
 #include "controller/core/clock.h"

@@ -4,7 +4,6 @@
  * event is passed to the scheduler, by one function per type, so that a log of events is all that another
  * scheduler needs to decide the same.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -14,7 +13,6 @@
 #include "controller/core/describe.h"
 #include "controller/core/enqueue.h"
 #include "controller/core/entry.h"
-#include "controller/core/node_table.h"
 #include "controller/core/park.h"
 #include "controller/core/refusal.h"
 #include "controller/core/split.h"

@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "controller/core/attempt.h"
-#include "controller/core/change.h"
 #include "controller/core/concern.h"
 #include "controller/core/entry.h"
 #include "controller/core/node_table.h"
