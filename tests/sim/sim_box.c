@@ -34,10 +34,11 @@
 #define PACE_SLACK_MS 20 // of an event that is as old as its turn
 #define CLOCK_OFF_MS  (2 * 3600 * 1000LL)
 #define REST_MS       400000
-#define DOWN_MAX_MS   300   // of the controller
-#define STORM_PACE_MS 500   // between two happenings at most
-#define MILD_PACE_MS  6000  // where jobs are to be parked by the rule
-#define LATE_MS       30000 // so long after the storm a node may still come back
+#define LONG_REST_MS  1000000 // where elements are committed behind others: they take up to eight seconds
+#define DOWN_MAX_MS   300     // of the controller
+#define STORM_PACE_MS 500     // between two happenings at most
+#define MILD_PACE_MS  6000    // where jobs are to be parked by the rule
+#define LATE_MS       30000   // so long after the storm a node may still come back
 
 /* --- the store --- */
 
@@ -346,7 +347,7 @@ bool box_run_seed(uint64_t seed, struct tally *tally)
     box_open_backup(box);
     world_later(&box->world, 3000, on_clock, box, 0, NULL, NULL);
     world_later(&box->world, STORM_MS, on_calm, box, 0, NULL, NULL);
-    int64_t until = box->world.now_ms + REST_MS;
+    int64_t until = box->world.now_ms + (box->has_behind ? LONG_REST_MS : REST_MS);
     while (box->broken == NULL && world_step(&box->world, until))
         continue;
     if (box->broken == NULL)

@@ -100,8 +100,9 @@ static int64_t of_element(const struct core *core, const struct core_entry *entr
 
 static int64_t of_start(const struct core *core, const struct core_entry *entry)
 {
+    int64_t usual_ms = entry->job->array_job != 0 ? START_PATIENCE_MS : CORE_PATIENCE_MS;
     int64_t patience_ms = of_element(core, entry);
-    return patience_ms > CORE_PATIENCE_MS ? patience_ms : CORE_PATIENCE_MS;
+    return patience_ms > usual_ms ? patience_ms : usual_ms;
 }
 
 /* An element is split off its array in the same turn. */

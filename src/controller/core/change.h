@@ -7,6 +7,7 @@
 struct core_entry;
 
 #define CORE_PATIENCE_MS    5  // for which a commit for which nobody waits may wait for other changes
+#define START_PATIENCE_MS   25 // if it is of the start of an element
 #define ELEMENT_PATIENCE_MS 50 // at most, if it is of elements that have others behind them
 
 /* Applies an event to its job, adds both to the open batch and calls the concerns; `spec` only with

@@ -430,6 +430,22 @@ static void the_end_of_one_with_none_behind_it_does_not_wait(void **state)
     assert_true(is_committed_at_once(b, LEADER));
 }
 
+static void the_start_of_an_element_waits_for_others(void **state)
+{
+    struct bench *b = *state;
+    end(b, LEADER);
+    const struct sent launch = launch_of(b, FOLLOWER);
+    assert_int_equal(bench_started(b, launch.link, &launch), 0);
+    int64_t began_ms = b->now_ms;
+    bench_turn(b);
+    b->now_ms = began_ms + START_PATIENCE_MS - 1;
+    core_turn(b->core, b->now_ms, b->now_ms);
+    assert_null(b->flying);
+    assert_int_equal(b->armed_ms, began_ms + START_PATIENCE_MS);
+    bench_turn(b);
+    assert_non_null(b->flying);
+}
+
 static void the_last_end_of_an_array_does_not_wait(void **state)
 {
     struct bench *b = *state;
@@ -469,6 +485,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_the_setting_the_next_one_waits, open_off, close_checked),
         cmocka_unit_test_setup_teardown(
             the_end_of_one_with_none_behind_it_does_not_wait, open_off, close_checked),
+        cmocka_unit_test_setup_teardown(the_start_of_an_element_waits_for_others, open_off, close_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
