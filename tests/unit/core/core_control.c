@@ -15,12 +15,6 @@ static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 100
 static const struct identity other = { .is_known = true, .uid = 1001, .gid = 1001 };
 static const struct identity operating = { .is_known = true, .uid = 1002, .role = ROLE_OPERATOR };
 
-static int open_with_node(void **state)
-{
-    (void)bench_open(state);
-    return bench_hello(*state, 1, "boot", 1, NULL, 0);
-}
-
 static const struct sent *submit(struct bench *b, int64_t limit_ms, void *request)
 {
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
@@ -206,7 +200,7 @@ static void the_notes_of_a_running_job_can_be_edited_and_what_it_asked_for_canno
     job_ask_clear(&larger);
 }
 
-#define CASE(test_) cmocka_unit_test_setup_teardown(test_, open_with_node, bench_close)
+#define CASE(test_) cmocka_unit_test_setup_teardown(test_, bench_open_with_one, bench_close)
 
 int main(void)
 {
