@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include "base/memory.h"
 #include "memory_store.h"

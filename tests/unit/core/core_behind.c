@@ -2,8 +2,6 @@
 /* Elements of an array that are committed behind others. Node "box" has one GPU; the array is job 11. */
 #include "bench.h"
 
-#include <stdlib.h>
-
 #include "base/memory.h"
 #include "controller/core/entry.h"
 #include "controller/core/state.h"

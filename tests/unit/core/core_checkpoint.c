@@ -3,7 +3,6 @@
 #include "bench.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

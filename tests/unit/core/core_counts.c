@@ -2,8 +2,6 @@
 /* What GET /metrics tells of jobs. */
 #include "bench.h"
 
-#include <stdlib.h>
-
 #include "base/memory.h"
 #include "controller/core/counts.h"
 

@@ -3,8 +3,6 @@
 #include "bench.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <stdlib.h>
 
 #include "base/memory.h"
 #include "memory_store.h"

@@ -2,8 +2,6 @@
 /* Which job is prepared, where, and when that is taken back. Node "box" has one GPU. */
 #include "bench.h"
 
-#include <stdlib.h>
-
 #include "base/memory.h"
 
 #define WRONG_MS 250 // until the guess after a wrong one

@@ -2,7 +2,6 @@
 /* Nodes that cannot run a job are left out, and the job ends when none is left. */
 #include "bench.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

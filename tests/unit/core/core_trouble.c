@@ -3,7 +3,6 @@
  */
 #include "bench.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "job/start_failure.h"
