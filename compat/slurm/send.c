@@ -303,14 +303,6 @@ static int64_t free_gpus(const json_t *node)
     return field_integer(node, "gpus", 0) - field_integer(node, "gpus_used", 0);
 }
 
-static bool is_chosen(const struct strings *names, const char *name)
-{
-    for (size_t i = 0; i < names->count; i++)
-        if (strcmp(names->items[i], name) == 0)
-            return true;
-    return false;
-}
-
 /* Nodes that the job may get, those with most free GPUs first; mgpud decides at the start. */
 static void choose_nodes(
     const json_t *nodes, const json_t *partition, int64_t count, int64_t gpus, struct strings *ret)
@@ -325,7 +317,7 @@ static void choose_nodes(
             bool is_there = partition == NULL || slurm_partition_has(partition, name);
             bool is_enough =
                 json_is_true(json_object_get(node, "up")) && field_integer(node, "gpus", 0) >= gpus;
-            if (is_there && is_enough && !is_chosen(ret, name) &&
+            if (is_there && is_enough && !strings_have(ret, name) &&
                 (best == NULL || free_gpus(node) > free_gpus(best)))
                 best = node;
         }

@@ -119,6 +119,14 @@ const char *strings_get_env(const struct strings *strings, const char *name)
     return NULL;
 }
 
+bool strings_have(const struct strings *strings, const char *text)
+{
+    for (size_t i = 0; i < strings->count; i++)
+        if (strcmp(strings->items[i], text) == 0)
+            return true;
+    return false;
+}
+
 void strings_copy(struct strings *to, const struct strings *from)
 {
     strings_clear(to);

@@ -30,6 +30,7 @@ void strings_merge_env(struct strings *strings, const struct strings *more);
 /* The value of `name` in an environment list, or NULL. Owned by the list. */
 const char *strings_get_env(const struct strings *strings, const char *name);
 
+bool strings_have(const struct strings *strings, const char *text);
 void strings_copy(struct strings *to, const struct strings *from);
 void strings_clear(struct strings *strings);
 

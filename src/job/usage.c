@@ -107,7 +107,7 @@ bool usage_bucket_read(const struct job_usage *usage, uint32_t index, struct usa
     return true;
 }
 
-static uint8_t higher(uint8_t a, uint8_t b)
+uint8_t usage_higher(uint8_t a, uint8_t b)
 {
     if (a == USAGE_NOT_KNOWN || b == USAGE_NOT_KNOWN)
         return a == USAGE_NOT_KNOWN ? b : a;
@@ -130,8 +130,9 @@ static void halve(struct job_usage *usage)
     for (uint32_t i = 0; usage_bucket_read(&full, i, &first); i += 2) {
         if (!usage_bucket_read(&full, i + 1, &second))
             second = first;
-        append(usage, &(struct usage_bucket){ higher(first.busy, second.busy),
-                          higher(first.memory, second.memory), higher(first.power, second.power) });
+        append(
+            usage, &(struct usage_bucket){ usage_higher(first.busy, second.busy),
+                       usage_higher(first.memory, second.memory), usage_higher(first.power, second.power) });
     }
     usage->bucket_s *= 2;
     free(full.timeline);

@@ -91,6 +91,9 @@ struct usage_bucket {
     uint8_t busy, memory, power;
 };
 
+/* The higher one of two parts of a bucket that is known. */
+uint8_t usage_higher(uint8_t a, uint8_t b);
+
 /* Reads the bucket at that index; false after the last one and if the text is damaged. */
 bool usage_bucket_read(const struct job_usage *usage, uint32_t index, struct usage_bucket *ret);
 

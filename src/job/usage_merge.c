@@ -91,13 +91,6 @@ static void add_gpus(const struct usage_part *parts, size_t count, struct job_us
     merged->gpus = (struct record_list){ gpus, total };
 }
 
-static uint8_t higher(uint8_t a, uint8_t b)
-{
-    if (a == USAGE_NOT_KNOWN || b == USAGE_NOT_KNOWN)
-        return a == USAGE_NOT_KNOWN ? b : a;
-    return a > b ? a : b;
-}
-
 /* The maximum of the buckets that are in bucket `index` of `width` seconds; false: there are none. */
 static bool add_buckets(
     const struct job_usage *usage, uint32_t index, uint32_t width, struct usage_bucket *highest)
@@ -106,8 +99,8 @@ static bool add_buckets(
     uint32_t each = width / usage->bucket_s, at = index * each;
     bool is_known = usage_bucket_read(usage, at, &bucket);
     for (; at < (index + 1) * each && usage_bucket_read(usage, at, &bucket); at++)
-        *highest = (struct usage_bucket){ higher(highest->busy, bucket.busy),
-            higher(highest->memory, bucket.memory), higher(highest->power, bucket.power) };
+        *highest = (struct usage_bucket){ usage_higher(highest->busy, bucket.busy),
+            usage_higher(highest->memory, bucket.memory), usage_higher(highest->power, bucket.power) };
     return is_known;
 }
 

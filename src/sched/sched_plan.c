@@ -136,7 +136,7 @@ static int64_t share_free(const struct search *search, uint32_t node, uint32_t g
     return at;
 }
 
-static int compare_ends(const void *a, const void *b)
+int sched_compare_ends(const void *a, const void *b)
 {
     const struct sched_run *const *left = a, *const *right = b;
     return ((*left)->expected_end_ms > (*right)->expected_end_ms) -
@@ -157,7 +157,7 @@ static int64_t host_free(const struct search *search, uint32_t node, int64_t fro
         return TIME_NEVER;
     struct sched_run **sorted = xcalloc(runs->count, sizeof(struct sched_run *));
     memcpy(sorted, runs->runs, runs->count * sizeof(struct sched_run *));
-    qsort(sorted, runs->count, sizeof(struct sched_run *), compare_ends);
+    qsort(sorted, runs->count, sizeof(struct sched_run *), sched_compare_ends);
     int64_t at = TIME_NEVER;
     for (size_t i = 0; i < runs->count && at == TIME_NEVER; i++) {
         const struct allocation *held = &sorted[i]->allocation;

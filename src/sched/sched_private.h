@@ -255,6 +255,11 @@ void sched_update_placement(struct sched *sched, const struct allocation *alloca
 void sched_run_over(struct sched *sched, struct sched_job *job);
 /* True if any job that is not preemptible may preempt it. */
 bool sched_run_yields(const struct sched_run *run);
+
+/* Of pointers to runs, for qsort(): those that end first. */
+int sched_compare_ends(const void *a, const void *b);
+
+bool sched_shares_gpu(const struct allocation *a, const struct allocation *b);
 /* Recomputes its expected end: it started, reached another stage, or exceeded the estimate. */
 void sched_run_expect(struct sched *sched, struct sched_run *run);
 /* It has started, or takes so long that it no longer counts among the starts of its node. */

@@ -56,7 +56,7 @@ static bool is_free(const struct sched *sched, const struct allocation *left)
     return true;
 }
 
-static bool overlap(const struct allocation *a, const struct allocation *b)
+bool sched_shares_gpu(const struct allocation *a, const struct allocation *b)
 {
     for (size_t i = 0; i < a->n_gpus; i++)
         for (size_t k = 0; k < b->n_gpus; k++)
@@ -83,7 +83,7 @@ int64_t sched_return_waits_until(struct sched *sched, const struct parked_job *p
     int64_t until_ms = 0;
     for (size_t i = 0; i < runs->count; i++) {
         const struct sched_run *run = runs->runs[i];
-        if (!overlap(&run->allocation, &parked->left))
+        if (!sched_shares_gpu(&run->allocation, &parked->left))
             continue;
         int64_t half_ms = run->allocated_ms + sched_park_slot(sched) / 2;
         int64_t first_ms = precedes_until(sched, run, parked);
@@ -100,7 +100,7 @@ static void clear_gpus(struct sched *sched, const struct allocation *left)
     uint64_t *ids = xcalloc(runs->count + 1, sizeof(*ids));
     size_t count = 0;
     for (size_t i = 0; i < runs->count; i++)
-        if (overlap(&runs->runs[i]->allocation, left))
+        if (sched_shares_gpu(&runs->runs[i]->allocation, left))
             ids[count++] = runs->runs[i]->job->entry.job;
     for (size_t i = 0; i < count; i++) {
         struct sched_job *job = sched_find(sched, ids[i]);

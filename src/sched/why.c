@@ -323,13 +323,6 @@ static void explain_closed(const struct tally *tally, struct why *why)
     }
 }
 
-static int compare_ends(const void *a, const void *b)
-{
-    const struct sched_run *const *left = a, *const *right = b;
-    return ((*left)->expected_end_ms > (*right)->expected_end_ms) -
-           ((*left)->expected_end_ms < (*right)->expected_end_ms);
-}
-
 size_t why_holders(const struct sched *sched, const struct queue_class *class, struct sched_run ***ret)
 {
     const struct sched_request *request = &class->key.request;
@@ -345,7 +338,7 @@ size_t why_holders(const struct sched *sched, const struct queue_class *class, s
         if (is_in_the_way)
             runs[count++] = sched->runs[i];
     }
-    qsort(runs, count, sizeof(struct sched_run *), compare_ends);
+    qsort(runs, count, sizeof(struct sched_run *), sched_compare_ends);
     *ret = runs;
     return count;
 }

@@ -60,15 +60,6 @@ static enum surety surety_of(const struct sched *sched, const struct class_key *
     return key->limit_ms > 0 && estimate.likely_ms >= key->limit_ms ? SURE_LIMIT : of_basis[estimate.basis];
 }
 
-static bool share_a_gpu(const struct allocation *a, const struct allocation *b)
-{
-    for (size_t i = 0; i < a->n_gpus; i++)
-        for (size_t k = 0; k < b->n_gpus; k++)
-            if (a->gpus[i].node == b->gpus[k].node && a->gpus[i].gpu == b->gpus[k].gpu)
-                return true;
-    return false;
-}
-
 static bool share_a_node(const struct allocation *a, const struct allocation *b)
 {
     for (size_t i = 0; i < a->n_nodes; i++)
@@ -82,7 +73,7 @@ static bool share_a_node(const struct allocation *a, const struct allocation *b)
 static bool is_between(const struct listing *listing, const struct allocation *held)
 {
     const struct allocation *wanted = &listing->row->allocation;
-    return wanted->n_gpus > 0 ? share_a_gpu(held, wanted) : share_a_node(held, wanted);
+    return wanted->n_gpus > 0 ? sched_shares_gpu(held, wanted) : share_a_node(held, wanted);
 }
 
 static void note(struct listing *listing, const struct sched_job *ahead, const struct why_ahead *row)
@@ -104,13 +95,6 @@ static void note(struct listing *listing, const struct sched_job *ahead, const s
 static int64_t end_of(const struct sched *sched, const struct sched_run *run)
 {
     return run->expected_end_ms > sched->now_ms ? run->expected_end_ms : sched->now_ms + 1;
-}
-
-static int compare_ends(const void *a, const void *b)
-{
-    const struct sched_run *const *left = a, *const *right = b;
-    return ((*left)->expected_end_ms > (*right)->expected_end_ms) -
-           ((*left)->expected_end_ms < (*right)->expected_end_ms);
 }
 
 static bool is_named(const struct why *why, uint64_t job)
@@ -147,7 +131,7 @@ static void list_running(struct listing *listing)
     for (size_t i = 0; i < sched->n_runs; i++)
         if (is_in_the_way(listing, sched->runs[i], limiting))
             runs[count++] = sched->runs[i];
-    qsort(runs, count, sizeof(struct sched_run *), compare_ends);
+    qsort(runs, count, sizeof(struct sched_run *), sched_compare_ends);
     for (size_t i = 0; i < count; i++)
         note(listing, runs[i]->job,
             &(struct why_ahead){

@@ -42,9 +42,6 @@ struct process {
     struct viewer viewers[TERMINAL_VIEWERS_MAX];
 };
 
-/* Sends the shepherd a signal for the step. */
-void terminal_signal_shepherd(struct process *p, int number, int64_t grace_ms);
-
 /* Exits after this time, unless it is set again. */
 void terminal_leave_within(struct process *p, int64_t ms);
 

@@ -55,12 +55,13 @@ static bool drop(struct viewer *viewer)
 
 /* --- out --- */
 
-uint8_t *viewer_payload(struct viewer *viewer)
+/* The buffer in which the next frame's payload is built; commit() completes it. */
+static uint8_t *payload_of(struct viewer *viewer)
 {
     return viewer->out + TERMINAL_HEAD_SIZE;
 }
 
-void viewer_commit(struct viewer *viewer, enum terminal_frame type, size_t length)
+static void commit(struct viewer *viewer, enum terminal_frame type, size_t length)
 {
     terminal_head(viewer->out, type, length);
     viewer->out_length = TERMINAL_HEAD_SIZE + length;
@@ -69,8 +70,8 @@ void viewer_commit(struct viewer *viewer, enum terminal_frame type, size_t lengt
 
 void viewer_put(struct viewer *viewer, enum terminal_frame type, const void *payload, size_t length)
 {
-    memcpy(viewer_payload(viewer), payload, length);
-    viewer_commit(viewer, type, length);
+    memcpy(payload_of(viewer), payload, length);
+    commit(viewer, type, length);
 }
 
 bool viewer_add(struct viewer *viewer, enum terminal_frame type, const void *payload, size_t length)
@@ -117,7 +118,7 @@ bool viewer_follow(struct viewer *viewer, const struct history *history)
             return false;
         if (!viewer_is_idle(viewer))
             return true;
-        ssize_t n = history_read(history, viewer->position, viewer_payload(viewer), TERMINAL_PAYLOAD_MAX);
+        ssize_t n = history_read(history, viewer->position, payload_of(viewer), TERMINAL_PAYLOAD_MAX);
         if (n == 0)
             return true;
         if (n < 0) {
@@ -125,7 +126,7 @@ bool viewer_follow(struct viewer *viewer, const struct history *history)
             continue;
         }
         viewer->position += (uint64_t)n;
-        viewer_commit(viewer, TERMINAL_OUTPUT, (size_t)n);
+        commit(viewer, TERMINAL_OUTPUT, (size_t)n);
     }
     return viewer_send(viewer);
 }

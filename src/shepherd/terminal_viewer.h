@@ -68,10 +68,6 @@ void viewer_put(struct viewer *viewer, enum terminal_frame type, const void *pay
 /* Adds a frame to the one being sent. False if there is no room for it. */
 bool viewer_add(struct viewer *viewer, enum terminal_frame type, const void *payload, size_t length);
 
-/* The buffer in which the next frame's payload is built; viewer_commit() completes it. */
-uint8_t *viewer_payload(struct viewer *viewer);
-void viewer_commit(struct viewer *viewer, enum terminal_frame type, size_t length);
-
 /* Sends what the socket accepts. False if the viewer has left; it is then closed. */
 bool viewer_send(struct viewer *viewer);
 

@@ -16,7 +16,8 @@
 #define KILL_MARGIN_MS 2000 // after TERMINAL_FLUSH_MS, by when it exits by itself
 #define HANGUP_MS      5000 // between SIGHUP and SIGKILL
 
-void terminal_signal_shepherd(struct process *p, int number, int64_t grace_ms)
+/* Sends the shepherd a signal for the step. */
+static void signal_shepherd(struct process *p, int number, int64_t grace_ms)
 {
     struct spool_command command = {
         .magic = SPOOL_COMMAND_MAGIC, .signal = (uint32_t)number, .grace_ms = grace_ms
@@ -95,13 +96,13 @@ static void on_signal(void *arg, int number)
 {
     struct process *p = arg;
     if (!p->is_kept)
-        terminal_signal_shepherd(p, number, -1);
+        signal_shepherd(p, number, -1);
 }
 
 void terminal_hang_up(struct process *p)
 {
     if (p->phase == TERMINAL_OPEN && !p->is_hung_up)
-        terminal_signal_shepherd(p, SIGHUP, HANGUP_MS);
+        signal_shepherd(p, SIGHUP, HANGUP_MS);
     p->is_hung_up = true;
 }
 

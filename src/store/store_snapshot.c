@@ -218,12 +218,7 @@ static int run_snapshot(struct store *store, struct store_request *request, stru
     return 0;
 }
 
-static void free_request(struct store_request *request)
-{
-    free(request);
-}
-
-static const struct store_request_kind snapshot_kind = { .run = run_snapshot, .free = free_request };
+static const struct store_request_kind snapshot_kind = { .run = run_snapshot };
 
 void store_snapshot(struct store *store)
 {

@@ -120,12 +120,7 @@ static int run_look(struct store *store, struct store_request *request, struct e
     return 0;
 }
 
-static void free_request(struct store_request *request)
-{
-    free(request);
-}
-
-static const struct store_request_kind look_kind = { .run = run_look, .free = free_request };
+static const struct store_request_kind look_kind = { .run = run_look };
 
 bool store_lacks_inodes(const struct store *store)
 {

@@ -64,6 +64,14 @@ static struct store_request *queue_take(struct store_queue *queue)
     return first;
 }
 
+static void free_request(struct store_request *request)
+{
+    if (request->kind->free != NULL)
+        request->kind->free(request);
+    else
+        free(request);
+}
+
 static void drop_all(struct store_queue *queue)
 {
     while (queue->first != NULL) {
@@ -73,7 +81,7 @@ static void drop_all(struct store_queue *queue)
             queue->end = &queue->first;
         if (request->kind->drop != NULL)
             request->kind->drop(request);
-        request->kind->free(request);
+        free_request(request);
     }
 }
 
@@ -306,12 +314,7 @@ static void answer_warning(struct store *store, struct store_request *request)
         store->observer.on_warning(store->observer.arg, &warning->text);
 }
 
-static void free_warning(struct store_request *request)
-{
-    free(request);
-}
-
-static const struct store_request_kind warning_kind = { .answer = answer_warning, .free = free_warning };
+static const struct store_request_kind warning_kind = { .answer = answer_warning };
 
 void store_thread_warn(struct store *store, const struct error *text)
 {
@@ -337,7 +340,7 @@ static void deliver(struct store *store, struct store_request *answers)
         struct store_request *next = request->next;
         if (request->kind->answer != NULL)
             request->kind->answer(store, request);
-        request->kind->free(request);
+        free_request(request);
         request = next;
     }
 }

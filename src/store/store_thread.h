@@ -19,7 +19,7 @@ struct store_request_kind {
     void (*answer)(struct store *store, struct store_request *request); // on the caller's thread; may be NULL
     /* The store is closing without an answer: on the caller's thread, gives an empty answer. May be NULL. */
     void (*drop)(struct store_request *request);
-    void (*free)(struct store_request *request);
+    void (*free)(struct store_request *request); // NULL: free(), it owns nothing else
     bool is_grouped;
     bool is_page; // a long answer for a single client, delivered after the short ones
 };

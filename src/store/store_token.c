@@ -292,14 +292,8 @@ static void answer_revoke_token(struct store *store, struct store_request *reque
     revoke->on_revoked(revoke->arg, revoke->id, revoke->result);
 }
 
-static void free_revoke_token(struct store_request *request)
-{
-    free(request);
-}
-
-static const struct store_request_kind revoke_token_kind = {
-    .run = run_revoke_token, .answer = answer_revoke_token, .free = free_revoke_token
-};
+static const struct store_request_kind revoke_token_kind = { .run = run_revoke_token,
+    .answer = answer_revoke_token };
 
 void store_revoke_token(struct store *store, uint64_t id, int64_t uid,
     void (*on_revoked)(void *arg, uint64_t id, int result), void *arg)

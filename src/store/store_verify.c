@@ -37,12 +37,7 @@ static void answer_verified(struct store *store, struct store_request *request)
         store->observer.on_verified(store->observer.arg, &((struct verified *)request)->result);
 }
 
-static void free_verified(struct store_request *request)
-{
-    free(request);
-}
-
-static const struct store_request_kind verified_kind = { .answer = answer_verified, .free = free_verified };
+static const struct store_request_kind verified_kind = { .answer = answer_verified };
 
 static void hand_over(struct store *store, const struct store_verification *result)
 {

@@ -75,8 +75,6 @@ static bool append_milli(struct buffer *out, double number)
     return true;
 }
 
-static void append_value(struct buffer *out, json_t *value);
-
 static void append_other(struct buffer *out, const json_t *value)
 {
     _cleanup_free_ char *text = json_text_format(value);
@@ -89,7 +87,7 @@ static void append_array(struct buffer *out, const json_t *array)
     for (size_t i = 0; i < json_array_size(array); i++) {
         if (i > 0)
             buffer_append(out, ",", 1);
-        append_value(out, json_array_get(array, i));
+        json_append(out, json_array_get(array, i));
     }
     buffer_append(out, "]", 1);
 }
@@ -105,12 +103,12 @@ static void append_object(struct buffer *out, json_t *object)
         has_one = true;
         append_string(out, name, strlen(name));
         buffer_append(out, ":", 1);
-        append_value(out, json_object_iter_value(at));
+        json_append(out, json_object_iter_value(at));
     }
     buffer_append(out, "}", 1);
 }
 
-static void append_value(struct buffer *out, json_t *value)
+void json_append(struct buffer *out, json_t *value)
 {
     switch (json_typeof(value)) {
     case JSON_NULL: buffer_append(out, "null", 4); return;
@@ -124,11 +122,6 @@ static void append_value(struct buffer *out, json_t *value)
     }
     if (!append_milli(out, json_real_value(value)))
         append_other(out, value);
-}
-
-void json_append(struct buffer *out, json_t *value)
-{
-    append_value(out, value);
 }
 
 void json_members_begin(struct json_members *members, struct buffer *out, bool is_sparse)
@@ -152,7 +145,7 @@ void json_members_add(struct json_members *members, const char *name, json_t *va
     members->has_one = true;
     buffer_append_text(members->out, name);
     buffer_append(members->out, "\":", 2);
-    append_value(members->out, value);
+    json_append(members->out, value);
     json_decref(value);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as mgpud's configuration file: refused with a sentence that names the line, or settings that can
  * be listed, compared and taken down. */
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
 #include "controller/http/cookie.h"

@@ -4,7 +4,6 @@
  * controller, and every event it stores can be applied to its job. The input is a sequence of steps. A
  * message may be about an attempt that was sent to the node, which no fuzzer would guess.
  */
-#include <stdlib.h>
 
 #include "bench.h"
 #include "messages.h"

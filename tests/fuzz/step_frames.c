@@ -8,7 +8,6 @@
  * The first byte chooses the side (bit 0), raw bytes or frames made here (bit 1), and the cuts (the rest).
  * Frames are made of type, task, length and payload; behind each byte of a node in front of srun.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as what mgpu-sim reads: a workload (a trace in SWF or CSV, a journal), a list of nodes, a journal
  * to be replayed. The first byte says as which. */
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -3,7 +3,6 @@
  * The configuration file, which is read again now and then while the storm is on: policies, limits and shares
  * of users and groups, departments, and partitions. Afterwards nothing is limited any more.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

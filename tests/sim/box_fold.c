@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The jobs, as the durable events tell of them: what the store would read. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/memory.h"
 #include "box.h"

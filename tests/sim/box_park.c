@@ -7,7 +7,6 @@
  * asked soon after one with its command refused, where the setting forbids it, or from whose GPU enough are
  * parked.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

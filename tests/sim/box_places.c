@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What happens to nodes, and what administrators and strangers do about them. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -18,7 +18,6 @@
  * others or in use. Some jobs are arrays, wait for others, are edited, held for a while, give way to others,
  * or leave their GPUs unused. A seed is a whole history: `sim_box SEED` replays one (campaign.c).
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

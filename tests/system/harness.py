@@ -6,6 +6,7 @@ process through a pidfd. Programs are copied from the build folder to a place th
 """
 
 import contextlib
+import datetime
 import fcntl
 import functools
 import grp
@@ -50,6 +51,35 @@ def require_namespaces(options='-m'):
     if why:
         import pytest  # only here: benchmarks use an instance without it
         pytest.skip(why)
+
+
+def seconds(time):
+    """A time of the API since 1970."""
+    return datetime.datetime.fromisoformat(time.replace('Z', '+00:00')).timestamp()
+
+
+def lines_until(process, text):
+    """What it says up to a line with that text."""
+    said = []
+    for line in process.stdout:
+        said.append(line)
+        if text in line:
+            return ''.join(said)
+    raise AssertionError(''.join(said))
+
+
+def end(process):
+    """Ends a server, and returns the rest of what it says."""
+    process.send_signal(signal.SIGTERM)
+    rest = process.stdout.read()
+    assert process.wait(DEADLINE_S) == 0, rest
+    return rest
+
+
+def read(name):
+    """A file of the repository."""
+    with open(os.path.join(ROOT, name), encoding='utf-8') as source:
+        return source.read()
 
 
 def free_port():

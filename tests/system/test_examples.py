@@ -5,7 +5,6 @@ Libraries that Debian lacks are stand-ins of stand_ins/ where they are not insta
 library's interface agree, not that the library works. Each README says against what it was tested."""
 
 import contextlib
-import datetime
 import glob
 import os
 import re
@@ -92,11 +91,6 @@ class Example:
         return self.box.job(max(job['id'] for job in jobs if job['name'] == name))
 
 
-def seconds(time):
-    """A time of the API since 1970."""
-    return datetime.datetime.fromisoformat(time.replace('Z', '+00:00')).timestamp()
-
-
 def gpus_of(job):
     return [gpu['index'] for gpu in job['granted']]
 
@@ -134,7 +128,7 @@ def test_each_checkpoint_is_evaluated_by_a_job_that_runs_beside_the_training(exa
     evaluations = [it.job(f'eval-{step}') for step in (100, 200, 300)]
     for step, job in zip((100, 200, 300), evaluations):
         saved = os.stat(f'{it.folder}/checkpoints/step-{step}.pt').st_mtime
-        assert job['state'] == 'done' and seconds(job['submitted_at']) >= saved - 0.001, job
+        assert job['state'] == 'done' and harness.seconds(job['submitted_at']) >= saved - 0.001, job
         assert job['ended_at'] <= report['started_at']
     assert evaluations[0]['started_at'] < train['ended_at'] and gpus_of(evaluations[0]) != gpus_of(train)
     with open(f'{it.folder}/checkpoints/step-300.txt', encoding='utf-8') as best:

@@ -3,7 +3,6 @@
 is the stand-in of test_park.py; parking takes a moment there, and the times by which the rule decides are as short as
 mgpud permits."""
 
-import datetime
 import json
 import os
 import re
@@ -33,10 +32,6 @@ def start(make_instance, cuda, mode='auto', arguments=()):
     instance = make_instance(gpus='sim:1x24G', arguments=('--park', mode, *TIMES, *cuda.arguments, *arguments))
     assert prove(instance).status == 200
     return instance
-
-
-def seconds(text):
-    return datetime.datetime.fromisoformat(text.replace('Z', '+00:00')).timestamp()
 
 
 def journal_events(instance, place, kind):
@@ -82,7 +77,7 @@ def test_a_program_reads_when_it_was_parked_and_when_it_went_on(make_instance, c
     host = instance.job(long)
     times = [event['at'] for event in host['events'] if event['type'] in ('parked', 'unparked')]
     assert [word for _, word, _ in lines] == ['park', 'unpark'], lines
-    assert all(abs(seconds(line[0]) - seconds(at)) < 1 for line, at in zip(lines, times)), (lines, times)
+    assert all(abs(harness.seconds(line[0]) - harness.seconds(at)) < 1 for line, at in zip(lines, times)), (lines, times)
 
 
 def why_not_parked(instance, waiting):
@@ -157,8 +152,8 @@ def test_both_jobs_say_what_happens_and_until_when(make_instance, cuda):
     instance.wait(short, 'running')
     host = instance.job(long)
     assert (host['park_cause'], host['park_guest']) == ('shorter', int(short)), host
-    ran = seconds(host['parked_at']) - seconds(host['started_at'])
-    assert 0 < seconds(host['latest_return']) - seconds(host['parked_at']) <= 4 * ran + 0.5
+    ran = harness.seconds(host['parked_at']) - harness.seconds(host['started_at'])
+    assert 0 < harness.seconds(host['latest_return']) - harness.seconds(host['parked_at']) <= 4 * ran + 0.5
     assert instance.job(short)['park_host'] == int(long)
     shown = instance.mgpu('show', long, check=True).out
     assert f'for job {short}, which probably ended sooner' in shown and 'back by' in shown, shown
@@ -197,7 +192,7 @@ def test_a_command_that_refused_is_not_tried_again_until_a_park_of_it_succeeds(m
     assert instance.job(third)['state'] == 'queued'
     bar = instance.job(second)['park_bar']
     assert re.fullmatch(r'a job with this command could not be parked: .*; it is tried again from 20.*Z on', bar), bar
-    minutes = (seconds(bar.split()[-2]) - seconds(instance.job(first)['events'][-1]['at'])) / 60
+    minutes = (harness.seconds(bar.split()[-2]) - harness.seconds(instance.job(first)['events'][-1]['at'])) / 60
     assert minutes < 11, 'the first pause is ten minutes'
     assert 'not for shorter jobs: a job with this command' in instance.mgpu('show', second, check=True).out
     instance.mgpu('park', second, check=True)
@@ -264,10 +259,10 @@ def returned_in_time(instance, host):
     """Waits until the host is parked, and back: by the moment by which it had to be."""
     await_phase(instance, host, 'waiting')
     job = instance.job(host)
-    until = seconds(job['latest_return'])
-    assert seconds(job['eta']) <= seconds(job['eta_latest']) <= until, 'the limit of its guest is much later'
+    until = harness.seconds(job['latest_return'])
+    assert harness.seconds(job['eta']) <= harness.seconds(job['eta_latest']) <= until, 'the limit of its guest is much later'
     back = harness.until(lambda: [event for event in instance.job(host)['events'] if event['type'] == 'unparked'], 'its return')
-    assert seconds(back[0]['at']) <= until + 0.5, (back, until)
+    assert harness.seconds(back[0]['at']) <= until + 0.5, (back, until)
 
 
 def test_a_guest_that_outlasts_the_bound_of_its_host_is_parked_in_turn(make_instance, cuda, place):
@@ -278,7 +273,7 @@ def test_a_guest_that_outlasts_the_bound_of_its_host_is_parked_in_turn(make_inst
     returned_in_time(instance, host)
     parked = harness.until(lambda: (job := instance.job(guest))['park'] == 'waiting' and job, 'the guest is parked')
     assert (parked['park_cause'], parked['park_guest']) == ('due', None), parked
-    assert parked['attempt'] == 1 and seconds(parked['latest_return']) > seconds(parked['parked_at'])
+    assert parked['attempt'] == 1 and harness.seconds(parked['latest_return']) > harness.seconds(parked['parked_at'])
     shown = instance.mgpu('show', guest, check=True).out
     assert 'because its GPUs were due to a job parked before' in shown and 'back by' in shown, shown
     assert 'Its GPUs were due to a job that had been parked for it.' in instance.mgpu('why', guest, check=True).out

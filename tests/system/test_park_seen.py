@@ -19,10 +19,6 @@ METRICS = ('mgpu_job_parks_total{cause="shorter"}', 'mgpu_job_park_refusals_tota
            'mgpu_job_park_refusals_total{action="return"}', 'mgpu_job_parked_seconds_total')
 
 
-def seconds(text):
-    return datetime.datetime.fromisoformat(text.replace('Z', '+00:00')).timestamp()
-
-
 class Scene:
     """A host that is parked, and its guest, which runs until it is told to go."""
 
@@ -72,10 +68,10 @@ def line_of(text, name):
 
 
 def test_lists_and_notifications_name_the_guest_and_the_latest_return(scene):
-    back = datetime.datetime.fromtimestamp(seconds(scene.instance.job(scene.host)['latest_return']), datetime.timezone.utc)
+    back = datetime.datetime.fromtimestamp(harness.seconds(scene.instance.job(scene.host)['latest_return']), datetime.timezone.utc)
     words = f'for job {scene.guest}, back by {back:%H:%M:%S}'
     host = scene.instance.job(scene.host)
-    assert abs(host['run_seconds'] - (seconds(host['parked_at']) - seconds(host['started_at']))) < 0.01, host
+    assert abs(host['run_seconds'] - (harness.seconds(host['parked_at']) - harness.seconds(host['started_at']))) < 0.01, host
     assert f'parked      1  ' in line_of(scene.out('--utc', 'ps'), 'host') and words in line_of(scene.out('--utc', 'ps'), 'host')
     assert words in line_of(scene.out('--utc', 'top', '--once', '--size', '120x30'), 'host')
     assert json.loads(scene.out('--json', 'ps'))['jobs'][0]['park_guest'] == int(scene.guest)
@@ -93,7 +89,7 @@ def test_parked_time_is_not_charged_and_is_shown_as_time_parked(scene):
     harness.until(lambda: scene.instance.job(scene.host)['parked_seconds'] >= 1, 'it is parked for a second')
     scene.end_guest()
     done = scene.end()
-    whole = seconds(done['ended_at']) - seconds(done['started_at'])
+    whole = harness.seconds(done['ended_at']) - harness.seconds(done['started_at'])
     assert done['parked_seconds'] >= 1 and RAN_S <= done['run_seconds'] <= whole - done['parked_seconds'] + 0.1, done
     after = scene.metrics()
     assert after[:3] == before[:3] and abs(after[3] - done['parked_seconds']) < 0.2, after
@@ -108,8 +104,8 @@ def test_parked_time_is_not_charged_and_is_shown_as_time_parked(scene):
 def test_slurm_says_that_it_is_suspended_since_when_and_for_how_long(scene, place):
     instance, commands = scene.instance, slurm.Slurm(scene.instance, place)
     host = instance.job(scene.host)
-    parked_at = datetime.datetime.fromtimestamp(int(seconds(host['parked_at'])))
-    ran = int(seconds(host['parked_at']) - seconds(host['started_at']))
+    parked_at = datetime.datetime.fromtimestamp(int(harness.seconds(host['parked_at'])))
+    ran = int(harness.seconds(host['parked_at']) - harness.seconds(host['started_at']))
     assert commands.out('squeue', '-h', '-j', scene.host, '-o', '%t %T').split() == ['S', 'SUSPENDED']
 
     def show():

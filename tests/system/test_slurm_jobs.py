@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a job of sbatch, srun and salloc finds and does: directives, variables, files, steps, arrays."""
 
-import datetime
 import os
 import re
 import shlex
@@ -17,10 +16,6 @@ import slurm
 @pytest.fixture
 def cluster(box, place):
     return slurm.Slurm(box, place)
-
-
-def seconds(moment):
-    return datetime.datetime.fromisoformat(moment.replace('Z', '+00:00')).timestamp()
 
 
 def variables(text):
@@ -268,7 +263,7 @@ def test_a_dependency_on_a_start_can_have_a_delay(cluster, gate):
     box.start()
     gate.open()
     for job in (waits, ended):
-        delay = seconds(box.wait(job)['started_at']) - seconds(box.job(first)['started_at'])
+        delay = harness.seconds(box.wait(job)['started_at']) - harness.seconds(box.job(first)['started_at'])
         assert 2 <= delay < 60, delay
     assert cluster.finish(cluster.wrap('true', '-d', f'after:{first}'))['state'] == 'done'
     assert box.job(box.submit('-g', '0', '-A', f'{first}:start+1h', 'true'))['state'] == 'queued'

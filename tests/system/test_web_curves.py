@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The page of a job in a real Chromium: its curves below each other on one time axis, with a line for each of its events."""
 
-import datetime
 
 import pytest
 
@@ -19,10 +18,6 @@ MARKS = '''return [...document.querySelectorAll('.lane .event i')].map((one) => 
 EDGES = '''return [...document.querySelectorAll('.track svg')].map((one) => { const r = one.getBoundingClientRect(); return [r.left, r.right]; })'''
 LINES = '''return [...document.querySelectorAll('.track svg')].map((one) => [...one.querySelectorAll('.eventline')].map((line) => line.getBoundingClientRect().left))'''
 TEXTS = '''return [...document.querySelectorAll('.lane')].map((lane) => [...lane.querySelectorAll('.event')].filter((one) => one.textContent).map((one) => { const r = one.getBoundingClientRect(); return [r.left, r.right]; }))'''
-
-
-def moment(text):
-    return datetime.datetime.fromisoformat(text.replace('Z', '+00:00')).timestamp()
 
 
 @pytest.mark.parametrize('width', [360, 1280, 3840])
@@ -67,7 +62,7 @@ def test_a_parked_stretch_is_shaded_and_has_no_curve(chromium, make_instance, cu
     marks = harness.until(lambda: wanted <= (found := dict(chromium.page.execute_script(MARKS))).keys() and found, 'its events')
     rect = chromium.page.execute_script("const r = document.querySelector('.parkedspan').getBoundingClientRect(); return [r.left, r.right]")
     assert rect == pytest.approx([marks['parked'], marks['restoring']], abs=6), (rect, marks)
-    at = {event['type']: moment(event['at']) for event in instance.api('GET', f'/jobs/{job}').json['events']}
+    at = {event['type']: harness.seconds(event['at']) for event in instance.api('GET', f'/jobs/{job}').json['events']}
     left, right = chromium.page.execute_script(EDGES)[0]
     scale = (marks['unparked'] - marks['started']) / (at['unparked'] - at['started'])
     assert marks['park'] == pytest.approx(left + scale * (at['park'] - at['started']), abs=6) and marks['unparked'] <= right + 4

@@ -63,8 +63,7 @@ struct replay {
 };
 
 /* --- jobs.c: jobs and their descriptions for the scheduler --- */
-struct replay_job *replay_entry(const struct replay *replay, uint64_t id); // NULL: unknown
-struct job *replay_find(const struct replay *replay, uint64_t id);         // NULL: ended, or unknown
+struct job *replay_find(const struct replay *replay, uint64_t id); // NULL: ended, or unknown
 int replay_apply(
     struct replay *replay, const struct turn_event *turn, enum job_state *ret_before, struct error *err);
 int replay_forward(

@@ -56,7 +56,7 @@ static int refuse(const char *dir, const char *controller, int r, struct error *
     return error_hint(err, "run mgpud as root, or give it a delegated cgroup (systemd: Delegate=yes)");
 }
 
-static int enable(const char *dir, const char *controller, struct error *err)
+int v2_enable_children(const char *dir, const char *controller, struct error *err)
 {
     char list[LIST_SIZE], word[64];
     if (limit_files_read(dir, "cgroup.subtree_control", list, sizeof(list)) && has_word(list, controller))
@@ -80,11 +80,6 @@ int v2_enable(const char *instance, const char *controller, struct error *err)
     char *slash = strrchr(parent, '/');
     if (slash != NULL)
         *slash = '\0';
-    int r = enable(parent, controller, err);
-    return r < 0 ? r : enable(instance, controller, err);
-}
-
-int v2_enable_children(const char *dir, const char *controller, struct error *err)
-{
-    return enable(dir, controller, err);
+    int r = v2_enable_children(parent, controller, err);
+    return r < 0 ? r : v2_enable_children(instance, controller, err);
 }

@@ -434,21 +434,13 @@ void gpu_roster_lose_all(struct gpu_roster *roster, const char *why)
 
 /* --- release --- */
 
-static bool is_named(const struct strings *names, const char *name)
-{
-    for (size_t i = 0; i < names->count; i++)
-        if (strcmp(names->items[i], name) == 0)
-            return true;
-    return false;
-}
-
 bool gpu_roster_release(struct gpu_roster *roster, const struct strings *uuids)
 {
     bool is_changed = false;
     for (size_t i = 0; i < roster->gpus.count; i++) {
         struct gpu_state *gpu = state_at(roster, i);
         struct gpu_note *note = &roster->notes[i];
-        bool is_wanted = is_named(uuids, gpu->uuid);
+        bool is_wanted = strings_have(uuids, gpu->uuid);
         if (note->is_released == is_wanted)
             continue;
         is_changed = true;

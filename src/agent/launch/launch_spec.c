@@ -297,6 +297,9 @@ static void set_image(const struct job_spec *job, const struct launch_node *node
     const struct gpu_grant *gpus = ret->gpus.items;
     ret->image = (struct record_list){ image, 1 };
     image->name = xstrdup(job->image);
+    /* The runtime is searched for when the command's turn comes, which is after a setup. */
+    if (ret->setup == NULL)
+        ret->setup = xstrdup(":");
     image->runtime = xstrdup(job->image_runtime);
     strings_copy(&image->mounts, &job->image_mounts);
     if (ret->script != NULL)
@@ -458,9 +461,6 @@ int launch_spec_make(const struct message_launch *launch, const struct job_spec 
         set_script(job, node, ret);
     if (job->image != NULL)
         set_image(job, node, ret);
-    /* The runtime is searched for when the command's turn comes, which is after a setup. */
-    if (job->image != NULL && ret->setup == NULL)
-        ret->setup = xstrdup(":");
     if (ret->setup != NULL)
         ret->shell = setup_shell(user);
     set_output(launch, job, job_name, user, node, ret);

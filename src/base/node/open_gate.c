@@ -43,11 +43,6 @@
 #define PLACE_SIZE  (PATH_MAX + 64U)
 #define PROBE_S     10 // a probe that takes longer has hung
 
-void open_gate_init(struct open_gate *gate)
-{
-    *gate = (struct open_gate){ .listener_fd = -1 };
-}
-
 void open_gate_close(struct open_gate *gate)
 {
     closep(&gate->listener_fd);

@@ -32,7 +32,6 @@ struct open_gate {
     size_t n_waiting, n_room;
 };
 
-void open_gate_init(struct open_gate *gate);
 void open_gate_close(struct open_gate *gate);
 
 /*

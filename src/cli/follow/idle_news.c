@@ -15,13 +15,16 @@
 #include "cli/options/talk.h"
 #include "cli/show/job_columns.h"
 
-const char *idle_news_level(const json_t *job)
+/* The level of a job as the API names it, "none" while it uses its GPUs. */
+static const char *level_of(const json_t *job)
 {
     const char *level = field_text(job, "idle");
     return level == NULL ? "none" : level;
 }
 
-char *idle_news_sentence(const json_t *job, enum time_style times)
+/* "job 42 has not used its GPUs for 30m00s; it will be ended at 14:05 if it stays idle", or "job 42 uses its
+ * GPUs again". The caller frees it. */
+static char *sentence_of(const json_t *job, enum time_style times)
 {
     char idle[32], at[64];
     int64_t id = field_integer(job, "id", 0), now_ms = clock_wall_ms();
@@ -37,11 +40,11 @@ char *idle_news_sentence(const json_t *job, enum time_style times)
 
 void idle_news_print(const struct call *call, const json_t *job, char last[IDLE_LEVEL_SIZE])
 {
-    const char *level = idle_news_level(job);
+    const char *level = level_of(job);
     if (strcmp(level, last) == 0)
         return;
     (void)snprintf(last, IDLE_LEVEL_SIZE, "%s", level);
-    _cleanup_free_ char *sentence = idle_news_sentence(job, call->times);
+    _cleanup_free_ char *sentence = sentence_of(job, call->times);
     if (!call->is_quiet)
         talk_line("%s", sentence);
 }
@@ -69,8 +72,8 @@ static char *take_answer(struct idle_news *news)
     _cleanup_json_ json_t *job = json_loadb((const char *)answer->body.bytes, answer->body.length, 0, NULL);
     if (job == NULL || job_is_done(job))
         return NULL;
-    (void)snprintf(news->level, sizeof(news->level), "%s", idle_news_level(job));
-    return idle_news_sentence(job, news->times);
+    (void)snprintf(news->level, sizeof(news->level), "%s", level_of(job));
+    return sentence_of(job, news->times);
 }
 
 char *idle_news_advance(struct idle_news *news, bool is_readable)

@@ -11,13 +11,6 @@
 
 #define IDLE_LEVEL_SIZE 16
 
-/* The level of a job as the API names it, "none" while it uses its GPUs. */
-const char *idle_news_level(const json_t *job);
-
-/* "job 42 has not used its GPUs for 30m00s; it will be ended at 14:05 if it stays idle", or "job 42 uses its
- * GPUs again". The caller frees it. */
-char *idle_news_sentence(const json_t *job, enum time_style times);
-
 /* Says so on standard error, if the level is not the last one, which is replaced. */
 void idle_news_print(const struct call *call, const json_t *job, char last[IDLE_LEVEL_SIZE]);
 

@@ -45,7 +45,7 @@ static int wait_for_answer(struct stream *stream, struct job_news *news, struct 
     return r < 0 ? r : 0;
 }
 
-static int await(struct call *call, const char *id, const char *states, int64_t deadline_ms,
+int job_end_await_printing(struct call *call, const char *id, const char *states, int64_t deadline_ms,
     const struct job_end_news *wanted, json_t **ret, struct error *err)
 {
     _cleanup_(job_news_clear) struct job_news news = { .wanted = wanted };
@@ -69,16 +69,10 @@ static int await(struct call *call, const char *id, const char *states, int64_t 
 
 int job_end_await(struct call *call, const char *id, int64_t deadline_ms, json_t **ret, struct error *err)
 {
-    return await(call, id, "done", deadline_ms, NULL, ret, err);
-}
-
-int job_end_await_printing(struct call *call, const char *id, const char *states, int64_t deadline_ms,
-    const struct job_end_news *news, json_t **ret, struct error *err)
-{
-    return await(call, id, states, deadline_ms, news, ret, err);
+    return job_end_await_printing(call, id, "done", deadline_ms, NULL, ret, err);
 }
 
 int job_end_await_attempt(struct call *call, const char *id, json_t **ret, struct error *err)
 {
-    return await(call, id, "queued,done", JOB_END_FOR_EVER, NULL, ret, err);
+    return job_end_await_printing(call, id, "queued,done", JOB_END_FOR_EVER, NULL, ret, err);
 }

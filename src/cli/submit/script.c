@@ -102,7 +102,8 @@ static char *read_head(struct script *script, const char *path)
     return take_ptr(head);
 }
 
-bool script_is_in_path(const char *word)
+/* True if PATH has an executable with that name. */
+static bool is_in_path(const char *word)
 {
     return script_find_in_path(word, ".", true);
 }
@@ -134,7 +135,7 @@ bool script_open(struct script *script, const char *word)
     (void)each_line(script->head, true, find_options, script, NULL);
     if (script->has_options)
         return true;
-    if (strchr(word, '/') == NULL && script_is_in_path(word))
+    if (strchr(word, '/') == NULL && is_in_path(word))
         return false;
     return script->is_executable || strncmp(script->head, INTERPRETER_MARK, strlen(INTERPRETER_MARK)) == 0;
 }

@@ -33,9 +33,6 @@ struct script {
  */
 bool script_open(struct script *script, const char *word);
 
-/* True if PATH has an executable with that name. */
-bool script_is_in_path(const char *word);
-
 /* The same with entries that are relative to `directory`, unless `is_absolute_only`. */
 bool script_find_in_path(const char *word, const char *directory, bool is_absolute_only);
 

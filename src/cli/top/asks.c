@@ -42,7 +42,7 @@ static bool is_first_list(const struct top *top)
 
 #define OPEN_PATH API_PATH "/jobs?sparse=1&state=queued,starting,running,stopping&limit=" NUMBER(OPEN_MAX)
 
-static void put_jobs(struct top *top, const json_t *answer)
+static void take_jobs(struct top *top, json_t *answer)
 {
     size_t index = 0;
     json_t *job = NULL;
@@ -53,14 +53,14 @@ static void put_jobs(struct top *top, const json_t *answer)
 
 static void take_running(struct top *top, json_t *answer)
 {
-    put_jobs(top, answer);
+    take_jobs(top, answer);
     top->is_urgent = true;
 }
 
 static void take_quick(struct top *top, json_t *answer)
 {
     top_jobs_reset(&top->model.jobs);
-    put_jobs(top, answer);
+    take_jobs(top, answer);
     top->is_urgent = true;
     top->model.is_complete = true;
     top->model.is_cut = json_array_size(json_object_get(answer, "jobs")) >= OPEN_MAX;
@@ -71,11 +71,6 @@ static void take_open(struct top *top, json_t *answer)
     take_quick(top, answer);
     top_poke(top, ASK_ENDED);
     top_poke(top, ASK_CHANGED);
-}
-
-static void take_jobs(struct top *top, json_t *answer)
-{
-    put_jobs(top, answer);
 }
 
 static bool is_list_there(const struct top *top)
@@ -104,7 +99,7 @@ static char *changed_path(struct top *top)
  * each other. */
 static void take_changed(struct top *top, json_t *answer)
 {
-    put_jobs(top, answer);
+    take_jobs(top, answer);
     if (top_jobs_have_changed(&top->model.jobs))
         top_poke(top, ASK_CHANGED);
 }

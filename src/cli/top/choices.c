@@ -109,11 +109,6 @@ void top_sort_by(struct top *top, int key)
     save(top);
 }
 
-void top_refresh_now(struct top *top)
-{
-    top_asks_begin(top);
-}
-
 void top_leave(struct top *top)
 {
     top->is_leaving = true;

@@ -2,6 +2,8 @@
 /* The rows are in the order of the legend and the help: the most important keys first. */
 #include "cli/top/keys.h"
 
+#include "cli/top/asks.h"
+
 #define CTRL(letter) ((letter)&0x1f)
 
 const struct top_key top_keys[] = {
@@ -56,7 +58,7 @@ const struct top_key top_keys[] = {
     { { '-' }, "-", NULL, "refresh the GPUs more often", EVERYWHERE, top_faster },
     { { 't' }, "t", NULL, "next theme: mono, high-contrast, colour-blind", EVERYWHERE, top_next_theme },
     { { 'b' }, "b", NULL, "graphs of blocks, braille or ASCII", EVERYWHERE, top_next_graph },
-    { { CTRL('l') }, "Ctrl-L", NULL, "refresh everything", EVERYWHERE, top_refresh_now },
+    { { CTRL('l') }, "Ctrl-L", NULL, "refresh everything", EVERYWHERE, top_asks_begin },
     { { '?', TOP_KEY_F1 }, "? F1", "keys", "keys of this view", EVERYWHERE, top_open_help },
     { { 'q', TOP_KEY_F10 }, "q F10", "quit", "leave", EVERYWHERE, top_leave },
     { .name = NULL },

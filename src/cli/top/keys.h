@@ -85,7 +85,6 @@ void top_go(struct top *top, const char *text); // "nodes", "42", as after `:`
 bool top_is_place(const char *text);
 const char *top_place_name(size_t i); // NULL after the last
 void top_sort_by(struct top *top, int key);
-void top_refresh_now(struct top *top);
 void top_leave(struct top *top);
 
 /* top/actions.c: actions on jobs, GPUs and nodes */

@@ -468,14 +468,6 @@ static int print_list(struct log_list *list, bool is_follow, struct error *err)
     return r == 0 && is_follow ? run_logs(list, err) : r;
 }
 
-static bool is_named(const struct strings *named, const char *job)
-{
-    for (size_t i = 0; i < named->count; i++)
-        if (strcmp(named->items[i], job) == 0)
-            return true;
-    return false;
-}
-
 /* An element that was cancelled before it started, as a job or in its array, is skipped unless it is
  * named. */
 static int add_jobs(struct call *call, const struct strings *named, const struct strings *jobs,
@@ -485,7 +477,7 @@ static int add_jobs(struct call *call, const struct strings *named, const struct
     for (size_t i = 0; i < jobs->count; i++) {
         struct error missing = { 0 };
         int r = add_job(call, jobs->items[i], is_labelled, list, &missing);
-        bool is_passed = r == -ENOENT && !is_named(named, jobs->items[i]);
+        bool is_passed = r == -ENOENT && !strings_have(named, jobs->items[i]);
         is_found |= r == 0;
         if (r < 0 && (!is_passed || (i + 1 == jobs->count && !is_found))) {
             *err = missing;

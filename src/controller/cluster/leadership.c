@@ -56,7 +56,7 @@ int leadership_fd(const struct leadership *leadership)
 }
 
 /* From now on leadership is not certain. Idempotent; may be called from any thread. */
-static void end(struct leadership *leadership)
+void leadership_resign(struct leadership *leadership)
 {
     atomic_store(&leadership->until_ms, 0);
     (void)eventfd_write(leadership->eventfd, 1);
@@ -125,7 +125,7 @@ static void *keep(void *arg)
             break;
         }
     }
-    end(leadership);
+    leadership_resign(leadership);
     return NULL;
 }
 
@@ -230,9 +230,4 @@ void leadership_free(struct leadership *leadership)
     etcd_free(leadership->etcd);
     closep(&leadership->eventfd);
     free(leadership);
-}
-
-void leadership_resign(struct leadership *leadership)
-{
-    end(leadership);
 }

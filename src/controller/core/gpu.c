@@ -121,7 +121,8 @@ const struct core_gpu *core_gpu_of(
 
 /* --- MIG instances --- */
 
-const struct core_gpu *core_gpu_parent(const struct core_node *node, const struct core_gpu *gpu)
+/* The GPU that this MIG instance is part of; NULL: it is no instance. `gpu` may be NULL. */
+static const struct core_gpu *parent_of(const struct core_node *node, const struct core_gpu *gpu)
 {
     bool is_instance = gpu != NULL && gpu->state != NULL && gpu->state->parent != NULL;
     return is_instance ? core_find_gpu(node, gpu->state->parent) : NULL;
@@ -142,13 +143,13 @@ void core_each_instance(const struct core_node *node, const struct core_gpu *gpu
 
 const struct cluster_change *core_gpu_mark(const struct core_node *node, const struct core_gpu *gpu)
 {
-    const struct core_gpu *parent = gpu != NULL && gpu->mark == NULL ? core_gpu_parent(node, gpu) : gpu;
+    const struct core_gpu *parent = gpu != NULL && gpu->mark == NULL ? parent_of(node, gpu) : gpu;
     return parent != NULL ? parent->mark : NULL;
 }
 
 const struct cluster_change *core_gpu_fault(const struct core_node *node, const struct core_gpu *gpu)
 {
-    const struct core_gpu *parent = gpu != NULL && gpu->fault == NULL ? core_gpu_parent(node, gpu) : gpu;
+    const struct core_gpu *parent = gpu != NULL && gpu->fault == NULL ? parent_of(node, gpu) : gpu;
     return parent != NULL ? parent->fault : NULL;
 }
 

@@ -70,8 +70,6 @@ struct core_gpu *core_find_gpu(const struct core_node *node, const char *uuid);
 /* The GPU at this place of the cluster, whose node is *ret_node; NULL: not known. */
 const struct core_gpu *core_gpu_of(
     const struct core *core, const struct alloc_gpu *place, const struct core_node **ret_node);
-/* The GPU that this MIG instance is part of; NULL: it is no instance. `gpu` may be NULL. */
-const struct core_gpu *core_gpu_parent(const struct core_node *node, const struct core_gpu *gpu);
 
 /* The administrator's mark on it, or on the GPU that it is part of; NULL: none. `gpu` may be NULL. */
 const struct cluster_change *core_gpu_mark(const struct core_node *node, const struct core_gpu *gpu);

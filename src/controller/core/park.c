@@ -112,7 +112,8 @@ bool core_park_for(struct core *core, struct core_entry *entry, enum park_cause 
     return true;
 }
 
-bool core_node_parks(const struct core_node *node)
+/* True if the node reports that its jobs can be parked. */
+static bool can_park(const struct core_node *node)
 {
     const struct node_feature *feature = core_find_feature(node, PARK_FEATURE);
     return feature != NULL && feature->is_on != 0;
@@ -223,7 +224,7 @@ enum park_proof_state core_park_proof_state(const struct core *core, const char 
 {
     const struct core_node *place = core_find_node(core, node);
     const struct park_proof *proof = core_park_proof(core, node);
-    if (place == NULL || !core_node_parks(place))
+    if (place == NULL || !can_park(place))
         return PARK_PROOF_NONE;
     if (proof == NULL)
         return PARK_PROOF_UNTESTED;

@@ -19,9 +19,6 @@ bool core_park_job(struct core *core, struct core_entry *entry, enum park_cause 
 /* The same by the scheduler's own rule, for this job; 0: for none. */
 bool core_park_for(struct core *core, struct core_entry *entry, enum park_cause cause, uint64_t guest);
 
-/* True if the node reports that its jobs can be parked. */
-bool core_node_parks(const struct core_node *node);
-
 /* The job that is parked, or about to be, for this one by the scheduler's own rule; 0: none. */
 uint64_t core_park_host(const struct core *core, uint64_t guest);
 

@@ -38,11 +38,6 @@ def cancel(box, *arguments, **options):
     return box.mgpu(*arguments, program='mgpu_cancel', **options)
 
 
-def read(name):
-    with open(os.path.join(harness.ROOT, name), encoding='utf-8') as source:
-        return source.read()
-
-
 # --- commands and server ---
 
 @pytest.mark.parametrize('name', ['mgpu_scheduler_server', 'mgpu_srun', 'mgpu_queue', 'mgpu_cancel'])
@@ -69,35 +64,18 @@ def own_server(place, *arguments, name='mgpu_scheduler_server', folder=None):
                             **(user.popen_arguments() if user else {}))
 
 
-def lines_until(process, text):
-    """What it says up to a line with that text."""
-    said = []
-    for line in process.stdout:
-        said.append(line)
-        if text in line:
-            return ''.join(said)
-    raise AssertionError(''.join(said))
-
-
-def end(process):
-    process.send_signal(signal.SIGTERM)
-    rest = process.stdout.read()
-    assert process.wait(harness.DEADLINE_S) == 0, rest
-    return rest
-
-
 @in_turn
 def test_S0_2_S0_4_S0_9_the_server_needs_nothing(place):
     process = own_server(place, '--', '--listen', 'none')
-    said = lines_until(process, 'is ready')
-    end(process)
+    said = harness.lines_until(process, 'is ready')
+    harness.end(process)
     assert 'without root: it serves one user' in said and 'only jobs of uid' in said, said
 
 
 @in_turn
 def test_S0_3_S0_37_a_longest_time(place):
     process = own_server(place, '--max-job-time', '1', '--', '--listen', 'none', '--gpus', GPUS)
-    lines_until(process, 'is ready')
+    harness.lines_until(process, 'is ready')
     env = {'MGPU_SOCKET': f'{place}/run/mgpu/mgpud.sock', 'HOME': place, 'PATH': '/usr/bin:/bin'}
     user = harness.User('nobody').popen_arguments() if harness.IS_ROOT else {}
     call = [f'{harness.programs()}/mgpu_srun', '--gpu-ids', '0', '--', 'sleep', '60']
@@ -113,7 +91,7 @@ def test_S0_3_S0_37_a_longest_time(place):
     assert restarts > 0
     subprocess.run([f'{harness.programs()}/mgpu_cancel', '1'], env=env, check=True, **user)
     subprocess.run([f'{harness.programs()}/mgpu', 'wait', '1'], env=env, check=False, **user)
-    end(process)
+    harness.end(process)
 
 
 def test_S0_3_nonsense_is_refused(names):
@@ -125,7 +103,7 @@ def test_S0_3_nonsense_is_refused(names):
 @in_turn
 def test_S0_5_the_old_socket(place):
     process = own_server(place, '--', '--listen', 'none', '--gpus', GPUS)
-    lines_until(process, 'is ready')
+    harness.lines_until(process, 'is ready')
     try:
         assert os.readlink(OLD_SOCKET) == f'{place}/run/mgpu/mgpud.sock'
         user = harness.User('nobody').popen_arguments() if harness.IS_ROOT else {}
@@ -133,7 +111,7 @@ def test_S0_5_the_old_socket(place):
                               capture_output=True, **user)
         assert done.returncode == 0 and done.stdout.startswith('ALIAS'), done
     finally:
-        end(process)
+        harness.end(process)
         os.unlink(OLD_SOCKET)
 
 
@@ -156,7 +134,7 @@ def test_S0_5_the_old_socket_leads_users_to_roots_server(names, ana, bo):
                               check=False, env={**env, 'HOME': '/', 'MGPU_SOCKET': OLD_SOCKET}, timeout=harness.DEADLINE_S)
 
     try:
-        said = lines_until(process, 'is ready')
+        said = harness.lines_until(process, 'is ready')
         assert os.readlink(OLD_SOCKET) == '/run/mgpu/mgpud.sock' and os.lstat(OLD_SOCKET).st_uid == 0, said
         assert 'jobs submitted by root run as root' in said
         for user in (ana, bo, None):
@@ -167,7 +145,7 @@ def test_S0_5_the_old_socket_leads_users_to_roots_server(names, ana, bo):
         assert inside(f'{names}/mgpu_queue', user=ana).returncode == 0
         assert inside(f'{names}/mgpu', 'wait', '1', '2', '3').returncode == 0
     finally:
-        end(process)
+        harness.end(process)
         os.unlink(OLD_SOCKET)
 
 
@@ -495,7 +473,7 @@ def test_S0_a_job_with_mem_starts_where_enough_is_free_whoever_uses_the_rest(pla
     machine.say(f'process 0 compute {stranger.pid} 4096')
     machine.write()
     process = own_server(place, '--', '--listen', 'none', '--gpus', 'auto', *machine.arguments)
-    lines_until(process, 'is ready')
+    harness.lines_until(process, 'is ready')
     env = {'MGPU_SOCKET': f'{place}/run/mgpu/mgpud.sock', 'HOME': place, 'PATH': '/usr/bin:/bin', 'ASAN_OPTIONS': 'detect_leaks=0'}
     user = harness.User('nobody').popen_arguments() if harness.IS_ROOT else {}
 
@@ -511,7 +489,7 @@ def test_S0_a_job_with_mem_starts_where_enough_is_free_whoever_uses_the_rest(pla
     finally:
         stranger.kill()
         stranger.wait()
-        end(process)
+        harness.end(process)
 
 
 @pytest.mark.root
@@ -602,7 +580,7 @@ def test_S0_44_S0_46_torchrun(box):
     lines = sorted(re.findall(r'\d 2 2,3', box.output(number)))
     assert job['state'] == 'done' and lines == ['0 2 2,3', '1 2 2,3'], box.output(number)
     for word in ('cuda:0', 'nproc_per_node'):
-        assert word in read('man/mgpu-compat.7.scd')
+        assert word in harness.read('man/mgpu-compat.7.scd')
 
 
 def test_S0_45_logs_at_home(make_instance):
@@ -632,7 +610,7 @@ def test_S0_47_make_build_fills_dist(dist):
     for name in ('mgpu_scheduler_server', 'mgpu_srun', 'mgpu_queue', 'mgpu_cancel', 'mgpud', 'mgpu-agent'):
         done = subprocess.run([f'{dist}/{name}', '--help'], capture_output=True, text=True, check=False)
         assert done.returncode == 0 and done.stdout.lower().startswith(f'usage: {name}'), done
-    assert 'make build' in read('build_and_run.sh') and os.access(f'{harness.ROOT}/build_and_run.sh', os.X_OK)
+    assert 'make build' in harness.read('build_and_run.sh') and os.access(f'{harness.ROOT}/build_and_run.sh', os.X_OK)
 
 
 def test_S0_48_make_clean_removes_what_was_built(place):
@@ -662,7 +640,7 @@ def test_S0_48_make_regenerate_specs_makes_the_build_folder_anew(place):
 def test_S0_50_without_installation(place, dist):
     """From the folder that `make build` fills."""
     server = own_server(place, '--', '--listen', 'none', '--gpus', GPUS, folder=dist)
-    lines_until(server, 'is ready')
+    harness.lines_until(server, 'is ready')
     user = harness.User('nobody').popen_arguments() if harness.IS_ROOT else {}
 
     def call(name, *words, check=True):
@@ -674,8 +652,8 @@ def test_S0_50_without_installation(place, dist):
     call('mgpu_cancel', alias)
     call('mgpu', 'wait', alias, check=False)
     assert alias not in call('mgpu_queue')
-    end(server)
+    harness.end(server)
 
 
 def test_S0_51_licence():
-    assert read('LICENSE').startswith('MIT License')
+    assert harness.read('LICENSE').startswith('MIT License')

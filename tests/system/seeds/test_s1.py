@@ -56,11 +56,6 @@ def ended(master, alias):
     return master.wait(master.mgpu('show', alias, '--json', check=True).json['id'])
 
 
-def read(name):
-    with open(os.path.join(harness.ROOT, name), encoding='utf-8') as source:
-        return source.read()
-
-
 def run_as_nobody(place, *words, env=None):
     """A program of a user who has nothing but a home."""
     user = harness.User('nobody') if harness.IS_ROOT else None
@@ -72,22 +67,6 @@ def run_as_nobody(place, *words, env=None):
     return subprocess.Popen([f'{harness.programs()}/{words[0]}', *words[1:]], env=env, cwd=place, text=True,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             **(user.popen_arguments() if user else {}))
-
-
-def lines_until(process, text):
-    said = []
-    for line in process.stdout:
-        said.append(line)
-        if text in line:
-            return ''.join(said)
-    raise AssertionError(''.join(said))
-
-
-def end(process):
-    process.send_signal(signal.SIGTERM)
-    rest = process.stdout.read()
-    assert process.wait(DEADLINE_S) == 0, rest
-    return rest
 
 
 # --- the master ---
@@ -106,9 +85,9 @@ def test_S1_1_S1_9_options(names, name, options):
 def test_S1_2_nothing_is_configured(names, place):
     port = simple.free_pair()
     process = run_as_nobody(place, 'mgpu_simple_master', '--port', str(port))
-    said = lines_until(process, 'is ready')
+    said = harness.lines_until(process, 'is ready')
     assert f'127.0.0.1:{port}' in said and 'without root' in said and 'mgpu_simple_node --node-id' in said, said
-    end(process)
+    harness.end(process)
 
 
 def test_S1_3_loopback_or_all_addresses(make_master):
@@ -120,7 +99,7 @@ def test_S1_3_loopback_or_all_addresses(make_master):
             assert not plain.recv(100).startswith(b'HTTP/')
     local = make_master()
     assert f'http://127.0.0.1:{local.port}' in local.log()
-    assert '0.0.0.0' in read('docs/simple.md') and '127.0.0.1' in read('docs/simple.md')
+    assert '0.0.0.0' in harness.read('docs/simple.md') and '127.0.0.1' in harness.read('docs/simple.md')
 
 
 def test_S1_4_the_port_is_in_use(master, place):
@@ -525,7 +504,7 @@ def test_S1_32_the_node_with_the_most_free_gpus(master, gate):
 @pytest.fixture
 def has_parts():
     """Jobs whose nodes all run the command."""
-    if '| `parts` |' not in read('docs/api.md'):
+    if '| `parts` |' not in harness.read('docs/api.md'):
         pytest.skip('jobs run on one node here')
 
 
@@ -628,7 +607,7 @@ def test_S1_43_a_yaml_file(make_master, place):
 
 @pytest.mark.parametrize('page', ['docs/simple.md', 'docs/simple.ko.md'])
 def test_S1_44_S1_46_the_guide(page):
-    text = read(page)
+    text = harness.read(page)
     for word in ('ss -ltn', 'ping', 'ufw', 'firewall-cmd', 'ip route', 'nc -zv', 'mgpu doctor', 'mgpu node token',
                  'mgpu token create', 'journalctl', '/etc/hosts', 'Connection refused', 'No route to host',
                  'Connection timed out', 'Registration failed', 'Name or service not known'):
@@ -637,7 +616,7 @@ def test_S1_44_S1_46_the_guide(page):
 
 def test_S1_46_the_two_pages_have_the_same_parts():
     """Headings, paragraphs, rows, commands, and the words that are typed or printed; one language differs."""
-    pages = [read(page) for page in ('docs/simple.md', 'docs/simple.ko.md')]
+    pages = [harness.read(page) for page in ('docs/simple.md', 'docs/simple.ko.md')]
     for pattern in (r'^(#+) [^a-z]', r'^(?:\$|#) [a-z].*$', r'^\d\. '):
         found = [re.findall(pattern, page, re.M) for page in pages]
         assert found[0] == found[1] and found[0], pattern

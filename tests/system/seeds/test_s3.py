@@ -87,21 +87,12 @@ def own_server(place, *arguments, env=None):
                             **user.popen_arguments())
 
 
-def read_until(process, text):
-    said = []
-    for line in process.stdout:
-        said.append(line)
-        if text in line:
-            return ''.join(said)
-    raise AssertionError(''.join(said))
-
-
 # --- install and server ---
 
 def test_S3_1_S3_2_S3_5_in_the_foreground(place):
     port = harness.free_port()
     process = own_server(place, '--port', str(port), '--', '--gpus', GPUS)
-    said = read_until(process, 'is ready')
+    said = harness.lines_until(process, 'is ready')
     assert f'127.0.0.1:{port}' in said, said
     process.send_signal(signal.SIGTERM)
     assert process.wait(harness.DEADLINE_S) == 0
@@ -122,7 +113,7 @@ def test_S3_3_as_a_daemon(place):
 def test_S3_4_the_port_of_the_environment(place):
     port = harness.free_port()
     process = own_server(place, '--', '--gpus', GPUS, env={'GPUSCHED_PORT': str(port)})
-    assert f'127.0.0.1:{port}' in read_until(process, 'is ready')
+    assert f'127.0.0.1:{port}' in harness.lines_until(process, 'is ready')
     process.send_signal(signal.SIGTERM)
     assert process.wait(harness.DEADLINE_S) == 0
     refused = own_server(place, env={'GPUSCHED_PORT': 'many'})

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <stdio.h>
 
 #include "agent/core/attempt.h"
 #include "unit_test.h"

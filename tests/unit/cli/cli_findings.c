@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/strings.h"
 #include "cli/cluster/findings.h"
 #include "unit_test.h"
 

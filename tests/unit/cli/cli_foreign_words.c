@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/strings.h"
 #include "cli/options/call.h"
 #include "cli/options/commands.h"
 #include "cli/options/foreign_words.h"

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json/field.h"
 #include "base/memory.h"
 #include "unit_test.h"
 

@@ -5,7 +5,6 @@
 
 #include "base/json/field.h"
 #include "base/memory.h"
-#include "base/strings.h"
 #include "cli/show/gpu_columns.h"
 #include "cli/show/job_columns.h"
 #include "unit_test.h"

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The option lines of scripts: ours, and those for Slurm. */
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/submit/sbatch.h"
 #include "cli/submit/script.h"

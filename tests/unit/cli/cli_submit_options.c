@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json/field.h"
 #include "base/memory.h"
 #include "cli/submit/submit.h"
 #include "cli/verbs/verbs.h"

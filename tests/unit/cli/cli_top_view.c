@@ -11,7 +11,6 @@
 #include "cli/top/draw.h"
 #include "cli/top/keys.h"
 #include "cli/top/run.h"
-#include "cli/top/wire.h"
 #include "unit_test.h"
 
 #define NOW "2026-01-01T12:00:00Z"

@@ -10,7 +10,6 @@
 #include "serve_client.h"
 #include "serve_harness.h"
 #include "unit_test.h"
-#include "wire/limits.h"
 
 static int start(void **state)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The store that the API sees in its tests. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

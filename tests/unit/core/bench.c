@@ -213,6 +213,24 @@ void bench_configure(struct bench *bench)
     bench_settle(bench);
 }
 
+int bench_open_with_one(void **state)
+{
+    (void)bench_open(state);
+    return bench_hello(*state, 1, "boot", 1, NULL, 0);
+}
+
+int bench_open_with_two(void **state)
+{
+    (void)bench_open(state);
+    return bench_hello(*state, 1, "boot", 2, NULL, 0);
+}
+
+int bench_open_with_four(void **state)
+{
+    (void)bench_open(state);
+    return bench_hello(*state, 1, "boot", 4, NULL, 0);
+}
+
 int bench_close(void **state)
 {
     struct bench *bench = *state;
@@ -396,4 +414,19 @@ const struct sent *bench_sent(const struct bench *bench, uint16_t id, uint64_t j
         if (bench->sent[i].id == id && bench->sent[i].job == job)
             return &bench->sent[i];
     return NULL;
+}
+
+void bench_pass(struct bench *bench, int64_t ms)
+{
+    bench->now_ms += ms;
+    core_timer(bench->core, bench->now_ms, bench->now_ms);
+    bench_settle(bench);
+}
+
+void bench_say(struct bench *bench, uint32_t link, uint16_t id, const void *message)
+{
+    struct error err = { 0 };
+    assert_int_equal(
+        core_link_message(bench->core, bench->now_ms, bench->now_ms, link, id, message, &err), 0);
+    bench_settle(bench);
 }

@@ -64,6 +64,10 @@ struct bench {
 };
 
 int bench_open(void **state);
+/* The same, with node "box" on link 1, which has so many GPUs. */
+int bench_open_with_one(void **state);
+int bench_open_with_two(void **state);
+int bench_open_with_four(void **state);
 int bench_close(void **state);
 /* The job as the store has it: what its durable events fold to. The caller owns it. */
 struct job *bench_stored(struct bench *bench, uint64_t job);
@@ -78,6 +82,10 @@ void bench_submit(struct bench *bench, uint32_t uid, uint32_t gpus, const char *
 void bench_turn(struct bench *bench);
 /* What is under way becomes durable, and what follows from it, until nothing moves. */
 void bench_settle(struct bench *bench);
+/* So much time passes, and what is due by then settles. */
+void bench_pass(struct bench *bench, int64_t ms);
+/* The node on this link sends a message, and what follows settles. */
+void bench_say(struct bench *bench, uint32_t link, uint16_t id, const void *message);
 
 /* HELLO of node "box" with `gpus` GPUs on `link`; `known` attempts. */
 int bench_hello(struct bench *bench, uint32_t link, const char *boot_id, uint32_t gpus,

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include "base/memory.h"
 #include "memory_store.h"
@@ -16,12 +15,6 @@
 static int one, two, three;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 static const struct identity admin = { .is_known = true, .uid = 77, .role = ROLE_ADMIN };
-
-static int open_with_node(void **state)
-{
-    (void)bench_open(state);
-    return bench_hello(*state, 1, "boot", 2, NULL, 0);
-}
 
 /* One process of PID on GPU 0, of that job; `stranger` is another one of that much memory. */
 static void see(struct bench *b, uint64_t job, uint64_t stranger)
@@ -347,7 +340,7 @@ static void process_of_an_adoption_cannot_be_edited(void **state)
     job_ask_clear(&edit);
 }
 
-#define ADOPT_TEST(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
+#define ADOPT_TEST(name) cmocka_unit_test_setup_teardown(name, bench_open_with_two, bench_close)
 
 int main(void)
 {

@@ -3,8 +3,6 @@
  */
 #include "bench.h"
 
-#include <stdlib.h>
-
 #include "base/memory.h"
 #include "controller/core/change.h"
 #include "controller/core/concern.h"

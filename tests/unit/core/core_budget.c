@@ -3,7 +3,6 @@
 #include "bench.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/memory.h"
 #include "memory_store.h"
@@ -17,12 +16,6 @@ static const struct identity holder = { .is_known = true,
     .uid = 1000,
     .gid = 1000,
     .token = { .id = 7, .scopes = SCOPE_SUBMIT, .max_gpu_ms = 10 * SECOND, .expires_ms = INT64_MAX / 2 } };
-
-static int open_with_node(void **state)
-{
-    (void)bench_open(state);
-    return bench_hello(*state, 1, "boot", 4, NULL, 0);
-}
 
 static void submit(struct bench *b, uint32_t gpus, uint32_t share, int64_t limit_ms, void *request)
 {
@@ -47,13 +40,6 @@ static const struct sent *run(struct bench *b, uint64_t job, uint32_t gpus, uint
     return launch;
 }
 
-static void pass(struct bench *b, int64_t ms)
-{
-    b->now_ms += ms;
-    core_timer(b->core, b->now_ms, b->now_ms);
-    bench_settle(b);
-}
-
 static void assert_used(struct bench *b, int64_t ms)
 {
     int64_t used_ms = (int64_t)core_token_used_ms(b->core, b->now_ms, 7);
@@ -65,11 +51,11 @@ static void jobs_are_ended_when_it_is_used_up_together(void **state)
     struct bench *b = *state;
     (void)run(b, 11, 2, 0, &one);
     (void)run(b, 12, 1, 500, &two);
-    pass(b, 2 * SECOND);
+    bench_pass(b, 2 * SECOND);
     assert_used(b, 5 * SECOND);
-    pass(b, 2 * SECOND - 100);
+    bench_pass(b, 2 * SECOND - 100);
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
-    pass(b, 200);
+    bench_pass(b, 200);
     for (uint64_t id = 11; id <= 12; id++) {
         assert_int_equal(core_job(b->core, id)->state, JOB_STOPPING);
         assert_int_equal(core_job(b->core, id)->stop_reason, END_BUDGET);
@@ -82,10 +68,10 @@ static void an_ended_attempt_counts_for_what_it_held(void **state)
 {
     struct bench *b = *state;
     const struct sent *launch = run(b, 11, 2, 0, &one);
-    pass(b, 3 * SECOND);
+    bench_pass(b, 3 * SECOND);
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
     bench_settle(b);
-    pass(b, 60 * SECOND);
+    bench_pass(b, 60 * SECOND);
     assert_used(b, 6 * SECOND);
 }
 
@@ -103,7 +89,7 @@ static void a_job_without_gpus_needs_none_of_it(void **state)
     struct bench *b = *state;
     (void)run(b, 11, 4, 0, &one);
     (void)run(b, 12, 0, 0, &two);
-    pass(b, 3 * SECOND);
+    bench_pass(b, 3 * SECOND);
     assert_int_equal(core_job(b->core, 11)->stop_reason, END_BUDGET);
     assert_int_equal(core_job(b->core, 12)->state, JOB_RUNNING);
     submit(b, 0, 0, 0, &three);
@@ -114,12 +100,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
-            jobs_are_ended_when_it_is_used_up_together, open_with_node, bench_close),
+            jobs_are_ended_when_it_is_used_up_together, bench_open_with_four, bench_close),
         cmocka_unit_test_setup_teardown(
-            an_ended_attempt_counts_for_what_it_held, open_with_node, bench_close),
+            an_ended_attempt_counts_for_what_it_held, bench_open_with_four, bench_close),
         cmocka_unit_test_setup_teardown(
-            a_limit_that_could_exceed_the_rest_is_refused, open_with_node, bench_close),
-        cmocka_unit_test_setup_teardown(a_job_without_gpus_needs_none_of_it, open_with_node, bench_close),
+            a_limit_that_could_exceed_the_rest_is_refused, bench_open_with_four, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_job_without_gpus_needs_none_of_it, bench_open_with_four, bench_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

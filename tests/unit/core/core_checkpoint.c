@@ -3,7 +3,6 @@
 #include "bench.h"
 
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -13,12 +12,6 @@
 
 static int one, two, three;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
-
-static int open_with_node(void **state)
-{
-    (void)bench_open(state);
-    return bench_hello(*state, 1, "boot", 1, NULL, 0);
-}
 
 /* Job 11 runs on the only GPU. */
 static const struct sent *run_first(struct bench *b, bool checkpoint)
@@ -102,16 +95,14 @@ static void the_next_attempt_has_a_grace_of_its_own(void **state)
     bench_settle(b);
     assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), 0);
     assert_int_equal(bench_started(b, 1, bench_sent(b, MESSAGE_LAUNCH, 11)), 0);
-    b->now_ms += 60000;
-    core_timer(b->core, b->now_ms, b->now_ms);
-    bench_settle(b);
+    bench_pass(b, 60000);
     int64_t begin_ms = b->now_ms;
     core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, false, &three);
     bench_settle(b);
     assert_in_range(core_checkpoint_until(core_find(b->core, 11)), begin_ms + GRACE_MS, b->now_ms + GRACE_MS);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_one, bench_close)
 
 static void what_outlives_its_kill_has_a_reason(void **state)
 {

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include "base/memory.h"
 #include "base/strings.h"
@@ -14,12 +13,6 @@ static int one, two, three;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 static const struct identity other = { .is_known = true, .uid = 1001, .gid = 1001 };
 static const struct identity operating = { .is_known = true, .uid = 1002, .role = ROLE_OPERATOR };
-
-static int open_with_node(void **state)
-{
-    (void)bench_open(state);
-    return bench_hello(*state, 1, "boot", 1, NULL, 0);
-}
 
 static const struct sent *submit(struct bench *b, int64_t limit_ms, void *request)
 {
@@ -206,7 +199,7 @@ static void the_notes_of_a_running_job_can_be_edited_and_what_it_asked_for_canno
     job_ask_clear(&larger);
 }
 
-#define CASE(test_) cmocka_unit_test_setup_teardown(test_, open_with_node, bench_close)
+#define CASE(test_) cmocka_unit_test_setup_teardown(test_, bench_open_with_one, bench_close)
 
 int main(void)
 {

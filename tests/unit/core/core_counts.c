@@ -2,19 +2,11 @@
 /* What GET /metrics tells of jobs. */
 #include "bench.h"
 
-#include <stdlib.h>
-
 #include "base/memory.h"
 #include "controller/core/counts.h"
 
 static int one, two;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
-
-static int open_with_node(void **state)
-{
-    (void)bench_open(state);
-    return bench_hello(*state, 1, "boot", 1, NULL, 0);
-}
 
 static void submit_array(struct bench *b, const char *indexes, void *request)
 {
@@ -92,7 +84,7 @@ static void what_was_loaded_is_counted_and_what_ended_before_is_not(void **state
     assert_int_equal(core_counts(b->core)->ended[END_EXIT], 0);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_one, bench_close)
 
 int main(void)
 {

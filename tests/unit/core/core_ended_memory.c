@@ -9,12 +9,6 @@
 
 static int one;
 
-static int open_with_node(void **state)
-{
-    (void)bench_open(state);
-    return bench_hello(*state, 1, "boot", 1, NULL, 0);
-}
-
 /* Job 11 runs on the only GPU. */
 static const struct sent *run_first(struct bench *b)
 {
@@ -112,13 +106,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
-            what_an_attempt_held_is_gone_with_its_end, open_with_node, bench_close),
+            what_an_attempt_held_is_gone_with_its_end, bench_open_with_one, bench_close),
         cmocka_unit_test_setup_teardown(
-            a_sample_that_was_read_before_the_end_shows_nothing_of_it, open_with_node, bench_close),
+            a_sample_that_was_read_before_the_end_shows_nothing_of_it, bench_open_with_one, bench_close),
         cmocka_unit_test_setup_teardown(
-            what_is_left_for_longer_or_found_by_the_agent_is_shown, open_with_node, bench_close),
+            what_is_left_for_longer_or_found_by_the_agent_is_shown, bench_open_with_one, bench_close),
         cmocka_unit_test_setup_teardown(
-            memory_that_is_not_known_is_not_taken_away, open_with_node, bench_close),
+            memory_that_is_not_known_is_not_taken_away, bench_open_with_one, bench_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,6 @@
 #include "bench.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -16,12 +15,6 @@
 static int one, two, three, four;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 static const struct identity admin = { .is_known = true, .uid = 77, .role = ROLE_ADMIN };
-
-static int open_with_node(void **state)
-{
-    (void)bench_open(state);
-    return bench_hello(*state, 1, "boot", 1, NULL, 0);
-}
 
 /* A sample of the only GPU. */
 struct sample {
@@ -301,7 +294,7 @@ static void a_shared_gpu_is_crowded_while_it_is_full_or_busy(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_one, bench_close)
     const struct CMUnitTest tests[] = {
         CASE(a_large_process_of_others_closes_its_gpu_at_once),
         CASE(a_small_idle_process_and_those_of_jobs_block_nothing),

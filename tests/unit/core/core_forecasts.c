@@ -12,12 +12,6 @@
 static int one, two, three;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
-static int open_with_node(void **state)
-{
-    (void)bench_open(state);
-    return bench_hello(*state, 1, "boot", 1, NULL, 0);
-}
-
 static uint64_t submit(struct bench *b, void *request)
 {
     bench_submit(b, 1000, 1, NULL, request);
@@ -182,13 +176,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
-            a_waiting_job_has_a_forecast_soon_after_its_submission, open_with_node, bench_close),
-        cmocka_unit_test_setup_teardown(a_long_queue_is_told_in_parts, open_with_node, bench_close),
-        cmocka_unit_test_setup_teardown(its_start_is_noted_and_learnt_from, open_with_node, bench_close),
+            a_waiting_job_has_a_forecast_soon_after_its_submission, bench_open_with_one, bench_close),
+        cmocka_unit_test_setup_teardown(a_long_queue_is_told_in_parts, bench_open_with_one, bench_close),
+        cmocka_unit_test_setup_teardown(its_start_is_noted_and_learnt_from, bench_open_with_one, bench_close),
         cmocka_unit_test_setup_teardown(
-            what_its_owner_changes_is_no_fault_of_the_forecast, open_with_node, bench_close),
-        cmocka_unit_test_setup_teardown(it_outlives_a_restart, open_with_node, bench_close),
-        cmocka_unit_test_setup_teardown(damaged_rows_are_dropped, open_with_node, bench_close),
+            what_its_owner_changes_is_no_fault_of_the_forecast, bench_open_with_one, bench_close),
+        cmocka_unit_test_setup_teardown(it_outlives_a_restart, bench_open_with_one, bench_close),
+        cmocka_unit_test_setup_teardown(damaged_rows_are_dropped, bench_open_with_one, bench_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,6 @@
 #include "bench.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -12,12 +11,6 @@ static int one, two, three;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
 #define LAB 555
-
-static int open_with_node(void **state)
-{
-    (void)bench_open(state);
-    return bench_hello(*state, 1, "boot", 4, NULL, 0);
-}
 
 /* A group may use two GPUs at a time. */
 static void limit_groups(struct bench *b)
@@ -110,7 +103,7 @@ static void group_zero_is_a_group(void **state)
     assert_int_equal(job_group(&older), 1000);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_open_with_four, bench_close)
 
 int main(void)
 {

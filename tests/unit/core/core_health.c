@@ -13,12 +13,6 @@ static int one, two;
 static const struct identity admin = { .is_known = true, .uid = 77, .role = ROLE_ADMIN };
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
-static int open_with_node(void **state)
-{
-    (void)bench_open(state);
-    return bench_hello(*state, 1, "boot", 2, NULL, 0);
-}
-
 /* What the node says of its first GPU; the second is well. */
 struct sample {
     uint32_t xid; // that has just come; 0: none
@@ -175,14 +169,10 @@ static void a_contained_error_is_over_by_itself(void **state)
     struct bench *b = *state;
     see(b, (struct sample){ .xid = 94 });
     see(b, (struct sample){ 0 });
-    b->now_ms += 597000;
-    core_timer(b->core, b->now_ms, b->now_ms);
-    bench_settle(b);
+    bench_pass(b, 597000);
     assert_int_equal(books(b)->closed, DEVICE_UNHEALTHY);
     assert_in_range(b->armed_ms, 1, b->now_ms + 2000);
-    b->now_ms += 2000;
-    core_timer(b->core, b->now_ms, b->now_ms);
-    bench_settle(b);
+    bench_pass(b, 2000);
     assert_int_equal(books(b)->closed, 0);
 }
 
@@ -250,7 +240,7 @@ static void a_job_that_failed_after_an_error_of_its_gpu_ended_by_it(void **state
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct bench *b = NULL;
-        (void)open_with_node((void **)&b);
+        (void)bench_open_with_two((void **)&b);
         bench_submit(b, 1000, 1, NULL, &one);
         bench_settle(b);
         assert_int_equal(bench_started(b, 1, bench_sent(b, MESSAGE_LAUNCH, 11)), 0);
@@ -316,7 +306,7 @@ static void a_gpu_with_a_job_is_not_released(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_two, bench_close)
     const struct CMUnitTest tests[] = {
         CASE(a_gpu_that_fails_gets_no_new_jobs_and_the_other_does),
         CASE(an_error_of_the_application_closes_nothing),

@@ -3,8 +3,6 @@
 #include "bench.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <stdlib.h>
 
 #include "base/memory.h"
 #include "memory_store.h"
@@ -14,12 +12,6 @@
 static int one, two;
 static uint64_t gpu_ms; // for how long its GPU is said to be idle
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
-
-static int open_with_node(void **state)
-{
-    (void)bench_open(state);
-    return bench_hello(*state, 1, "boot", 1, NULL, 0);
-}
 
 static void submit(struct bench *b, int64_t idle_timeout_ms, bool is_ok, void *request)
 {
@@ -220,7 +212,7 @@ static void a_job_without_gpus_has_no_idle_timeout(void **state)
     assert_int_equal(bench_answer(b, &one)->code, -EINVAL);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_one, bench_close)
 
 int main(void)
 {

@@ -4,7 +4,6 @@
 #include "bench.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

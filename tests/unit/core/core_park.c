@@ -64,19 +64,12 @@ static uint32_t phase(struct bench *b)
     return job_park(job_of(b))->phase;
 }
 
-static void say(struct bench *b, uint32_t rank, uint16_t id, const void *message)
-{
-    struct error err = { 0 };
-    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, rank + 1, id, message, &err), 0);
-    bench_settle(b);
-}
-
 static void start_rank(struct bench *b, uint32_t rank)
 {
     struct launch_started started = {
         .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = job_of(b)->token
     };
-    say(b, rank, MESSAGE_STARTED, &started);
+    bench_say(b, rank + 1, MESSAGE_STARTED, &started);
 }
 
 /* A job that runs on `nodes` nodes, "a" (rank 0, link 1) and "b" (rank 1, link 2). */
@@ -101,7 +94,7 @@ static int open_with(void **state, uint32_t nodes, uint32_t gpus, bool may_move,
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &submitted);
     bench_settle(b);
     for (uint32_t rank = 0; nodes > 1 && rank < nodes; rank++)
-        say(b, rank, MESSAGE_READY,
+        bench_say(b, rank + 1, MESSAGE_READY,
             &(struct message_ready){
                 .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = job_of(b)->token });
     for (uint32_t rank = 0; rank < nodes; rank++)
@@ -158,7 +151,7 @@ static void answer(struct bench *b, uint32_t rank, enum park_action action, enum
         .outcome = outcome,
         .bytes = action == PARK_SAVE && outcome == PARK_DONE ? (rank + 1ULL) << 30 : 0,
         .text = outcome == PARK_DONE ? NULL : why };
-    say(b, rank, MESSAGE_PARK_RESULT, &result);
+    bench_say(b, rank + 1, MESSAGE_PARK_RESULT, &result);
 }
 
 static void park(struct bench *b)
@@ -222,9 +215,7 @@ static void its_owner_is_told_that_it_is_parked_and_that_it_continues(void **sta
     b->now_ms += 60 * SECOND_MS;
     answer(b, 0, PARK_RETURN, PARK_REFUSED);
     assert_int_equal(phase(b), PARK_WAITING);
-    b->now_ms += 60 * SECOND_MS;
-    core_timer(b->core, b->now_ms, b->now_ms);
-    bench_settle(b);
+    bench_pass(b, 60 * SECOND_MS);
     assert_int_equal(phase(b), PARK_RESTORING);
     answer(b, 0, PARK_RETURN, PARK_DONE);
     assert_int_equal(phase(b), PARK_NONE);
@@ -249,9 +240,7 @@ static void parks_refusals_and_times_are_counted(void **state)
     answer(b, 0, PARK_RETURN, PARK_REFUSED);
     assert_int_equal(counts->refused_returns, 1);
     assert_int_equal(counts->parks[PARK_ASKED], 1);
-    b->now_ms += 60 * SECOND_MS;
-    core_timer(b->core, b->now_ms, b->now_ms);
-    bench_settle(b);
+    bench_pass(b, 60 * SECOND_MS);
     answer(b, 0, PARK_RETURN, PARK_DONE);
     assert_int_equal(counts->parked_ms / SECOND_MS, 120);
     assert_int_equal(core_park_kept(b->core, "a"), 0);
@@ -353,9 +342,7 @@ static void a_rank_that_refuses_when_others_are_back_is_tried_again(void **state
     answer(b, 1, PARK_RETURN, PARK_REFUSED);
     assert_int_equal(phase(b), PARK_RESTORING);
     assert_int_equal(orders(b, 1, PARK_RETURN), 0);
-    b->now_ms += 6000;
-    core_timer(b->core, b->now_ms, b->now_ms);
-    bench_settle(b);
+    bench_pass(b, 6000);
     assert_int_equal(orders(b, 1, PARK_RETURN), 1);
     assert_int_equal(orders(b, 0, PARK_RETURN), 0);
     answer(b, 1, PARK_RETURN, PARK_DONE);
@@ -422,9 +409,7 @@ static double held(struct bench *b)
 
 static void pass(struct bench *b, int64_t seconds)
 {
-    b->now_ms += seconds * SECOND_MS;
-    core_timer(b->core, b->now_ms, b->now_ms);
-    bench_settle(b);
+    bench_pass(b, seconds * SECOND_MS);
     bench_turn(b);
     bench_settle(b);
 }
@@ -465,7 +450,7 @@ static void a_late_answer_to_an_earlier_order_does_not_count(void **state)
         .number = earlier,
         .action = PARK_SAVE,
         .outcome = PARK_DONE };
-    say(b, 0, MESSAGE_PARK_RESULT, &late);
+    bench_say(b, 1, MESSAGE_PARK_RESULT, &late);
     assert_int_equal(phase(b), PARK_SAVING);
     answer(b, 0, PARK_SAVE, PARK_DONE);
     assert_int_equal(phase(b), PARK_PARKED);

@@ -2,8 +2,6 @@
 /* Which job is prepared, where, and when that is taken back. Node "box" has one GPU. */
 #include "bench.h"
 
-#include <stdlib.h>
-
 #include "base/memory.h"
 
 #define WRONG_MS 250 // until the guess after a wrong one
@@ -31,19 +29,12 @@ static void submit(struct bench *b, uint32_t gpus, int32_t priority, void *reque
     bench_settle(b);
 }
 
-static void pass_time(struct bench *b, int64_t ms)
-{
-    b->now_ms += ms;
-    core_timer(b->core, b->now_ms, b->now_ms);
-    bench_settle(b);
-}
-
 static void end_job(struct bench *b, uint64_t job)
 {
     const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, job);
     assert_int_equal(bench_started(b, 1, launch), 0);
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
-    pass_time(b, 10);
+    bench_pass(b, 10);
 }
 
 static size_t count_prepared(const struct bench *b)
@@ -104,7 +95,7 @@ static void a_job_that_comes_before_it_takes_its_place(void **state)
     assert_non_null(withdrawn);
     assert_true(withdrawn->token == bench_sent(b, MESSAGE_PREPARE, 12)->token);
     assert_null(bench_sent(b, MESSAGE_PREPARE, 13)); // not at once: the next guess may be as wrong
-    pass_time(b, WRONG_MS);
+    bench_pass(b, WRONG_MS);
     submit(b, 1, 0, &four);
     assert_non_null(bench_sent(b, MESSAGE_PREPARE, 13));
     end_job(b, 11);
@@ -157,7 +148,7 @@ static void nothing_is_prepared_for_a_drained_node(void **state)
     core_drain(b->core, b->now_ms, b->now_ms, &admin, "box", "test", 0, false, &three);
     bench_settle(b);
     assert_non_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, 12));
-    pass_time(b, WRONG_MS);
+    bench_pass(b, WRONG_MS);
     submit(b, 1, 0, &four);
     assert_int_equal(count_prepared(b), 1);
 }

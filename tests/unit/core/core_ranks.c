@@ -84,13 +84,6 @@ static size_t count_sent(const struct bench *b, uint16_t id)
     return count;
 }
 
-static void say(struct bench *b, uint32_t rank, uint16_t id, const void *message)
-{
-    struct error err = { 0 };
-    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, rank + 1, id, message, &err), 0);
-    bench_settle(b);
-}
-
 static uint64_t token(const struct bench *b)
 {
     return core_job(b->core, JOB)->token;
@@ -98,7 +91,7 @@ static uint64_t token(const struct bench *b)
 
 static void ready_at(struct bench *b, uint32_t rank, uint32_t port)
 {
-    say(b, rank, MESSAGE_READY,
+    bench_say(b, rank + 1, MESSAGE_READY,
         &(struct message_ready){
             .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = token(b), .port = port });
 }
@@ -111,7 +104,7 @@ static void ready(struct bench *b, uint32_t rank)
 static void started(struct bench *b, uint32_t rank)
 {
     char path[] = "/tmp/11.log";
-    say(b, rank, MESSAGE_STARTED,
+    bench_say(b, rank + 1, MESSAGE_STARTED,
         &(struct launch_started){
             .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = token(b), .log_path = path });
 }
@@ -119,7 +112,7 @@ static void started(struct bench *b, uint32_t rank)
 static void exited(struct bench *b, uint32_t rank, enum job_end end, int32_t exit_code, const char *text)
 {
     _cleanup_free_ char *copy = xstrdup(text);
-    say(b, rank, MESSAGE_EXITED,
+    bench_say(b, rank + 1, MESSAGE_EXITED,
         &(struct launch_exit){ .id.job = JOB,
             .id.attempt = 1,
             .id.rank = rank,
@@ -136,7 +129,7 @@ static void exited(struct bench *b, uint32_t rank, enum job_end end, int32_t exi
 static void returned(struct bench *b, uint32_t rank)
 {
     char text[] = "fork: try again";
-    say(b, rank, MESSAGE_RETURNED,
+    bench_say(b, rank + 1, MESSAGE_RETURNED,
         &(struct message_returned){
             .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = token(b), .text = text });
 }
@@ -166,7 +159,7 @@ static void an_end_that_is_too_long_is_recorded_without_its_nodes(void **state)
     ready(b, 0);
     ready(b, 1);
     for (uint32_t rank = 0; rank < 2; rank++)
-        say(b, rank, MESSAGE_STARTED,
+        bench_say(b, rank + 1, MESSAGE_STARTED,
             &(struct launch_started){
                 .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = token(b), .log_path = path });
     exited(b, 0, END_EXIT, 3, NULL);
@@ -436,7 +429,7 @@ static void nobody_is_let_go_before_the_first_has_said_its_port(void **state)
     ready(b, 1);
     assert_int_equal(count_sent(b, MESSAGE_GO), before);
     char path[] = "/tmp/11.log";
-    say(b, 0, MESSAGE_STARTED,
+    bench_say(b, 1, MESSAGE_STARTED,
         &(struct launch_started){
             .id.job = JOB, .id.attempt = 1, .token = token(b), .log_path = path, .port = 29778 });
     assert_int_equal(count_sent(b, MESSAGE_GO), before + 1);
@@ -720,9 +713,7 @@ static void what_a_fence_ended_is_over_after_a_restart_too(void **state)
     exited(b, 0, END_CANCELLED, 143, NULL);
     assert_true(
         core_job(b->core, JOB)->state == JOB_STOPPING || core_job(b->core, JOB)->state == JOB_RUNNING);
-    b->now_ms += 2000;
-    core_timer(b->core, b->now_ms, b->now_ms);
-    bench_settle(b);
+    bench_pass(b, 2000);
     assert_int_equal(core_job(b->core, JOB)->state, JOB_QUEUED);
     assert_int_equal(core_job(b->core, JOB)->restarts, 1);
 }
@@ -732,7 +723,7 @@ static void a_failure_before_that_word_is_the_jobs_own(void **state)
     struct bench *b = *state;
     run_both(b);
     exited(b, 0, END_EXIT, 1, NULL);
-    say(b, 1, MESSAGE_HEARTBEAT, &(struct message_heartbeat){ .sent_ms = 1 });
+    bench_say(b, 2, MESSAGE_HEARTBEAT, &(struct message_heartbeat){ .sent_ms = 1 });
     fence_second(b);
     const struct job *job = core_job(b->core, JOB);
     assert_int_equal(job->state, JOB_DONE);
@@ -794,7 +785,7 @@ static void node_reports_only_its_own_rank(void **state)
     struct bench *b = *state;
     struct message_ready lie = { .id.job = JOB, .id.attempt = 1, .id.rank = 1, .token = token(b) };
     ready(b, 0);
-    say(b, 0, MESSAGE_READY, &lie);
+    bench_say(b, 1, MESSAGE_READY, &lie);
     assert_null(find_sent(b, MESSAGE_GO, 0));
 }
 

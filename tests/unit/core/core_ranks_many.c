@@ -3,7 +3,6 @@
 #include "bench.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -65,13 +64,6 @@ static size_t take_sent(struct bench *b, uint16_t id)
     return count;
 }
 
-static void say(struct bench *b, uint32_t rank, uint16_t id, const void *message)
-{
-    struct error err = { 0 };
-    assert_int_equal(core_link_message(b->core, b->now_ms, b->now_ms, rank + 1, id, message, &err), 0);
-    bench_settle(b);
-}
-
 static uint64_t token(const struct bench *b)
 {
     return core_job(b->core, JOB)->token;
@@ -79,7 +71,7 @@ static uint64_t token(const struct bench *b)
 
 static void ready(struct bench *b, uint32_t rank)
 {
-    say(b, rank, MESSAGE_READY,
+    bench_say(b, rank + 1, MESSAGE_READY,
         &(struct message_ready){ .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = token(b) });
 }
 
@@ -93,7 +85,7 @@ static void run_all(struct bench *b)
         struct launch_started started = {
             .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = token(b)
         };
-        say(b, rank, MESSAGE_STARTED, &started);
+        bench_say(b, rank + 1, MESSAGE_STARTED, &started);
     }
     b->now_ms += 100;
     core_timer(b->core, b->now_ms, b->now_ms); // a start is written a few milliseconds later
@@ -104,7 +96,7 @@ static void run_all(struct bench *b)
 
 static void exited(struct bench *b, uint32_t rank)
 {
-    say(b, rank, MESSAGE_EXITED,
+    bench_say(b, rank + 1, MESSAGE_EXITED,
         &(struct launch_exit){ .id.job = JOB,
             .id.attempt = 1,
             .id.rank = rank,
@@ -165,7 +157,7 @@ static void a_failure_stops_the_others_once(void **state)
         .end = END_EXIT,
         .exit_code = 3,
         .is_executed = 1 };
-    say(b, 7, MESSAGE_EXITED, &failed);
+    bench_say(b, 8, MESSAGE_EXITED, &failed);
     assert_int_equal(take_sent(b, MESSAGE_STOP), NODES - 1);
     for (uint32_t rank = 0; rank < NODES; rank++)
         if (rank != 7)
@@ -182,7 +174,7 @@ static void report_energy(struct bench *b, uint32_t rank, uint64_t energy_mj)
         .id.job = JOB, .id.attempt = 1, .id.rank = rank, .token = token(b), .usage = { &usage, 1 }
     };
     const struct message_gpus report = { .usages = { &one_rank, 1 } };
-    say(b, rank, MESSAGE_GPUS, &report);
+    bench_say(b, rank + 1, MESSAGE_GPUS, &report);
 }
 
 static void the_usage_of_all_is_known_when_all_have_reported(void **state)
@@ -206,7 +198,7 @@ static void the_usage_of_the_last_rank_is_known_at_once(void **state)
     struct bench *b = *state;
     run_all(b);
     for (uint32_t rank = 1; rank < NODES; rank++)
-        say(b, rank, MESSAGE_EXITED,
+        bench_say(b, rank + 1, MESSAGE_EXITED,
             &(struct launch_exit){ .id.job = JOB,
                 .id.attempt = 1,
                 .id.rank = rank,

@@ -2,7 +2,6 @@
 /* Nodes that cannot run a job are left out, and the job ends when none is left. */
 #include "bench.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -16,9 +15,7 @@ static const char *const names[] = { "a", "b", "c" };
 /* The link of the node on which it starts; 0: it does not. */
 static uint32_t started_on(struct bench *b, uint64_t job)
 {
-    b->now_ms += BACKOFF_MS;
-    core_timer(b->core, b->now_ms, b->now_ms);
-    bench_settle(b);
+    bench_pass(b, BACKOFF_MS);
     if (core_job(b->core, job)->state != JOB_STARTING)
         return 0;
     return bench_sent(b, MESSAGE_LAUNCH, job)->link;

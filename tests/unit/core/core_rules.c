@@ -24,12 +24,6 @@ static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 100
 static const struct identity other = { .is_known = true, .uid = 1001, .gid = 1001 };
 static const struct identity admin = { .is_known = true, .uid = 77, .role = ROLE_ADMIN };
 
-static int open_with_node(void **state)
-{
-    (void)bench_open(state);
-    return bench_hello(*state, 1, "boot", 2, NULL, 0);
-}
-
 static struct job_spec *make_spec(uint32_t gpus)
 {
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
@@ -53,13 +47,6 @@ static void end_job(struct bench *b, uint64_t job, enum job_end end, int exit_co
     assert_int_equal(bench_started(b, 1, launch), 0);
     bench_settle(b);
     assert_int_equal(bench_exited(b, 1, launch, end, exit_code), 0);
-    bench_settle(b);
-}
-
-static void pass_time(struct bench *b, int64_t ms)
-{
-    b->now_ms += ms;
-    core_timer(b->core, b->now_ms, b->now_ms);
     bench_settle(b);
 }
 
@@ -386,9 +373,9 @@ static void a_time_limit_that_its_shepherd_does_not_keep_is_kept_here(void **sta
     const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, 11);
     assert_int_equal(bench_started(b, 1, launch), 0);
     bench_settle(b);
-    pass_time(b, 61000); // its shepherd has its grace to end it
+    bench_pass(b, 61000); // its shepherd has its grace to end it
     assert_int_equal(state_of(b, 11), JOB_RUNNING);
-    pass_time(b, 35000);
+    bench_pass(b, 35000);
     assert_int_equal(state_of(b, 11), JOB_STOPPING);
     assert_non_null(bench_sent(b, MESSAGE_STOP, 11));
     (void)bench_exited(b, 1, launch, END_CANCELLED, 143);
@@ -406,7 +393,7 @@ static void run_into_limit(struct bench *b)
     submit(b, spec, &one);
     assert_int_equal(bench_started(b, 1, bench_sent(b, MESSAGE_LAUNCH, 11)), 0);
     bench_settle(b);
-    pass_time(b, 100000);
+    bench_pass(b, 100000);
     assert_int_equal(state_of(b, 11), JOB_STOPPING);
 }
 
@@ -423,7 +410,7 @@ static void a_time_limit_does_not_apply_to_an_attempt_that_never_ran(void **stat
     report_that_it_never_ran(b);
     assert_int_equal(state_of(b, 11), JOB_QUEUED);
     assert_waits_for(b, 11, "backoff");
-    pass_time(b, 60000);
+    bench_pass(b, 60000);
     assert_int_equal(state_of(b, 11), JOB_STARTING);
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &two);
     bench_settle(b);
@@ -451,7 +438,7 @@ static void a_deadline_ends_a_job_that_still_waits(void **state)
     submit(b, spec, &two);
     submit(b, late, &three);
     assert_int_equal(bench_answer(b, &three)->code, -EINVAL);
-    pass_time(b, 61000);
+    bench_pass(b, 61000);
     assert_int_equal(core_job(b->core, 12)->end, END_DEADLINE);
     assert_int_not_equal(state_of(b, 11), JOB_DONE);
 }
@@ -525,7 +512,7 @@ static void a_begin_time_is_waited_for(void **state)
     spec->ask.begin_ms = b->now_ms + 60000;
     submit(b, spec, &one);
     assert_waits_for(b, 11, "begin_time");
-    pass_time(b, 61000);
+    bench_pass(b, 61000);
     assert_int_equal(state_of(b, 11), JOB_STARTING);
 }
 
@@ -538,7 +525,7 @@ static void a_preemptible_job_gives_way_and_comes_back(void **state)
     const struct sent launch = *bench_sent(b, MESSAGE_LAUNCH, 11);
     assert_int_equal(bench_started(b, 1, &launch), 0);
     bench_settle(b);
-    pass_time(b, 120000); // longer than the quantum
+    bench_pass(b, 120000); // longer than the quantum
     submit(b, make_spec(2), &two);
     assert_int_equal(state_of(b, 11), JOB_STOPPING);
     assert_non_null(bench_sent(b, MESSAGE_STOP, 11));
@@ -563,7 +550,7 @@ static void a_paused_gpu_gets_no_job_until_its_time_is_over(void **state)
     assert_int_equal(bench_answer(b, &two)->code, 0);
     assert_int_equal(state_of(b, 11), JOB_QUEUED);
     assert_string_equal(core_find_gpu(core_node_named(b->core, "box"), "GPU-1")->mark->text, "fan");
-    pass_time(b, 61000);
+    bench_pass(b, 61000);
     assert_null(core_find_gpu(core_node_named(b->core, "box"), "GPU-1")->mark);
     assert_int_equal(state_of(b, 11), JOB_STARTING);
 }
@@ -682,7 +669,7 @@ static void two_turns_never_have_the_same_time(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_with_node, bench_close)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_two, bench_close)
     const struct CMUnitTest tests[] = {
         CASE(a_held_job_waits_until_it_is_released),
         CASE(the_hold_of_an_administrator_is_not_the_owners_to_take),

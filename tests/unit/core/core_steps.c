@@ -31,12 +31,6 @@ static int submitting, one, two, three, four, five;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 static const struct identity other = { .is_known = true, .uid = 1001, .gid = 1001 };
 
-static int open_with_node(void **state)
-{
-    (void)bench_open(state);
-    return bench_hello(*state, 1, "boot", 2, NULL, 0);
-}
-
 /* Job 11 runs with two GPUs and two tasks of one CPU. */
 static const struct sent *run_job(struct bench *b)
 {
@@ -81,13 +75,6 @@ static void finish(struct bench *b, uint32_t id, void *request)
     const struct job_step how = { .id = id, .end = END_EXIT };
     b->now_ms += 10;
     core_step_end(b->core, b->now_ms, b->now_ms, &owner, JOB, &how, request);
-    bench_settle(b);
-}
-
-static void pass_time(struct bench *b, int64_t ms)
-{
-    b->now_ms += ms;
-    core_timer(b->core, b->now_ms, b->now_ms);
     bench_settle(b);
 }
 
@@ -207,14 +194,14 @@ static void a_step_ends_when_its_client_stays_away(void **state)
     begin(b, &owner, (struct step_request){ .tasks = 1, .key = "a" }, &two);
     bench_settle(b);
     core_forget(b->core, &two);
-    pass_time(b, 14000);
+    bench_pass(b, 14000);
     assert_non_null(core_step(b->core, JOB, 0));
     begin(b, &owner, (struct step_request){ .tasks = 1, .key = "a", .is_resumed = true }, &three);
-    pass_time(b, 60000);
+    bench_pass(b, 60000);
     assert_int_equal(bench_answer(b, &three)->step, 0);
     assert_non_null(core_step(b->core, JOB, 0));
     core_forget(b->core, &three);
-    pass_time(b, 15000);
+    bench_pass(b, 15000);
     assert_null(core_step(b->core, JOB, 0));
     begin(b, &owner, (struct step_request){ .tasks = 1, .key = "a", .is_resumed = true }, &four);
     bench_settle(b);
@@ -231,7 +218,7 @@ static void a_client_that_leaves_while_it_waits_keeps_nobody_waiting(void **stat
     bench_settle(b);
     assert_null(bench_answer(b, &three));
     core_forget(b->core, &two);
-    pass_time(b, 10);
+    bench_pass(b, 10);
     assert_int_equal(bench_answer(b, &three)->step, 1);
 }
 
@@ -278,7 +265,7 @@ static void run_wide_job(struct bench *b)
     const struct launch_started started = { .id = { JOB, 1, 0, 0 }, .token = token };
     assert_int_equal(
         core_link_message(b->core, b->now_ms, b->now_ms, link_of[0], MESSAGE_STARTED, &started, &err), 0);
-    pass_time(b, 10);
+    bench_pass(b, 10);
     assert_int_equal(core_job(b->core, JOB)->state, JOB_RUNNING);
 }
 
@@ -363,7 +350,7 @@ static void steps_that_end_together_are_stored_once(void **state)
         core_forget(b->core, &clients[i]);
     core_forget(b->core, &waiting[0]);
     n_stored = 0;
-    pass_time(b, 15000);
+    bench_pass(b, 15000);
     for (uint32_t id = 0; id <= 20; id++)
         assert_null(core_step(b->core, JOB, id));
     assert_int_equal(bench_answer(b, &waiting[1])->step, 21);
@@ -387,7 +374,7 @@ static void a_job_has_a_bounded_number_of_steps_that_run_or_wait(void **state)
     assert_int_equal(bench_answer(b, &three)->step, STEPS_OPEN_MAX);
 }
 
-#define CLAIM(function) cmocka_unit_test_setup_teardown(function, open_with_node, bench_close)
+#define CLAIM(function) cmocka_unit_test_setup_teardown(function, bench_open_with_two, bench_close)
 
 int main(void)
 {

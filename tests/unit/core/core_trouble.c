@@ -3,7 +3,6 @@
  */
 #include "bench.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "job/start_failure.h"
@@ -29,13 +28,6 @@ static void submit(struct bench *b, uint32_t uid)
 {
     static int next;
     bench_submit(b, uid, 1, NULL, &requests[next++ % 8]);
-    bench_settle(b);
-}
-
-static void pass(struct bench *b, int64_t ms)
-{
-    b->now_ms += ms;
-    core_timer(b->core, b->now_ms, b->now_ms);
     bench_settle(b);
 }
 
@@ -87,10 +79,10 @@ static void the_next_try_comes_later_each_time_and_at_last_every_half_minute(voi
     for (int64_t wait_s = 1; wait_s <= 64; wait_s *= 2) {
         int64_t due_s = wait_s < LONGEST_S ? wait_s : LONGEST_S - 1;
         fail_start(b, 11, START_USER);
-        pass(b, due_s * SECOND - 500);
+        bench_pass(b, due_s * SECOND - 500);
         assert_false(is_starting(b, 11));
-        pass(b, 600);
-        pass(b, SECOND); // its own delay
+        bench_pass(b, 600);
+        bench_pass(b, SECOND); // its own delay
         assert_true(is_starting(b, 11));
     }
 }
@@ -101,7 +93,7 @@ static void a_job_that_waits_for_its_node_is_not_given_up_after_some_tries(void 
     submit(b, ANA);
     for (unsigned i = 0; i < 50; i++) {
         fail_start(b, 11, START_USER);
-        pass(b, LONGEST_S * SECOND);
+        bench_pass(b, LONGEST_S * SECOND);
     }
     start(b, 11);
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
@@ -114,7 +106,7 @@ static void the_other_nodes_run_the_jobs_meanwhile(void **state)
     uint32_t bad = fail_start(b, 11, START_HOME);
     submit(b, ANA);
     assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 12)->link, 3 - bad);
-    pass(b, SECOND + 100);
+    bench_pass(b, SECOND + 100);
     assert_true(is_starting(b, 11));
 }
 
@@ -128,7 +120,7 @@ static void a_nodes_trouble_keeps_all_away_when_a_second_user_meets_it(void **st
     fail_start(b, 12, START_SPOOL); // it was tried all the same
     submit(b, 1002);
     assert_false(is_starting(b, 13));
-    pass(b, LONGEST_S * SECOND);
+    bench_pass(b, LONGEST_S * SECOND);
     assert_true(is_starting(b, 13));
 }
 
@@ -151,7 +143,7 @@ static void failures_of_attempts_that_were_on_their_way_count_once(void **state)
         submit(b, ANA);
     for (uint64_t job = 11; job <= 14; job++)
         fail_start(b, job, START_USER);
-    pass(b, 2 * SECOND);
+    bench_pass(b, 2 * SECOND);
     for (uint64_t job = 11; job <= 14; job++)
         assert_true(is_starting(b, job));
 }
@@ -165,7 +157,7 @@ static void trouble_that_outlasts_the_patience_ends_the_job_with_a_sentence(void
     while (core_job(b->core, 11)->state != JOB_DONE && tries++ < 20) {
         fail_start(b, 11, START_USER);
         if (core_job(b->core, 11)->state != JOB_DONE)
-            pass(b, LONGEST_S * SECOND);
+            bench_pass(b, LONGEST_S * SECOND);
     }
     assert_int_equal(core_job(b->core, 11)->end, END_START_FAILED);
     assert_int_equal(tries, 3);
@@ -182,10 +174,10 @@ static void a_job_that_has_just_been_submitted_is_not_given_up(void **state)
     for (unsigned i = 0; i < 3; i++) {
         fail_start(b, 11, START_USER);
         if (i < 2)
-            pass(b, LONGEST_S * SECOND);
+            bench_pass(b, LONGEST_S * SECOND);
     }
     submit(b, ANA);
-    pass(b, LONGEST_S * SECOND);
+    bench_pass(b, LONGEST_S * SECOND);
     fail_start(b, 12, START_USER);
     assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
 }
@@ -200,9 +192,9 @@ static void after_the_patience_a_job_waits_for_the_other_nodes_alone(void **stat
     submit(b, ANA);
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(fail_start(b, 12, START_USER), 3 - busy);
-        pass(b, LONGEST_S * SECOND);
+        bench_pass(b, LONGEST_S * SECOND);
     }
-    pass(b, 10 * LONGEST_S * SECOND);
+    bench_pass(b, 10 * LONGEST_S * SECOND);
     assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
     struct sent launch = *bench_sent(b, MESSAGE_LAUNCH, 11);
     assert_int_equal(bench_exited(b, busy, &launch, END_EXIT, 0), 0);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "early_scene.h"
 
-#include <stdlib.h>
-
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"

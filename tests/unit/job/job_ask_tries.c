@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What a job asks for about its end: what can be read, and what makes no sense. */
-#include <errno.h>
 #include <signal.h>
 
 #include "base/signals.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Events as bytes, and the lists of GPUs they carry. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What follows when a job leaves its GPUs unused. */
 
-#include <stdlib.h>
-
 #include "base/memory.h"
 #include "job/idle.h"
 #include "job/job.h"

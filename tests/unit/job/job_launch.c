@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The records in an attempt's spool directory: whole, and readable by an older or newer program. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"

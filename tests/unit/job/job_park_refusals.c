@@ -2,8 +2,6 @@
 #include "job/park_refusals.h"
 #include "unit_test.h"
 
-#include <stdlib.h>
-
 #define MINUTE_MS 60000LL
 #define NOW_MS    1000000LL
 #define STEM      7U

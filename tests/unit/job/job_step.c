@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The steps of a job as the fold of its events. */
-#include <stdlib.h>
 
 #include "base/memory.h"
 #include "job/event.h"

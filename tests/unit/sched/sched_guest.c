@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The scheduler parks jobs for shorter ones: when, for whom, and until when at the latest. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "scene.h"

@@ -4,7 +4,6 @@
  * the next. What comes free at the end of the flood's only running job must not go to the flood because its
  * user has nothing running at that moment.
  */
-#include <stdlib.h>
 
 #include "scene.h"
 #include "unit_test.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What changes outside a pass and must lead to one, or to the right one; and what must not, for ever. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "scene.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A job whose directory and files are not there yet, are never there, or may not be used. */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

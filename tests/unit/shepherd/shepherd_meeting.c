@@ -4,7 +4,6 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "job/launch.h"

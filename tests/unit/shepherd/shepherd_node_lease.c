@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/files.h"
 #include "base/memory.h"
 #include "fixture.h"
 #include "job/state.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Steps on a terminal, and exec_steps, through the real program; the test is the agent and the viewer. */
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +17,6 @@
 #include "base/terminal.h"
 #include "fixture.h"
 #include "job/state.h"
-#include "shepherd/shepherd.h"
 #include "unit_test.h"
 
 #define TIMEOUT_MS 20000

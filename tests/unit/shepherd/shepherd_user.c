@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The switch, each in a child of its own: afterwards there is no way back. */
 
-#include <errno.h>
 #include <grp.h>
 #include <linux/securebits.h>
 #include <stdbool.h>

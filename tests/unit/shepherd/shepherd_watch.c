@@ -2,7 +2,6 @@
 /* Stops, and what a job leaves behind; each with a cgroup (where there is one) and without. */
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Old jobs leave the store, and what they held stays in the sums. */
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "store/store_ids.h"
 #include "store/store_schema.h"
 #include "store_fixture.h"
 #include "unit_test.h"

@@ -11,7 +11,6 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include "base/files.h"
 #include "base/memory.h"
 #include "store/store_sqlite.h"
 #include "store_fixture.h"

@@ -7,10 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/files.h"
 #include "base/memory.h"
 #include "store/store_dir.h"
-#include "store/store_ids.h"
 #include "store/store_schema.h"
 #include "store/store_sqlite.h"
 #include "store_fixture.h"

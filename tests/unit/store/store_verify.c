@@ -3,7 +3,6 @@
  * Single bits of mgpu.db are flipped, in pages of each kind: the start refuses, or the check behind it has a
  * finding, or every table says what it said before.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

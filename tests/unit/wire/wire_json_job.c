@@ -5,7 +5,6 @@
 
 #include "base/memory.h"
 #include "job/gpu_health.h"
-#include "job/idle.h"
 #include "unit_test.h"
 #include "wire/json_append.h"
 #include "wire/json_event.h"
