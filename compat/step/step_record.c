@@ -19,6 +19,7 @@
 
 #define ABSENT_MS 5000 // time for mgpud to become reachable before a step begins
 #define NOTICE_MS 1000 // after this time a waiting step prints a message
+#define CLOCKS_MS 500  // by which the clocks of its node and of mgpud may differ at the time limit of a job
 
 static json_t *write_nodes(const struct step *step)
 {
@@ -315,7 +316,7 @@ bool step_record_is_late(struct step_record *record, const struct step *step)
     const char *started = r == 0 ? field_text(job, "started_at") : NULL;
     double limit_s = r == 0 ? field_number(job, "time_limit", 0) : 0;
     return started != NULL && limit_s > 0 &&
-           clock_wall_ms() >= time_parse(started) + (int64_t)(limit_s * 1000);
+           clock_wall_ms() + CLOCKS_MS >= time_parse(started) + (int64_t)(limit_s * 1000);
 }
 
 /* The signal that ended a task whose exit is the status of the step; 0: none. */

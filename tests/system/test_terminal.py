@@ -655,7 +655,7 @@ while True:
 
 def terminal_process(box):
     """Pid of the process that moves the bytes of the only terminal, or of an exec step."""
-    return [pid for pid in box.shepherds() if harness.process_name(pid) == 'mgpu-terminal'][0]
+    return harness.until(lambda: [pid for pid in box.shepherds() if harness.process_name(pid) == 'mgpu-terminal'], 'its process')[0]
 
 
 def test_a_stopped_process_of_a_terminal_finishes_its_work(box, gate):
