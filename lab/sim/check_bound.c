@@ -2,7 +2,7 @@
 /*
  * The promise, implemented again: all in all a job is parked for at most BOUND times as long as it has run
  * since it last began from the beginning. A park takes as long as a preemption of the case; jobs that refuse
- * do so each time, and say so only then.
+ * do so each time, and say so only then, unless the case says that this is known.
  */
 #include "lab/sim/check_bound.h"
 
@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "lab/sim/check_park.h"
 
+#define KNOWN 2 // of JOB_REFUSES
 #define BOUND 4 // what users are promised (docs/scheduling.md)
 
 struct bound_books {
@@ -38,6 +39,19 @@ static void on_park(void *arg, uint64_t id, uint64_t guest)
         (void)bound_stop(world, attempt);
 }
 
+/* As far as is known. */
+static bool may_park(void *arg, uint64_t id)
+{
+    const struct world *world = arg;
+    if (world->spoiler != NULL && world->spoiler->allows != NULL &&
+        world->spoiler->allows(world->spoiler->arg))
+        return true;
+    for (size_t i = 0; i < world->of->n_jobs; i++)
+        if ((uint64_t)world->of->jobs[i][JOB_ID] == id)
+            return world->of->jobs[i][JOB_REFUSES] != KNOWN;
+    return true;
+}
+
 void bound_init(struct world *world, struct sched_callbacks *callbacks)
 {
     world->bounds = xcalloc(world->of->n_jobs + 1, sizeof(*world->bounds));
@@ -48,6 +62,7 @@ void bound_init(struct world *world, struct sched_callbacks *callbacks)
     if (world->spoiler != NULL && world->spoiler->park_bound > 0)
         world->settings.park_bound = world->spoiler->park_bound;
     callbacks->park = on_park;
+    callbacks->may_park = may_park;
 }
 
 void bound_clear(struct world *world)
@@ -81,6 +96,18 @@ bool bound_stop(struct world *world, struct case_attempt *attempt)
     int64_t done_ms = park_take_off(world, attempt);
     sched_parked(world->sched, world->now_ms, id, done_ms);
     return true;
+}
+
+void bound_preempted(struct world *world, const struct case_attempt *attempt)
+{
+    const int64_t *job = world->of->jobs[attempt->job];
+    bool could_return = job[JOB_REFUSES] != KNOWN || job[JOB_LIMIT] > 0 || job[JOB_PREEMPTIBLE] != 0;
+    bool is_plain = world->of->n_events == 0; // nothing was held, reserved, drained or lost
+    if (world->of->settings[SET_PARK] == CHECK_PARK_AUTO && is_plain && !could_return &&
+        world->error.code == 0)
+        (void)error_set(&world->error, -EPROTO,
+            "job %lld is preempted although it can neither be parked nor has a time limit",
+            (long long)job[JOB_ID]);
 }
 
 void bound_return(struct world *world, size_t job)

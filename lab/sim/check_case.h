@@ -66,7 +66,7 @@ enum case_job {
     JOB_ELEMENTS, // 0: not an array
     JOB_ELEMENT_LIMIT,
     JOB_OWN,     // own priority
-    JOB_REFUSES, // cannot be parked
+    JOB_REFUSES, // cannot be parked; 2: the scheduler knows
     CASE_JOB_VALUES
 };
 

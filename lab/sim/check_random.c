@@ -204,7 +204,7 @@ static void make_rule(struct sim_case *ret, struct random *random)
     ret->settings[SET_IS_EXACT] = 1;
     for (size_t i = 0; i < ret->n_jobs; i++) {
         int64_t *job = ret->jobs[i];
-        job[JOB_REFUSES] = one_in(random, 6);
+        job[JOB_REFUSES] = one_in(random, 4) ? up_to(random, 2) : 0;
         job[JOB_PREEMPTIBLE] &= has_preemptible;
         if (one_in(random, 2))
             job[JOB_CPU] = job[JOB_MEMORY] = 0;

@@ -270,6 +270,7 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
         return;
     }
     world->is_disturbed = true;
+    bound_preempted(world, attempt);
     if (world->parking.options.is_on && !world->parking.options.is_auto) {
         park_now(world, attempt);
         return;

@@ -175,7 +175,8 @@ void sched_stopped(struct sched *sched, int64_t now_ms, uint64_t job, int64_t do
  * again, for GPUs of the same model on its node, and has them by sched_latest_return(). done_ms: work done so
  * far (in a simulation), else 0. */
 void sched_parked(struct sched *sched, int64_t now_ms, uint64_t job, int64_t done_ms);
-/* It could not be parked and runs on; it is not asked again. If its GPUs are due back, it is preempted. */
+/* It could not be parked and runs on; it is not asked again. If its GPUs are due to a parked job that can
+ * have no others, it is preempted. */
 void sched_park_refused(struct sched *sched, int64_t now_ms, uint64_t job);
 /* The latest time at which a job parked by the scheduler has its GPUs again; TIME_NEVER: it is not parked.
  */

@@ -2,10 +2,10 @@
 /*
  * Short jobs go first. A waiting job that is blocked, the guest, may have the GPUs of running ones, its hosts
  * (sched_hosts.c), which are parked for it. It has certainly ended by the time that they must return, or can
- * be parked itself (fit.c). After a blocked job that is no guest, because it cannot be parked and has no time
- * limit, no job is a guest: the blocked job needs GPUs that are not owed, and there would be fewer and fewer.
- * Order, shares, limits and holds apply as to all waiting jobs: the guest is the first blocked job for which
- * there is a host.
+ * be parked itself (fit.c), or the parked jobs will have other GPUs (sched_debts.c). After a blocked job that
+ * cannot be parked and has no time limit, no job is a guest: the blocked job needs GPUs that are not owed,
+ * and there would be fewer and fewer. Order, shares, limits and holds apply as to all waiting jobs: the guest
+ * is the first blocked job for which there is a host.
  */
 #include "base/memory.h"
 #include "sched/sched_private.h"
@@ -35,13 +35,14 @@ const char *sched_guest_bar(const struct queue_class *class)
     return NULL;
 }
 
-bool sched_guest_make_way(struct sched *sched, struct queue_class *class, struct fit *fit)
+static bool never_leaves(const struct queue_class *class, const struct fit *fit)
+{
+    return class->key.request.gpus > 0 && class->key.limit_ms == 0 && fit->give_back_ms == 0;
+}
+
+static bool park_hosts(struct sched *sched, struct queue_class *class, struct fit *fit)
 {
     struct sched_run *hosts[TRIAL_MAX];
-    if (class->key.request.gpus > 0 && class->key.limit_ms == 0 && fit->give_back_ms == 0)
-        sched->guests_over = class->first->job;
-    if (sched->guests_over != 0 || sched_guest_has_asked(sched, class) || sched_guest_bar(class) != NULL)
-        return false;
     uint64_t job = class->first->job;
     struct guest guest = { .sched = sched, .class = class, .fit = fit };
     guest.needs_ms = sched_job_needs(sched, sched_find(sched, job));
@@ -54,6 +55,17 @@ bool sched_guest_make_way(struct sched *sched, struct queue_class *class, struct
     }
     fit->end_ms = end_ms;
     return false;
+}
+
+bool sched_guest_make_way(struct sched *sched, struct queue_class *class, struct fit *fit)
+{
+    bool may_ask =
+        sched->guests_over == 0 && !sched_guest_has_asked(sched, class) && sched_guest_bar(class) == NULL;
+    uint64_t job = class->first->job;
+    bool are_parked = may_ask && park_hosts(sched, class, fit);
+    if (!are_parked && sched->guests_over == 0 && never_leaves(class, fit))
+        sched->guests_over = job;
+    return are_parked;
 }
 
 /* All its hosts are parked: their GPUs are open again. */

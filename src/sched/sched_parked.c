@@ -3,21 +3,21 @@
  * Jobs that the scheduler has parked for others, and the bound of their waits. A job that has run for R and
  * been parked for P, all in all, may be parked until P = park_bound * R. So that it is back by then:
  *
- *   - The jobs that were parked from a GPU return in the order of their bounds, each a slot before the next.
- *     A job is due when it must return so that it and those behind it, on each GPU that it left, are in time:
- *     with n others up to the one that decides, n + 1 slots before the bound of that one.
- *   - What starts on a GPU from which a job is parked has certainly ended when that is due, or can be parked
- *     itself and has the GPU for a slot before (fit.c).
- *   - When a job is due it returns (sched_return.c), and what is on the GPUs that it left is parked, or
+ *   - A job is owed as many GPUs as it left: those that it left or, where it may return to others, what these
+ *     debts were moved to (sched_debts.c). The jobs that are owed a GPU return in the order of their bounds,
+ *     each a slot before the next and before its bound: then it is due.
+ *   - What starts on a GPU that is owed to a job has certainly ended when that is due, or can be parked
+ * itself and has the GPU for a slot before (fit.c).
+ *   - When a job is due it returns (sched_return.c), and what is on the GPUs that it is owed is parked, or
  *     preempted if it refuses. That has run for a slot at least, less what the change before took, so it may
- *     be parked for park_bound times as long. At most park_layers + 1 are parked from a GPU, which is less,
- * so all of them are in time.
+ *     be parked for park_bound times as long. A GPU is owed to at most park_layers + 1 jobs, which is less,
+ *     so all of them are in time.
  *
  * A change takes what parking and returning the widest job of one node costs, and twice as long as a
  * preemption, for one that refuses late. A slot is the quantum, or five changes: with a bound of 4 and 3 jobs
- * parked from a GPU, 4 * (5 - 1) changes are more than 3 slots and a change. All of this follows from what is
- * stored of jobs: how long each has run and been parked, since when, and what it left. A job that is held by
- * a user, and one whose node takes no jobs, is owed nothing meanwhile.
+ * to which a GPU is owed, 4 * (5 - 1) changes are more than 3 slots and a change. All of this follows from
+ * what is stored of jobs: how long each has run and been parked, since when, and what it left. A job that is
+ * held by a user, and one whose node takes no jobs, is owed nothing meanwhile.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +27,6 @@
 #include "sched/sched_private.h"
 
 #define CHANGES_IN_SLOT 5
-#define LOOKED_AT       8U // maximum number of jobs examined per GPU
 #define HELD            ((uint32_t)BLOCK_HELD_USER | (uint32_t)BLOCK_HELD_ADMIN)
 
 bool sched_parks(const struct sched *sched)
@@ -108,87 +107,22 @@ int64_t sched_run_budget(const struct sched *sched, const struct sched_run *run)
     return ran_ms * sched->settings.park_bound - waited_ms;
 }
 
-static int64_t bound_of(const struct sched *sched, const struct parked_job *parked)
+int64_t sched_parked_bound(const struct sched *sched, const struct parked_job *parked)
 {
     const struct job_rules *rules = parked->job->rules;
     return parked->since_ms + rules->ran_ms * sched->settings.park_bound - rules->waited_ms;
+}
+
+bool sched_parked_is_held(const struct parked_job *parked)
+{
+    return (parked->job->blockers & HELD) != 0;
 }
 
 int64_t sched_latest_return(const struct sched *sched, uint64_t id)
 {
     const struct sched_job *job = sched_find(sched, id);
     bool is_parked = job != NULL && job->rules != NULL && job->rules->parked != NULL;
-    return is_parked ? bound_of(sched, job->rules->parked) : TIME_NEVER;
-}
-
-/* --- times owed on each GPU --- */
-
-static bool has_left(const struct parked_job *parked, uint32_t node, uint32_t gpu)
-{
-    for (size_t i = 0; i < parked->left.n_gpus; i++)
-        if (parked->left.gpus[i].node == node && parked->left.gpus[i].gpu == gpu)
-            return true;
-    return false;
-}
-
-/* Those that were parked from it, by their bounds, at most LOOKED_AT. Returns how many there are. */
-static uint32_t list_on(
-    const struct sched *sched, uint32_t node, uint32_t gpu, const struct parked_job *ret[LOOKED_AT])
-{
-    uint32_t count = 0;
-    for (size_t i = 0; i < sched->n_parked; i++) {
-        const struct parked_job *parked = sched->parked[i];
-        if ((parked->job->blockers & HELD) != 0 || !has_left(parked, node, gpu))
-            continue;
-        uint32_t at = count < LOOKED_AT ? count : LOOKED_AT;
-        for (; at > 0 && bound_of(sched, ret[at - 1]) > bound_of(sched, parked); at--)
-            if (at < LOOKED_AT)
-                ret[at] = ret[at - 1];
-        if (at < LOOKED_AT)
-            ret[at] = parked;
-        count++;
-    }
-    return count < LOOKED_AT ? count : LOOKED_AT;
-}
-
-int64_t sched_parked_due(const struct sched *sched, const struct parked_job *parked)
-{
-    const struct parked_job *row[LOOKED_AT];
-    int64_t due_ms = bound_of(sched, parked), slot_ms = sched_park_slot(sched);
-    for (size_t i = 0; i < parked->left.n_gpus; i++) {
-        uint32_t count = list_on(sched, parked->left.gpus[i].node, parked->left.gpus[i].gpu, row), slots = 0;
-        for (uint32_t k = 0; k < count; k++) {
-            slots += slots > 0 || row[k] == parked;
-            int64_t at_ms = bound_of(sched, row[k]) - slots * slot_ms;
-            due_ms = slots > 0 && at_ms < due_ms ? at_ms : due_ms;
-        }
-    }
-    return due_ms;
-}
-
-/* When each GPU of the node is due: with the first of the jobs parked from it. */
-static void update_node(struct sched *sched, uint32_t node)
-{
-    struct cluster_node *where = &sched->cluster.nodes[node];
-    for (size_t i = 0; i < where->n_gpus; i++) {
-        where->gpus[i].return_ms = TIME_NEVER;
-        where->gpus[i].parked = 0;
-        where->gpus[i].parked_until_ms = 0;
-    }
-    for (size_t i = 0; i < sched->n_parked; i++) {
-        const struct parked_job *parked = sched->parked[i];
-        if (parked->left.nodes[0].node != node || (parked->job->blockers & HELD) != 0)
-            continue;
-        int64_t due_ms = sched_parked_due(sched, parked);
-        due_ms = parked->is_kept && due_ms > sched->now_ms ? sched->now_ms : due_ms;
-        for (size_t k = 0; k < parked->left.n_gpus; k++) {
-            struct cluster_gpu *gpu = &where->gpus[parked->left.gpus[k].gpu];
-            gpu->return_ms = due_ms < gpu->return_ms ? due_ms : gpu->return_ms;
-            gpu->parked++;
-            int64_t until_ms = due_ms + parked->needs_ms;
-            gpu->parked_until_ms = until_ms > gpu->parked_until_ms ? until_ms : gpu->parked_until_ms;
-        }
-    }
+    return is_parked ? sched_parked_bound(sched, job->rules->parked) : TIME_NEVER;
 }
 
 void sched_parked_keep(struct sched *sched, struct parked_job *parked, bool is_kept)
@@ -196,7 +130,7 @@ void sched_parked_keep(struct sched *sched, struct parked_job *parked, bool is_k
     if (parked->is_kept == is_kept)
         return;
     parked->is_kept = is_kept;
-    update_node(sched, parked->left.nodes[0].node);
+    sched_debts_reckon(sched, parked->left.nodes[0].node);
 }
 
 /* When the next job is due or, if it has not returned because of that, the jobs on its GPUs have had them for
@@ -206,7 +140,7 @@ static void set_timer(struct sched *sched)
     int64_t next_ms = TIME_NEVER;
     for (size_t i = 0; i < sched->n_parked; i++) {
         const struct parked_job *parked = sched->parked[i];
-        int64_t at_ms = sched_parked_due(sched, parked);
+        int64_t at_ms = parked->due_ms;
         if (at_ms <= sched->now_ms && parked->job->blockers == 0)
             at_ms = sched_return_waits_until(sched, parked);
         if (at_ms > sched->now_ms && at_ms < next_ms)
@@ -218,7 +152,7 @@ static void set_timer(struct sched *sched)
 void sched_parked_reckon(struct sched *sched)
 {
     for (uint32_t node = 0; sched->n_parked > 0 && node < sched->cluster.n_nodes; node++)
-        update_node(sched, node);
+        sched_debts_reckon(sched, node);
     set_timer(sched);
 }
 
@@ -244,7 +178,7 @@ static void enter(struct sched *sched, struct parked_job *parked)
 {
     sched->parked = xreallocarray(sched->parked, sched->n_parked + 1, sizeof(struct parked_job *));
     sched->parked[sched->n_parked++] = parked;
-    update_node(sched, parked->left.nodes[0].node);
+    sched_debts_reckon(sched, parked->left.nodes[0].node);
 }
 
 static void leave(struct sched *sched, const struct parked_job *parked)
@@ -253,7 +187,7 @@ static void leave(struct sched *sched, const struct parked_job *parked)
     while (sched->parked[at] != parked)
         at++;
     sched->parked[at] = sched->parked[--sched->n_parked];
-    update_node(sched, parked->left.nodes[0].node);
+    sched_debts_reckon(sched, parked->left.nodes[0].node);
 }
 
 void sched_parked_put(struct sched *sched, struct parked_job *parked)
@@ -285,6 +219,7 @@ static void discard(struct sched *sched, struct parked_job *parked)
     uint32_t node = parked->left.nodes[0].node;
     parked->job->rules->parked = NULL;
     allocation_clear(&parked->left);
+    allocation_clear(&parked->owed);
     free(parked);
     cluster_touch(&sched->cluster, &sched->cluster.nodes[node]); // the GPUs owed to it may go to others
     set_timer(sched);
@@ -305,6 +240,7 @@ void sched_parked_try(struct sched *sched, struct sched_run *run, struct parked_
         .left = run->allocation,
         .since_ms =
             sched->now_ms + budget_ms - (rules->ran_ms * sched->settings.park_bound - rules->waited_ms) };
+    allocation_copy(&trial->owed, &run->allocation);
     struct allocation host = host_of(&run->allocation);
     cluster_release(&sched->cluster, &run->allocation);
     cluster_book(&sched->cluster, &host);
@@ -315,6 +251,7 @@ void sched_parked_try_over(struct sched *sched, struct sched_run *run, struct pa
 {
     struct allocation host = host_of(&run->allocation);
     leave(sched, trial);
+    allocation_clear(&trial->owed);
     cluster_release(&sched->cluster, &host);
     cluster_book(&sched->cluster, &run->allocation);
 }
@@ -324,7 +261,8 @@ void sched_parked_changed(struct sched *sched, struct sched_job *job)
     if (job->rules == NULL || job->rules->parked == NULL)
         return;
     const struct allocation *left = &job->rules->parked->left;
-    update_node(sched, left->nodes[0].node);
+    sched_debts_reckon(sched, left->nodes[0].node);
+    sched->are_debts_in_question = true; // of a job that is released
     cluster_touch(&sched->cluster, &sched->cluster.nodes[left->nodes[0].node]);
     set_timer(sched);
     sched->is_dirty = true;
@@ -340,17 +278,42 @@ static bool is_among(uint32_t index, const uint32_t *indexes, size_t count)
     return false;
 }
 
+static bool has_left(const struct parked_job *parked, uint32_t gpu)
+{
+    for (size_t i = 0; i < parked->left.n_gpus; i++)
+        if (parked->left.gpus[i].gpu == gpu)
+            return true;
+    return false;
+}
+
+static bool is_one_kind(const struct cluster_node *node, const struct allocation *left)
+{
+    const struct cluster_gpu *own = &node->gpus[left->gpus[0].gpu];
+    for (size_t i = 1; i < left->n_gpus; i++) {
+        const struct cluster_gpu *gpu = &node->gpus[left->gpus[i].gpu];
+        if (gpu->model != own->model || gpu->memory_bytes != own->memory_bytes)
+            return false;
+    }
+    return true;
+}
+
 /* Of those that it may have: the GPUs equal to the ones that it left or, if these differ, those. */
-static bool may_return_to(const struct cluster_node *node, const struct cluster_gpu *gpu,
-    const struct parked_job *parked, bool is_one_kind)
+static bool may_return_to(
+    const struct cluster_node *node, const struct parked_job *parked, uint32_t at, bool is_of_one_kind)
 {
     const struct job_rules *rules = parked->job->rules;
-    const struct cluster_gpu *own = &node->gpus[parked->left.gpus[0].gpu];
-    if (has_left(parked, node->position, (uint32_t)(gpu - node->gpus)))
+    const struct cluster_gpu *own = &node->gpus[parked->left.gpus[0].gpu], *gpu = &node->gpus[at];
+    if (has_left(parked, at))
         return true;
-    return is_one_kind && !node->returns_home && gpu->is_known && gpu->model == own->model &&
+    return is_of_one_kind && !node->returns_home && gpu->is_known && gpu->model == own->model &&
            gpu->memory_bytes == own->memory_bytes &&
            (rules->n_own_allow == 0 || is_among(gpu->index, rules->own_allow, rules->n_own_allow));
+}
+
+bool sched_parked_may_have(const struct sched *sched, const struct parked_job *parked, uint32_t gpu)
+{
+    const struct cluster_node *node = &sched->cluster.nodes[parked->left.nodes[0].node];
+    return may_return_to(node, parked, gpu, is_one_kind(node, &parked->left));
 }
 
 static int compare_indexes(const void *a, const void *b)
@@ -361,15 +324,10 @@ static int compare_indexes(const void *a, const void *b)
 
 static size_t list_gpus(const struct cluster_node *node, const struct parked_job *parked, uint32_t *ret)
 {
-    const struct cluster_gpu *own = &node->gpus[parked->left.gpus[0].gpu];
-    bool is_one_kind = true;
+    bool is_of_one_kind = is_one_kind(node, &parked->left);
     size_t count = 0;
-    for (size_t i = 0; i < parked->left.n_gpus; i++) {
-        const struct cluster_gpu *gpu = &node->gpus[parked->left.gpus[i].gpu];
-        is_one_kind &= gpu->model == own->model && gpu->memory_bytes == own->memory_bytes;
-    }
-    for (size_t i = 0; i < node->n_gpus; i++)
-        if (may_return_to(node, &node->gpus[i], parked, is_one_kind))
+    for (uint32_t i = 0; i < node->n_gpus; i++)
+        if (may_return_to(node, parked, i, is_of_one_kind))
             ret[count++] = node->gpus[i].index;
     qsort(ret, count, sizeof(*ret), compare_indexes);
     return count;
@@ -458,6 +416,7 @@ static struct parked_job *make(struct sched_job *job, const struct allocation *l
     parked->job = job;
     parked->since_ms = since_ms;
     allocation_copy(&parked->left, left);
+    allocation_copy(&parked->owed, left);
     job->rules->parked = parked;
     return parked;
 }
@@ -474,6 +433,7 @@ void sched_parked_take(struct sched *sched, struct sched_job *job, const struct 
         return;
     struct parked_job *parked = make(job, spec->left, spec->parked_ms);
     parked->guest = spec->guest;
+    sched->are_debts_in_question = true;
     bind(sched, job);
     parked->needs_ms = sched_job_needs(sched, job);
     sched_parked_put(sched, parked);
@@ -494,8 +454,10 @@ void sched_parked_forget(struct sched *sched, struct sched_job *job)
 
 void sched_parked_free(struct job_rules *rules)
 {
-    if (rules->parked != NULL)
+    if (rules->parked != NULL) {
         allocation_clear(&rules->parked->left);
+        allocation_clear(&rules->parked->owed);
+    }
     free(rules->parked);
     free(rules->own_nodelist);
     free(rules->own_allow);
@@ -532,6 +494,7 @@ void sched_park_refused(struct sched *sched, int64_t now_ms, uint64_t id)
     if (job == NULL || job->run == NULL)
         return;
     /* Its caller knows for how long it refuses, or it refuses for good. */
+    sched->are_debts_in_question |= sched->n_parked > 0;
     sched_rules(job)->refuses_park =
         sched->callbacks.may_park == NULL || sched->callbacks.may_park(sched->callbacks.arg, id);
     const struct sched_job *guest = job->run->is_being_parked ? sched_find(sched, job->run->guest) : NULL;
@@ -559,11 +522,10 @@ int sched_parked_invariant(const struct sched *sched, struct error *err)
         if (parked->job->rules->parked != parked || parked->job->run != NULL)
             return error_set(
                 err, -EBADMSG, "job %llu is parked and is not", (unsigned long long)parked->job->entry.job);
-        int64_t due_ms = sched_parked_due(sched, parked);
-        for (size_t k = 0; k < parked->left.n_gpus && (parked->job->blockers & HELD) == 0; k++) {
-            const struct alloc_gpu *left = &parked->left.gpus[k];
-            const struct cluster_gpu *gpu = &sched->cluster.nodes[left->node].gpus[left->gpu];
-            if (gpu->return_ms > due_ms || gpu->parked == 0)
+        for (size_t k = 0; k < parked->owed.n_gpus && !sched_parked_is_held(parked); k++) {
+            const struct alloc_gpu *owed = &parked->owed.gpus[k];
+            const struct cluster_gpu *gpu = &sched->cluster.nodes[owed->node].gpus[owed->gpu];
+            if (gpu->return_ms > parked->due_ms || gpu->parked == 0)
                 return error_set(
                     err, -EBADMSG, "GPU %s is due to a parked job, and promised longer", gpu->uuid);
         }

@@ -137,6 +137,20 @@ static bool start_head(struct sched *sched, struct queue_class *class, const str
     return true;
 }
 
+/* On GPUs that were owed to parked jobs, which will have others. */
+static bool start_where_owed(struct sched *sched, struct queue_class *class, const struct fit *fit)
+{
+    struct debts before;
+    if (!sched_debts_move(sched, &class->key.request, fit, &before))
+        return false;
+    bool has_started = start_head(sched, class, fit);
+    if (has_started)
+        sched_debts_keep(sched, &before);
+    else
+        sched_debts_undo(sched, &before);
+    return has_started;
+}
+
 /* True if its array runs its maximum of elements; then it leaves the queue. */
 static bool keep_back(struct sched *sched, struct sched_job *job)
 {
@@ -171,7 +185,7 @@ static int try_head(struct sched *sched, struct queue_class *class, const struct
     sched_fit_of(sched, class, reservations, 16, &fit);
     if (parked != NULL)
         fit.end_ms = sched->now_ms;
-    if (start_head(sched, class, &fit))
+    if (start_head(sched, class, &fit) || start_where_owed(sched, class, &fit))
         return 1;
     if (is_learnt(sched) && sched_learnt_make_way(sched, class, &fit) && start_head(sched, class, &fit))
         return 1;
@@ -181,8 +195,8 @@ static int try_head(struct sched *sched, struct queue_class *class, const struct
         return 1;
     uint64_t head = class->first->job;
     bool is_guest = sched_parks(sched) && sched_guest_make_way(sched, class, &fit);
-    if (is_guest && class->first->job == head &&
-        start_head(sched, class, &fit)) // its host may belong to its class
+    bool is_open = is_guest && class->first->job == head; // its host may belong to its class
+    if (is_open && (start_head(sched, class, &fit) || start_where_owed(sched, class, &fit)))
         return 1;
     was_tried(sched, class);
     return 0;

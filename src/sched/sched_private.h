@@ -51,7 +51,9 @@ struct job_rules {
 struct parked_job {
     struct sched_job *job;
     struct allocation left;     // its CPUs and host memory stay booked
+    struct allocation owed;     // the GPUs that are owed to it
     int64_t since_ms, needs_ms; // needs_ms: what it will probably still need
+    int64_t due_ms;             // it returns then, whatever runs on the GPUs that are owed to it
     uint64_t guest;             // the job that it was parked for
     bool is_guest_due;          // and which comes next on its GPUs
     bool is_kept;               // for which its GPUs are kept until others are parked for it as well
@@ -153,7 +155,8 @@ struct sched {
     size_t n_reservations, reservation_timer;
     struct parked_job **parked;
     size_t n_parked, return_timer;
-    uint64_t guests_over; // in the last pass: no more GPUs may be owed, because of this job; 0: none
+    bool are_debts_in_question; // a job on GPUs that are owed may be one that cannot return them
+    uint64_t guests_over;       // in the last pass: no more GPUs may be owed, because of this job; 0: none
     struct timers timers;
     size_t rerank_timer, limit_timer, bar_timer;
     int64_t limit_ms; // of limit_timer
@@ -372,8 +375,12 @@ int64_t sched_run_budget(const struct sched *sched, const struct sched_run *run)
 int64_t sched_park_slot(const struct sched *sched);
 /* The time that a waiting job will probably still need. */
 int64_t sched_job_needs(const struct sched *sched, const struct sched_job *job);
-/* The time at which it returns, whatever runs on the GPUs that it left. */
-int64_t sched_parked_due(const struct sched *sched, const struct parked_job *parked);
+/* It has its GPUs again by this time. */
+int64_t sched_parked_bound(const struct sched *sched, const struct parked_job *parked);
+/* By a user or an administrator: it is owed nothing. */
+bool sched_parked_is_held(const struct parked_job *parked);
+/* True if it may return to this GPU of its node. */
+bool sched_parked_may_have(const struct sched *sched, const struct parked_job *parked, uint32_t gpu);
 /* Takes over the values of its description. */
 void sched_parked_take(struct sched *sched, struct sched_job *job, const struct sched_job_spec *spec);
 /* It starts from the beginning, or is gone: it is owed nothing. */
@@ -399,6 +406,23 @@ void sched_parked_changed(struct sched *sched, struct sched_job *job);
 void sched_give_back(struct sched *sched, struct sched_run *run, uint64_t next, uint64_t guest);
 int sched_parked_invariant(const struct sched *sched, struct error *err);
 
+/* --- sched_debts.c: the GPUs owed to parked jobs --- */
+/* The GPUs owed to the jobs that are parked on a node, in their order. */
+struct debts {
+    uint32_t node;
+    struct alloc_gpu *gpus;
+};
+/* Computes when each of the jobs parked on the node, and each GPU owed to them, is due. */
+void sched_debts_reckon(struct sched *sched, uint32_t node);
+/* Moves debts to other GPUs, so that a job that cannot return its GPUs fits on some that were owed. False: it
+ * fits nowhere, or needs none of that. If true, sched_debts_keep() or sched_debts_undo() follows. */
+bool sched_debts_move(
+    struct sched *sched, const struct sched_request *request, const struct fit *fit, struct debts *before);
+void sched_debts_keep(struct sched *sched, struct debts *before);
+void sched_debts_undo(struct sched *sched, struct debts *before);
+/* Moves debts away from jobs that cannot return their GPUs: after a restart, and if one has refused. */
+void sched_debts_mend(struct sched *sched);
+
 /* --- sched_trial.c: parks of several jobs for one --- */
 #define TRIAL_MAX 64U // jobs of one node that are parked for one
 /* If these runs of one node were parked: would all jobs parked from their GPUs return in time, would the GPUs
@@ -411,15 +435,13 @@ bool sched_give_back_all(
 /* True while jobs are being parked for this one, which does not start before. */
 bool sched_is_awaited(const struct sched *sched, uint64_t guest);
 
-/* --- sched_return.c --- */
+/* --- sched_return.c: when parked jobs are due, and before --- */
 /* Parked jobs that are due return; jobs on their GPUs are parked or stopped. */
 void sched_return_due(struct sched *sched);
 /* Until when the jobs on the GPUs of a parked job keep them although it is due. If a reservation or a drained
  * node has delayed returns, several jobs are overdue for the same GPUs: each has them for at least half a
  * slot, and until it would not be due first again. Otherwise all have had them for longer. */
 int64_t sched_return_waits_until(struct sched *sched, const struct parked_job *parked);
-
-/* --- sched_recall.c --- */
 /* Parks the jobs on the GPUs of a parked job, most of which would be idle for long. */
 void sched_recall(struct sched *sched);
 

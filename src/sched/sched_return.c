@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Parked jobs return at the latest when the GPUs that they left are due (sched_parked.c): on any free GPUs of
- * their node, or on those that they left, whose jobs are then parked, or preempted if they cannot be. Such a
- * return ignores rank and limits: until then the job was in the queue like every other.
+ * Parked jobs return at the latest when they are due (sched_parked.c): on any free GPUs of their node, or on
+ * those that are owed to them, whose jobs are then parked, or preempted if they cannot be. Such a return
+ * ignores rank and limits: until then the job was in the queue like every other.
+ *
+ * A parked job whose GPUs are partly idle, and that cannot return because others still run on the rest, gets
+ * its GPUs back before it is due if it would no longer be parked for those others: if their remaining time,
+ * times park_ratio and times the GPUs that it left per GPU in use, exceeds its own remaining time. Otherwise
+ * most of a wide job's GPUs could be idle for one long guest, because guests take longer than expected, and
+ * owed GPUs are closed to jobs that cannot be parked. The check is made only if nothing else starts, so no
+ * other job could use the idle GPUs. The jobs that run there are parked for it like hosts for a guest, under
+ * the same bounds.
  */
 #include <stdlib.h>
 
@@ -11,8 +19,7 @@
 
 static bool is_due(const struct sched *sched, const struct parked_job *parked)
 {
-    return parked->job->blockers == 0 && parked->job->run == NULL &&
-           sched_parked_due(sched, parked) <= sched->now_ms;
+    return parked->job->blockers == 0 && parked->job->run == NULL && parked->due_ms <= sched->now_ms;
 }
 
 struct due {
@@ -72,18 +79,18 @@ static int64_t precedes_until(
 {
     int64_t bound_ms = sched_latest_return(sched, parked->job->entry.job);
     int64_t early_ms = bound_ms - sched->now_ms - sched_run_budget(sched, run);
-    bool would_be_first = early_ms >= 0 && run->allocation.n_gpus >= parked->left.n_gpus &&
+    bool would_be_first = early_ms >= 0 && run->allocation.n_gpus >= parked->owed.n_gpus &&
                           run->started_ms != 0 && !run->is_giving_way && sched_run_can_park(sched, run);
     return would_be_first ? sched->now_ms + early_ms / (sched->settings.park_bound + 1) + 1 : 0;
 }
 
 int64_t sched_return_waits_until(struct sched *sched, const struct parked_job *parked)
 {
-    const struct node_runs *runs = sched_node_runs(sched, parked->left.nodes[0].node);
+    const struct node_runs *runs = sched_node_runs(sched, parked->owed.nodes[0].node);
     int64_t until_ms = 0;
     for (size_t i = 0; i < runs->count; i++) {
         const struct sched_run *run = runs->runs[i];
-        if (!sched_shares_gpu(&run->allocation, &parked->left))
+        if (!sched_shares_gpu(&run->allocation, &parked->owed))
             continue;
         int64_t half_ms = run->allocated_ms + sched_park_slot(sched) / 2;
         int64_t first_ms = precedes_until(sched, run, parked);
@@ -140,7 +147,7 @@ static bool start_where_it_was(struct sched *sched, struct sched_job *job, struc
 static void return_one(struct sched *sched, struct sched_job *job)
 {
     struct parked_job *parked = job->rules->parked;
-    if (can_be_open(sched, job, &parked->left) && !is_free(sched, &parked->left)) {
+    if (can_be_open(sched, job, &parked->owed) && !is_free(sched, &parked->owed)) {
         (void)sched_parked_lift(sched, job);
         bool is_back = start_where_free(sched, job);
         if (is_back) {
@@ -150,10 +157,10 @@ static void return_one(struct sched *sched, struct sched_job *job)
         sched_parked_put(sched, parked);
         if (sched_return_waits_until(sched, parked) > sched->now_ms)
             return;
-        clear_gpus(sched, &parked->left);
+        clear_gpus(sched, &parked->owed);
     }
     (void)sched_parked_lift(sched, job);
-    if (start_where_it_was(sched, job, &parked->left) || start_where_free(sched, job))
+    if (start_where_it_was(sched, job, &parked->owed) || start_where_free(sched, job))
         sched_parked_began(sched, parked);
     else
         sched_parked_put(sched, parked);
@@ -164,6 +171,8 @@ void sched_return_due(struct sched *sched)
     if (sched->n_parked == 0 || sched->is_fork)
         return;
     sched_parked_reckon(sched);
+    if (sched->are_debts_in_question)
+        sched_debts_mend(sched);
     struct due *due = xcalloc(sched->n_parked + 1, sizeof(*due));
     size_t count = 0;
     for (size_t i = 0; i < sched->n_parked; i++)
@@ -178,4 +187,70 @@ void sched_return_due(struct sched *sched)
             return_one(sched, job);
     }
     free(due);
+}
+
+/* --- before it is due --- */
+
+static uint32_t count_used(const struct sched *sched, const struct allocation *left)
+{
+    uint32_t used = 0;
+    for (size_t i = 0; i < left->n_gpus; i++)
+        used += !cluster_gpu_is_whole(&sched->cluster.nodes[left->gpus[i].node].gpus[left->gpus[i].gpu]);
+    return used;
+}
+
+static bool may_leave(const struct sched *sched, const struct sched_run *run, const struct queue_class *class)
+{
+    return !run->is_giving_way && class_priority(run->job->class) <= class_priority(class) &&
+           !sched_is_preferred(run->job->class, class) && !sched_run_is_kept(sched, run) &&
+           sched_run_can_park(sched, run);
+}
+
+/* The jobs on its GPUs, if all of them may be parked. 0: not all may. */
+static size_t list_guests(const struct sched *sched, const struct parked_job *parked,
+    struct sched_run *guests[TRIAL_MAX], int64_t *ret_longest_ms)
+{
+    const struct node_runs *runs = &sched->nodes[parked->owed.nodes[0].node];
+    size_t count = 0;
+    *ret_longest_ms = 0;
+    for (size_t i = 0; i < runs->count; i++) {
+        struct sched_run *run = runs->runs[i];
+        if (!sched_shares_gpu(&run->allocation, &parked->owed))
+            continue;
+        if (count == TRIAL_MAX || !may_leave(sched, run, parked->job->class))
+            return 0;
+        int64_t left_ms = run->expected_end_ms - sched->now_ms;
+        *ret_longest_ms = left_ms > *ret_longest_ms ? left_ms : *ret_longest_ms;
+        guests[count++] = run;
+    }
+    return count;
+}
+
+static bool recall(struct sched *sched, struct parked_job *parked)
+{
+    struct sched_run *guests[TRIAL_MAX];
+    struct sched_job *job = parked->job;
+    uint32_t used = count_used(sched, &parked->owed), all = (uint32_t)parked->owed.n_gpus;
+    int64_t longest_ms;
+    bool is_waiting = job->blockers == 0 && job->entry.class != NULL && !job->entry.class->is_parked;
+    if (!is_waiting || used == 0 || used == all || parked->owed.nodes[0].node >= sched->n_nodes)
+        return false;
+    size_t count = list_guests(sched, parked, guests, &longest_ms);
+    if (count == 0 || longest_ms <= parked->needs_ms / sched->settings.park_ratio / all * used)
+        return false;
+    uint64_t reservations[16];
+    struct fit fit;
+    (void)sched_parked_lift(sched, job);
+    sched_fit_of(sched, job->class, reservations, 16, &fit);
+    fit.end_ms = sched->now_ms;
+    bool is_good = sched_would_start(sched, job->class, &fit, guests, count, 0);
+    sched_parked_put(sched, parked);
+    return is_good && sched_give_back_all(sched, guests, count, job->entry.job, 0);
+}
+
+void sched_recall(struct sched *sched)
+{
+    for (size_t i = 0; i < sched->n_parked && sched_parks(sched); i++)
+        if (recall(sched, sched->parked[i]))
+            return;
 }

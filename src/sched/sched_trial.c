@@ -16,29 +16,40 @@ static bool are_left(const struct sched *sched, const struct sched_run *run, int
     return is_good;
 }
 
+/* If debts were moved, too. */
+static bool has_place(struct sched *sched, const struct sched_request *request, const struct fit *fit)
+{
+    struct allocation found = { 0 };
+    struct debts before;
+    uint64_t work = 0;
+    bool has = placement_choose(&placement_first_fit, NULL, &sched->cluster, request, fit, &found, &work);
+    if (!has && sched_debts_move(sched, request, fit, &before)) {
+        has = placement_choose(&placement_first_fit, NULL, &sched->cluster, request, fit, &found, &work);
+        sched_debts_undo(sched, &before);
+    }
+    allocation_clear(&found);
+    return has;
+}
+
 bool sched_would_start(struct sched *sched, const struct queue_class *class, struct fit *fit,
     struct sched_run *const *hosts, size_t count, int64_t for_ms)
 {
     struct cluster *cluster = &sched->cluster;
     struct parked_job trials[TRIAL_MAX];
-    struct allocation found = { 0 };
     size_t n_dirty = cluster->n_dirty;
     int64_t slot_ms = sched_park_slot(sched),
             until_ms = sched->now_ms + (slot_ms > for_ms ? slot_ms : for_ms);
     bool is_good = count <= TRIAL_MAX;
-    uint64_t work = 0;
     for (size_t i = 0; i < count && is_good; i++)
         sched_parked_try(sched, hosts[i], &trials[i]);
     if (!is_good)
         return false;
     for (size_t i = 0; i < count; i++)
         is_good &= are_left(sched, hosts[i], until_ms);
-    is_good = is_good &&
-              placement_choose(&placement_first_fit, NULL, cluster, &class->key.request, fit, &found, &work);
+    is_good = is_good && has_place(sched, &class->key.request, fit);
     for (size_t i = count; i-- > 0;)
         sched_parked_try_over(sched, hosts[i], &trials[i]);
     cluster->n_dirty = n_dirty; // nothing has come free
-    allocation_clear(&found);
     return is_good;
 }
 

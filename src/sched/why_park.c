@@ -100,7 +100,9 @@ static bool explain_guest(struct sched *sched, const struct sched_job *job, stru
     else if (position == 0 || position > sched_position(sched, job))
         return false;
     else if (over->class == job->class)
-        (void)snprintf(park->text, sizeof(park->text), "it has no time limit and cannot be parked itself");
+        (void)snprintf(park->text, sizeof(park->text),
+            "it has no time limit and cannot be parked itself, and no other GPUs can be promised to parked "
+            "jobs");
     else
         (void)snprintf(park->text, sizeof(park->text),
             "job %" PRIu64 " ahead of it has no time limit and cannot be parked itself", over->entry.job);

@@ -5,7 +5,7 @@
  * node or the controller from it; none that is parked is taken from its GPUs for others, or ends by anything
  * that it could only do while it runs; and one that the driver cannot continue ends with a sentence. None is
  * asked soon after one with its command refused, where the setting forbids it, or from whose GPU enough are
- * parked.
+ * parked, unless these may return to others.
  */
 #include <string.h>
 
@@ -141,6 +141,18 @@ static bool has_left(const struct job *job, const char *uuid)
     return false;
 }
 
+/* GPUs of its node that parked jobs have left. */
+static size_t count_left(struct job *const *jobs, size_t highest, const struct job *job)
+{
+    size_t count = 0;
+    for (size_t i = 1; i <= highest; i++) {
+        bool is_away = jobs[i] != NULL && jobs[i] != job && job_is_parked(jobs[i]) && job_is_owed(jobs[i]) &&
+                       !job_is_early(jobs[i]);
+        count += is_away && text_equal(jobs[i]->node, job->node) ? jobs[i]->grants.count : 0;
+    }
+    return count;
+}
+
 static void judge_park(struct box *box, struct job *const *jobs, size_t highest, const struct job *job,
     const struct job_event *event)
 {
@@ -152,7 +164,8 @@ static void judge_park(struct box *box, struct job *const *jobs, size_t highest,
         size_t layers = 0;
         for (size_t i = 1; i <= highest; i++)
             layers += jobs[i] != NULL && jobs[i] != job && has_left(jobs[i], grants[k].uuid);
-        if (layers >= LAYERS)
+        bool is_full = count_left(jobs, highest, job) + job->grants.count > (size_t)LAYERS * NODE_GPUS;
+        if (layers >= LAYERS && is_full)
             box_break(box, "it is to be parked for another, from a GPU from which enough are", job->id);
     }
 }

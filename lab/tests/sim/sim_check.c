@@ -338,6 +338,27 @@ static void parking_for_longer_than_promised_is_found(void **state)
     case_clear(&of);
 }
 
+/* Job 3 starts on the GPU that is owed to job 1 if the scheduler does not know that it refuses. */
+static void preempting_a_job_that_should_not_have_started_is_found(void **state)
+{
+    (void)state;
+    struct check_spoiler spoiler = { .allows = allow_all };
+    struct sim_case of;
+    struct error err = { 0 };
+    make_guest(&of);
+    of.n_jobs = 3;
+    of.jobs[1][JOB_RUN] = 100000;
+    of.jobs[2][JOB_AT] = 100000;
+    of.jobs[2][JOB_RUN] = 2000000;
+    of.jobs[2][JOB_PRIORITY] = 1;
+    of.jobs[2][JOB_REFUSES] = 2;
+    assert_int_equal(check_run(&of, NULL, &err), 0);
+    assert_int_equal(check_run(&of, &spoiler, &err), -EPROTO);
+    assert_non_null(
+        strstr(err.message, "job 3 is preempted although it can neither be parked nor has a time limit"));
+    case_clear(&of);
+}
+
 /* So the random cases do come to the bound. */
 static void random_cases_come_to_the_bound(void **state)
 {
@@ -368,6 +389,7 @@ int main(void)
         cmocka_unit_test(a_promise_that_is_not_kept_is_found),
         cmocka_unit_test(parking_against_a_rule_is_found),
         cmocka_unit_test(parking_for_longer_than_promised_is_found),
+        cmocka_unit_test(preempting_a_job_that_should_not_have_started_is_found),
         cmocka_unit_test(random_cases_come_to_the_bound),
         cmocka_unit_test(own_priorities_order_a_job_that_gives_way_in_the_same_pass),
         cmocka_unit_test(a_case_survives_being_written_and_read),

@@ -51,7 +51,7 @@ static bool is_reserved(const struct cluster_gpu *gpu, const struct fit *fit)
 /* Jobs parked from the GPU return in time: this job has ended by then, or returns the GPU. */
 static bool is_owed(const struct cluster_gpu *gpu, const struct fit *fit)
 {
-    if (gpu->return_ms == TIME_NEVER || fit->limit_ms <= gpu->return_ms)
+    if (fit->ignores_debts || gpu->return_ms == TIME_NEVER || fit->limit_ms <= gpu->return_ms)
         return false;
     return fit->give_back_ms == 0 || fit->give_back_ms > gpu->return_ms || gpu->parked > fit->parked_max;
 }

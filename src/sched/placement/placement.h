@@ -23,6 +23,7 @@ struct fit {
      * job that was parked from it. 0: it cannot return it before its certain end. */
     int64_t give_back_ms;
     uint32_t parked_max;    // and at most this many are parked from the GPU
+    bool ignores_debts;     // to parked jobs
     bool counts_starts;     // to start now: nodes that already start their maximum of jobs are excluded
     uint64_t gpu_bytes_max; // only GPUs with at most this much memory; 0: any
 };

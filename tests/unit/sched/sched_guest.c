@@ -878,7 +878,9 @@ static void why_says_what_keeps_a_job_from_being_parked(void **state)
             .guest_cpus = 40, .host_cpus = 40 },
         { 1000, 100, 1, 2, 2, true, "it is preemptible", .is_preemptible = true },
         { 1000, 100, 2, 4, 4, true, "it needs several nodes" },
-        { 1000, 100, 1, 2, 2, true, "it has no time limit and cannot be parked itself",
+        { 1000, 100, 1, 2, 2, true,
+            "it has no time limit and cannot be parked itself, and no other GPUs can be promised to parked "
+            "jobs",
             .guest_cannot_park = true },
     };
     (void)state;
