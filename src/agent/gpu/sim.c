@@ -5,8 +5,8 @@
  */
 #include "agent/gpu/gpu.h"
 
-#include <stdio.h>
 #include "base/gpu_vendor.h"
+#include <stdio.h>
 
 #include "base/memory.h"
 
