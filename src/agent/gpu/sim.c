@@ -5,9 +5,9 @@
  */
 #include "agent/gpu/gpu.h"
 
-#include "base/gpu_vendor.h"
 #include <stdio.h>
 
+#include "base/gpu_vendor.h"
 #include "base/memory.h"
 
 #define IDLE_MEMORY_BYTES (UINT64_C(3) << 20) // memory that a driver uses on an idle GPU
