@@ -7,7 +7,6 @@ import harness
 import test_park
 import test_park_auto
 import test_web_browser
-from test_web_curves import moment
 
 chromium, web = test_web_browser.chromium, test_web_browser.web  # fixtures
 cuda = test_park.cuda
@@ -64,7 +63,7 @@ def test_the_expected_end_of_a_job_is_in_the_lists(box, gate):
     assert jobs[running]['started_at'] < jobs[running]['expected_end'] <= jobs[waiting]['eta'] < jobs[waiting]['expected_end']
     assert jobs[waiting]['eta_from'] <= jobs[waiting]['eta_until'] <= jobs[waiting]['eta_latest']
     why = box.api('GET', f'/jobs/{waiting}/why').json
-    assert abs(moment(why['eta_from']) - moment(jobs[waiting]['eta_from'])) < 60, 'as `why` has it'
+    assert abs(harness.seconds(why['eta_from']) - harness.seconds(jobs[waiting]['eta_from'])) < 60, 'as `why` has it'
     assert jobs[held]['eta_from'] is None and jobs[held]['eta_until'] is None
     assert jobs[held]['eta'] is None and jobs[held]['expected_end'] is None
     gate.open()
