@@ -59,7 +59,7 @@ json_t *parking_await(struct kit *kit, int64_t job, const char *state, int64_t m
     }
 }
 
-/* Why the job was not parked. If it has ended since, its events say so. */
+/* Why the job was not parked. If it has ended since, its events say so, or it ended before. */
 static const char *refusal_of(const json_t *record)
 {
     const char *why = record_word(record, "park_text");
@@ -70,6 +70,8 @@ static const char *refusal_of(const json_t *record)
         if (strcmp(record_word(event, "type"), "unparked") == 0)
             why = record_word(event, "message");
     }
+    if (why[0] == '\0' && record_word(record, "ended_at")[0] != '\0')
+        why = "it had ended before";
     return why[0] != '\0' ? why : "no reason was given";
 }
 

@@ -80,7 +80,7 @@ class Kit:
                               **user.popen_arguments())
         assert not harness.SANITIZER.search(done.stderr), done.stderr
         sys.stdout.write(done.stdout + done.stderr)
-        assert not harness.processes('/mgpu-kit-') and not harness.processes(f'{self.place}/bin/'), 'what it started has ended'
+        harness.until(lambda: not harness.processes('/mgpu-kit-') and not harness.processes(f'{self.place}/bin/'), 'the end of what it started and killed')
         return done.returncode, self.checks()
 
     def checks(self):
