@@ -415,6 +415,29 @@ def test_an_edit_that_can_never_be_met_changes_nothing(box, full):
     assert box.job(job)['gpus'] == 1
 
 
+# --- the output of each attempt ---
+
+ATTEMPTS = 'echo out $MGPU_ATTEMPT; [ $MGPU_ATTEMPT = 2 ] || exit 9'
+
+
+def test_a_job_that_waits_to_be_tried_again_has_the_output_of_the_attempt_that_failed(box, gate):
+    job = box.submit('-q', '-g', '0', '--retry', '1', '--retry-on', '9', '--', 'sh', '-c', f'{ATTEMPTS}; {gate.command()[2]}')
+    box.await_news(lambda: box.job(job)['retry_at'] is not None)
+    assert box.mgpu('logs', job, check=True).out == 'out 1\n'
+    box.wait(job, 'running')
+    first = box.api('GET', f'/jobs/{job}/log?attempt=1&follow=1&wait=1')
+    assert (first.status, first.body) == (200, b'out 1\n'), first
+    gate.open()
+    box.wait(job)
+    assert box.mgpu('logs', job, check=True).out == 'out 2\n'
+
+
+def test_who_follows_a_job_gets_the_output_of_an_attempt_that_was_over_at_once(box):
+    for _ in range(5):
+        done = box.mgpu('run', '-q', '-g', '0', '--retry', '1', '--retry-on', '9', 'sh', '-c', ATTEMPTS)
+        assert (done.code, done.out) == (0, 'out 1\nout 2\n'), done
+
+
 # --- why ---
 
 def test_why_names_who_is_in_the_way_and_what_would_help(box, gate):

@@ -57,8 +57,8 @@ struct follow {
     struct call *call;
     uint64_t id;
     enum phase phase;
-    int64_t attempt; // attempt of the followed log
-    json_t *job;     // latest state
+    int64_t attempt, requeues; // attempt of the followed log; how many were requeued before it
+    json_t *job;               // latest state
     struct stream channels[CHANNELS];
     struct follow_ranks ranks;  // its outputs on other nodes
     struct labelled first;      // then also that on the first node
@@ -276,15 +276,14 @@ static int on_watch(struct follow *follow, struct error *err)
     set_job(follow, job);
     timeouts_note_received(follow->options->timeouts);
     int64_t attempt = field_integer(job, "attempt", 0);
-    bool is_attempt_over = follow->phase == FOLLOW_RUNNING && !job_is_done(job) &&
-                           (field_is(job, "state", "queued") || attempt > follow->attempt);
-    if (is_attempt_over) {
+    bool is_next = follow->phase == FOLLOW_RUNNING && !job_is_done(job) &&
+                   (field_is(job, "state", "queued") || attempt > follow->attempt);
+    if (is_next || follow_requeues(job) > follow->requeues) { // an attempt may be short
         follow->phase = FOLLOW_BETWEEN;
         return 0;
     }
-    bool is_start = follow->phase == FOLLOW_QUEUED && field_is_known(job, "started_at");
     follow->attempt = attempt > follow->attempt ? attempt : follow->attempt;
-    if (is_start)
+    if (follow->phase == FOLLOW_QUEUED && field_is_known(job, "started_at"))
         waiting_line_started(&follow->line, job);
     raw_terminal_restore(&follow->raw);
     listen_to_ranks(follow); // also if the end is the first state received
@@ -416,6 +415,7 @@ static void begin_next_attempt(struct follow *follow)
     follow->phase = FOLLOW_QUEUED;
     follow->has_output = false;
     follow->attempt++;
+    follow->requeues += follow->requeues < follow_requeues(follow->job);
     follow->log_reasks = 0;
     follow->channels[CHANNEL_LOG].offset = 0;
     forget_ranks(follow);
@@ -545,19 +545,21 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
     _cleanup_close_ int signal_fd = leaving_signals_open(&signals, err);
     if (signal_fd < 0)
         return signal_fd;
-    _cleanup_(
-        follow_clear) struct follow follow = { .call = call, .job = json_deep_copy(job), .options = options };
-    follow.id = (uint64_t)field_integer(job, "id", 0);
-    follow.needs_reader = needs_reader;
+    _cleanup_(follow_clear) struct follow follow = { .call = call,
+        .job = json_deep_copy(job),
+        .options = options,
+        .id = (uint64_t)field_integer(job, "id", 0),
+        .needs_reader = needs_reader,
+        .requeues = follow_requeues(job) };
     follow.going.leaver = options->leaver;
     follow.attempt = field_integer(job, "attempt", 0) > 0 ? field_integer(job, "attempt", 0) : 1;
     (void)snprintf(follow.idle_level, sizeof(follow.idle_level), "none");
     forget_ranks(&follow);
     follow.first = (struct labelled){ .label = "0", .put = take_output, .arg = &follow };
     call->client.timeout_ms = CLIENT_PATIENT_MS;
-    follow.out = (struct outlet){ .fd = STDOUT_FILENO };
+    follow.out.fd = STDOUT_FILENO;
     follow.out.filter.mode = foreign_mode(call, NULL, job, STDOUT_FILENO, false);
-    follow.error = (struct outlet){ .fd = STDERR_FILENO };
+    follow.error.fd = STDERR_FILENO;
     follow.error.filter.mode = foreign_mode(call, NULL, job, STDERR_FILENO, false);
     waiting_line_init(&follow.line, call, going_leaves_queued(options->leaver));
     follow.channels[CHANNEL_LOG].offset = options->output_begin;

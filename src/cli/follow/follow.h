@@ -41,3 +41,4 @@ void follow_show_why(struct call *call, const json_t *job, const struct screen *
 
 /* Reports that the job was requeued, and why, if the server provides the reason. */
 void follow_say_requeued(struct call *call, uint64_t id);
+int64_t follow_requeues(const json_t *job); // how many of its attempts were requeued

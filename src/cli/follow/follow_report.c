@@ -82,6 +82,11 @@ static const char *cause_text(const json_t *event)
     return NULL;
 }
 
+int64_t follow_requeues(const json_t *job)
+{
+    return field_integer(job, "preemptions", 0) + field_integer(job, "restarts", 0);
+}
+
 void follow_say_requeued(struct call *call, uint64_t id)
 {
     _cleanup_json_ json_t *job = NULL;

@@ -25,6 +25,7 @@
 #include "base/parse.h"
 #include "controller/api/jobs.h"
 #include "controller/api/routes.h"
+#include "controller/core/earlier_log.h"
 #include "controller/http/range.h"
 #include "controller/nodes/links.h"
 #include "controller/nodes/streams.h"
@@ -280,6 +281,14 @@ static void on_stream(void *arg, struct bufferevent *stream, const struct messag
     jobs_find(request, request->job, open_log);
 }
 
+/* The requested attempt was requeued, and the job may be in its next one; else NULL. */
+static const struct earlier_log *earlier_log(const struct request *request, const struct job *job)
+{
+    const struct log_reader *log = request->work;
+    uint32_t attempt = log->attempt == 0 && job->state == JOB_QUEUED ? job->attempt : log->attempt;
+    return log->rank == 0 ? core_earlier_log(request->serve->controller->core, job->id, attempt) : NULL;
+}
+
 static bool is_over(const struct log_reader *log, const struct job *job)
 {
     return job->state == JOB_DONE || (log->attempt > 0 && job->state == JOB_QUEUED);
@@ -289,6 +298,8 @@ static bool is_over(const struct log_reader *log, const struct job *job)
 static bool is_there(const struct request *request, const struct job *job)
 {
     const struct log_reader *log = request->work;
+    if (earlier_log(request, job) != NULL)
+        return true;
     bool is_early = job->attempt < log->attempt ||
                     (log->attempt > 0 && job_state_is_active(job->state) && job->started_ms == 0);
     return !is_early && core_log_path(request->serve->controller->core, job, log->rank) != NULL;
@@ -298,8 +309,9 @@ static void open_log(struct request *request, const struct job *job)
 {
     struct log_reader *log = request->work;
     struct controller *controller = request->serve->controller;
-    const char *name = job_node_name(job, log->rank);
-    const char *main_path = core_log_path(controller->core, job, log->rank);
+    const struct earlier_log *earlier = earlier_log(request, job);
+    const char *name = earlier != NULL ? earlier->node : job_node_name(job, log->rank);
+    const char *main_path = earlier != NULL ? earlier->path : core_log_path(controller->core, job, log->rank);
     _cleanup_free_ char *path = log->is_error ? launch_error_log(main_path) : xstrdup(main_path);
     const struct core_node *node = name != NULL ? core_node_named(controller->core, name) : NULL;
     if (node == NULL || !node->is_up) {
@@ -311,7 +323,7 @@ static void open_log(struct request *request, const struct job *job)
         return;
     }
     log->is_probe = log->range.is_suffix;
-    log->is_growing = log->is_follow && !is_over(log, job);
+    log->is_growing = log->is_follow && earlier == NULL && !is_over(log, job);
     log->expected = streams_expect(controller->streams, on_stream, request);
     struct message_open_log message = {
         .stream = log->expected,
