@@ -40,8 +40,9 @@ def test_a_node_runs_more_jobs_than_it_may_open_files_and_they_keep_that_limit(n
     narrow.wait(job)
     assert narrow.output(job).strip() == str(FOUND)
     assert not [line for line in narrow.log().splitlines() if 'cannot start' in line]
-    gate.close()
+    gate.open(len(ids))  # those that have not come to the gate yet will find it open
     assert {narrow.wait(one)['exit_code'] for one in ids} == {0}
+    gate.close()
 
 
 def test_a_running_job_takes_little_memory_of_its_node(make_instance):
