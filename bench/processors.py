@@ -16,6 +16,9 @@ class Watch:
     def __init__(self):
         self.begin = read()
 
+    def seconds(self):
+        return read()[0] - self.begin[0]
+
     def busy(self):
         """Part of the processors' time, of all programs."""
         taken, now = read(), self.begin
