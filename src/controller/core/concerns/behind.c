@@ -38,6 +38,7 @@
 #define PATIENCE_PART 4  // a commit may wait for a quarter of what an element takes
 #define NEAR_PART     8  // a change of the expected time by this part of it is worth another look
 
+#define LOOK_MS         50 // between two looks at all elements that have GPUs
 #define RECALL_AGAIN_MS 5000
 
 /* An element that has its GPUs. There may be thousands, so a turn looks at those that are due. */
@@ -51,7 +52,9 @@ struct core_behind {
     struct holder *holders;
     size_t n_holders, capacity;
     size_t n_followers;
-    int64_t due_ms; // when an element comes near its end, or is late; TIME_NEVER
+    bool is_moved;     // the pace of an array has changed since
+    int64_t looked_ms; // wall clock: all elements were looked at
+    int64_t due_ms;    // when an element comes near its end, or is late; TIME_NEVER
 };
 
 static bool is_on(const struct core *core)
@@ -67,13 +70,6 @@ static const struct element_pace *pace_of(const struct core_entry *element)
     const struct core_entry *array = core_extra(element)->array;
     const struct element_pace *pace = array != NULL ? &core_extra(array)->pace : NULL;
     return pace != NULL && pace->samples >= SAMPLES_MIN ? pace : NULL;
-}
-
-static void look_at_elements_of(struct core *core, const struct core_entry *array)
-{
-    for (size_t i = 0; i < core->behind->n_holders; i++)
-        if (core_extra(core->behind->holders[i].entry)->array == array)
-            core->behind->holders[i].due_ms = 0;
 }
 
 /* The next element must be committed behind this one before it ends, and is at most so much earlier. */
@@ -100,7 +96,7 @@ static void learn(struct core *core, struct core_entry *array, int64_t took_ms)
     if (pace->samples < SAMPLES_MIN || (moved_ms < 0 ? -moved_ms : moved_ms) <= pace->near_ms / NEAR_PART)
         return;
     pace->near_ms = near_ms;
-    look_at_elements_of(core, array);
+    core->behind->is_moved = true;
 }
 
 /* When one is put behind this one; TIME_NEVER: not known. */
@@ -362,15 +358,30 @@ static int64_t check_holder(struct core *core, const struct holder *holder)
     return 0;
 }
 
+/* True if an array has another pace, which concerns those of its elements that run. Arrays whose elements
+ * differ have another one at each end, so all are looked at now and then only. */
+static bool takes_look(struct core *core)
+{
+    struct core_behind *behind = core->behind;
+    int64_t since_ms = core->now_ms - behind->looked_ms;
+    if (!behind->is_moved || (since_ms >= 0 && since_ms < LOOK_MS))
+        return false;
+    behind->is_moved = false;
+    behind->looked_ms = core->now_ms;
+    return true;
+}
+
 static bool turn(struct core *core)
 {
     struct core_behind *behind = core->behind;
     uint64_t before = core->last_event;
-    bool has_work = is_on(core) || behind->n_followers > 0;
+    bool has_work = is_on(core) || behind->n_followers > 0, is_moved = takes_look(core);
     behind->due_ms = TIME_NEVER;
+    if (behind->is_moved)
+        check_by(core, behind->looked_ms + LOOK_MS);
     for (size_t i = 0; has_work && i < behind->n_holders; i++) {
         int64_t due_ms = behind->holders[i].due_ms;
-        if (due_ms <= core->now_ms)
+        if (is_moved || due_ms <= core->now_ms)
             due_ms = check_holder(core, &behind->holders[i]);
         behind->holders[i].due_ms = due_ms;
         check_by(core, due_ms > core->now_ms ? due_ms : TIME_NEVER);
