@@ -316,8 +316,14 @@ static void open_log(struct request *request, const struct job *job)
     const struct core_node *node = name != NULL ? core_node_named(controller->core, name) : NULL;
     if (node == NULL || !node->is_up) {
         struct error err = { 0 };
-        (void)error_set(&err, -EHOSTDOWN, "node %s, which has the log of job %" PRIu64 ", is not connected",
-            name != NULL ? name : "(none)", job->id);
+        if (name != NULL)
+            (void)error_set(&err, -EHOSTDOWN,
+                "node %s, which has the log of job %" PRIu64 ", is not connected", name, job->id);
+        else
+            (void)error_set(&err, -EHOSTDOWN,
+                "job %" PRIu64
+                " waits to be tried again; which node has the log of its last attempt is no longer known",
+                job->id);
         (void)error_hint(&err, "the file is %s", path);
         request_reply_problem(request, &err);
         return;
