@@ -5,8 +5,8 @@
  * gets one that was owed. The GPU that then owes it is
  *
  *   - one that is free, or whose job leaves in time: it has certainly ended by then, or has been parked
- * before and has had its GPU for a slot by then. A job that was never parked might refuse, and would start
- * again from the beginning although it had nothing to do with the parked job;
+ *     before and has had its GPU for a slot by then. A job that was never parked might refuse, and would
+ *     start again from the beginning although it had nothing to do with the parked job;
  *   - owed to no more than park_layers jobs, so that its job may be parked as well (sched_parked.c).
  *
  * The same then holds for every other GPU whose jobs became due earlier. A job is due so that it, and behind

@@ -2,7 +2,7 @@
 /*
  * Batches and the effects deferred until they are durable. At the end of a turn the open batch is handed to
  * the store unless one is in flight; everything that arrives meanwhile is collected in the next one (group
- * commit). A batch for whose changes nobody waits stays open for a moment (core/change.c). Replies, actions
+ * commit). A batch stays open for a moment if nobody waits for its changes (core/change.c). Replies, actions
  * and published events are deferred until the newest batch with changes is durable. If a commit fails, the
  * program exits: memory is ahead of the disk, and only a new start can find out what was stored.
  */

@@ -9,8 +9,8 @@
  *
  * - A start, which is often followed by its end.
  * - The end of an element of an array that has another one behind it (job/behind.h): that one begins without
- *   mgpud. What follows from the end in the same turn waits with it: the count of the array, the GPUs of the
- * one behind, and the next element, which is put behind that one.
+ *   mgpud. What follows from the end in the same turn waits with it: the count of the array, the GPUs of
+ *   the one behind, and the next element, which is put behind that one.
  *
  * Whatever waits is held back like every change that is not durable: it is not shown, its report is not
  * acknowledged, and its node receives no order. A reply, to a client that waits for the job or just asks for
