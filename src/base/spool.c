@@ -142,14 +142,13 @@ bool spool_is_alive(int dirfd)
     return fd >= 0 && is_file_locked(fd);
 }
 
-/* Of every step, in order of removal: nothing starts without the spec, and the exit record outlives the
- * verdict. The shepherd waits for its removal, and is notified at SPOOL_CTL. */
+/* Of nearly every step, in order of removal: nothing starts without the spec, and the exit record outlives
+ * the verdict. The shepherd waits for its removal, and is notified at SPOOL_CTL. */
 static const char *const usual_files[] = { SPOOL_SPEC, SPOOL_VERDICT, SPOOL_EXIT, SPOOL_LOCK, SPOOL_STARTED,
-    SPOOL_STATUS, NULL };
+    SPOOL_STATUS, SPOOL_READY, NULL };
 static const char *const control_files[] = { SPOOL_CTL, NULL };
-static const char *const further_files[] = { SPOOL_REPORT, SPOOL_READY, SPOOL_USAGE, SPOOL_ADOPTED, SPOOL_TTY,
-    SPOOL_TERMS, SPOOL_TTY_SEEN, SPOOL_RENEWED, SPOOL_STOP, SPOOL_PARK, SPOOL_PARK_LOCK, SPOOL_GRANT,
-    SPOOL_ASKED, NULL };
+static const char *const further_files[] = { SPOOL_REPORT, SPOOL_USAGE, SPOOL_ADOPTED, SPOOL_TTY, SPOOL_TERMS,
+    SPOOL_TTY_SEEN, SPOOL_RENEWED, SPOOL_STOP, SPOOL_PARK, SPOOL_PARK_LOCK, SPOOL_GRANT, SPOOL_ASKED, NULL };
 
 static void unlink_all(int dirfd, const char *const *files, const char *suffix)
 {

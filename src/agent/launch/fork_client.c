@@ -20,7 +20,7 @@
 
 #define ANSWER_SECONDS 2 // a clone takes well under a millisecond; a stopped server must not block the agent
 
-#define KEPT_MAX   16U  // each needs a few descriptors here, and a hundred KiB
+#define KEPT_MAX   48U  // each needs a few descriptors here, and a hundred KiB
 #define LEAVING_MS 1000 // time for idle ones to exit
 
 struct kept {
