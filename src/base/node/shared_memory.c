@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * First the files of the folder are collected, then those that a process has open or mapped are removed from
- * the list. Usually there are no such files, and the cost is reading one folder and one table.
+ * the list. A shepherd does this before it reports the end of a job, so what other users have must not make
+ * it slow: the folder is read only if something was created or removed in it since, at most ENTRIES_MAX
+ * entries of it are read, and processes of users who cannot open any of the files are not inspected.
  */
 #include "base/node/shared_memory.h"
 
@@ -21,6 +23,8 @@
 #define SEGMENTS   "/proc/sysvipc/shm"
 #define BLOCK_SIZE 512 // of st_blocks
 
+#define ENTRIES_MAX 4096U
+
 struct search {
     struct shared_memory *items;
     struct {
@@ -29,6 +33,7 @@ struct search {
         bool is_used;
     } files[SHARED_MEMORY_MAX]; // of the items with the same index
     size_t count;
+    bool is_shared; // others than the owner may open one of the files
 };
 
 /* --- what there is --- */
@@ -55,15 +60,24 @@ static void add_file(struct search *search, int folder_fd, const char *name, uin
     (void)snprintf(item->name, sizeof(item->name), "%.*s", SHARED_MEMORY_NAME - 1, name);
     search->files[search->count].device = st.st_dev;
     search->files[search->count].inode = st.st_ino;
+    search->is_shared |= (st.st_mode & (S_IRWXG | S_IRWXO)) != 0;
     search->files[search->count++].is_used = false;
+}
+
+/* Each file that is created changes the time of its folder. */
+static bool is_unchanged(const char *folder, int64_t since_ms)
+{
+    struct stat st;
+    return stat(folder, &st) == 0 && st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 < since_ms;
 }
 
 static void collect(struct search *search, const char *folder, uint32_t uid, int64_t since_ms)
 {
-    DIR *dir = opendir(folder);
+    DIR *dir = is_unchanged(folder, since_ms) ? NULL : opendir(folder);
     if (dir == NULL)
         return;
-    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;)
+    const struct dirent *entry;
+    for (size_t i = 0; i < ENTRIES_MAX && (entry = readdir(dir)) != NULL; i++)
         add_file(search, dirfd(dir), entry->d_name, uid, since_ms);
     (void)closedir(dir);
 }
@@ -120,7 +134,14 @@ static void cross_out_open(struct search *search, int process_fd)
     (void)closedir(dir);
 }
 
-static void ask_processes(struct search *search)
+static bool may_use(const struct search *search, int process_fd, uint32_t uid)
+{
+    struct stat st;
+    return search->is_shared || uid == SHARED_MEMORY_ALL || fstat(process_fd, &st) < 0 || st.st_uid == 0 ||
+           st.st_uid == uid;
+}
+
+static void ask_processes(struct search *search, uint32_t uid)
 {
     DIR *dir = search->count > 0 ? opendir("/proc") : NULL;
     if (dir == NULL)
@@ -129,7 +150,7 @@ static void ask_processes(struct search *search)
         if (!isdigit((unsigned char)entry->d_name[0]))
             continue;
         _cleanup_close_ int fd = openat(dirfd(dir), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
+        if (fd < 0 || !may_use(search, fd, uid))
             continue;
         cross_out_maps(search, fd);
         cross_out_open(search, fd);
@@ -182,7 +203,7 @@ size_t shared_memory_find_in(const char *folder, const char *segments, uint32_t 
 {
     struct search search = { .items = ret };
     collect(&search, folder, uid, since_ms);
-    ask_processes(&search);
+    ask_processes(&search, uid);
     keep_unused(&search);
     collect_segments(&search, segments, uid, since_ms);
     return search.count;

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -109,6 +113,56 @@ static void more_files_than_fit_are_cut_off(void **state)
     remove_place(&place);
 }
 
+/* Else each end of a job would take as long as the list of what others have there. */
+static void a_folder_without_changes_is_not_read(void **state)
+{
+    static struct shared_memory found[SHARED_MEMORY_MAX];
+    struct place place;
+    make_place(&place);
+    (void)close(make_file(&place, "left", 4096));
+    const struct timespec times[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+    assert_int_equal(utimensat(AT_FDCWD, place.folder, times, 0), 0);
+    assert_int_equal(find(&place, geteuid(), 1000 * 1000 + 1, found), 0);
+    assert_int_equal(find(&place, geteuid(), 1000 * 1000, found), 1);
+    remove_place(&place);
+}
+
+/* A process of another user that has the file open, as by a descriptor that it inherited. */
+static size_t find_beside_stranger(const struct place *place, mode_t mode, struct shared_memory *ret)
+{
+    int fd = make_file(place, "left", 4096), ready[2];
+    char byte;
+    assert_int_equal(fchmod(fd, mode), 0);
+    assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+    pid_t stranger = fork();
+    if (stranger == 0) {
+        assert_int_equal(setuid(65534), 0);
+        assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0); // else its files in /proc are root's
+        assert_int_equal(write(ready[1], "x", 1), 1);
+        (void)pause();
+    }
+    (void)close(fd);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    size_t count = find(place, geteuid(), 0, ret);
+    assert_int_equal(kill(stranger, SIGKILL), 0);
+    assert_int_equal(waitpid(stranger, NULL, 0), stranger);
+    (void)close(ready[0]);
+    (void)close(ready[1]);
+    return count;
+}
+
+static void processes_that_cannot_open_a_file_are_not_inspected(void **state)
+{
+    static struct shared_memory found[SHARED_MEMORY_MAX];
+    struct place place;
+    if (geteuid() != 0)
+        skip();
+    make_place(&place);
+    assert_int_equal(find_beside_stranger(&place, 0600, found), 1);
+    assert_int_equal(find_beside_stranger(&place, 0606, found), 0);
+    remove_place(&place);
+}
+
 static void a_machine_without_the_folder_has_none(void **state)
 {
     static struct shared_memory found[SHARED_MEMORY_MAX];
@@ -121,6 +175,8 @@ int main(void)
         cmocka_unit_test(files_that_no_process_uses_are_found_with_their_size),
         cmocka_unit_test(only_segments_to_which_nothing_is_attached_are_found),
         cmocka_unit_test(more_files_than_fit_are_cut_off),
+        cmocka_unit_test(a_folder_without_changes_is_not_read),
+        cmocka_unit_test(processes_that_cannot_open_a_file_are_not_inspected),
         cmocka_unit_test(a_machine_without_the_folder_has_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
