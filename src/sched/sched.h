@@ -282,6 +282,9 @@ struct sched_job_status { // of one job
 bool sched_job_status(const struct sched *sched, uint64_t job, int64_t now_ms, struct sched_job_status *ret);
 /* Its place in the queue: 1 is next; 0: not in the queue, or held back by a limit. */
 uint64_t sched_place(const struct sched *sched, uint64_t job);
+/* Would the scheduler start an element of this array next, after one of those that run has ended? It is first
+ * in the queue, or only its limit of running elements keeps it out of an empty one. */
+bool sched_array_is_next(const struct sched *sched, uint64_t array);
 /* How long it probably runs, as known before its start. */
 int64_t sched_likely_ms(const struct sched *sched, uint64_t job);
 /* The expected end of a running job, or of a waiting one that starts at `start_ms` (TIME_NEVER: not known),

@@ -24,6 +24,17 @@ bool sched_element_may_start(const struct sched *sched, const struct sched_job *
            array->rules->elements_running < array->rules->element_limit;
 }
 
+bool sched_array_is_next(const struct sched *sched, uint64_t id)
+{
+    const struct sched_job *array = find_array(sched, id);
+    const struct queue_class *class = queue_first(sched_queue(sched));
+    if (array == NULL || array->blockers != 0 || array->rules->elements == 0)
+        return false;
+    if (class == NULL)
+        return array->rules->is_at_limit;
+    return class->first->job == id && sched_place(sched, id) == 1;
+}
+
 void sched_element_kept(struct sched *sched, const struct sched_job *job)
 {
     struct sched_job *array = array_of(sched, job);

@@ -20,7 +20,7 @@
 
 #define BOX_SINGLETON "one" // the name of jobs of which one runs at a time
 #define BOX_PARTITION "first"
-#define BOX_ELEMENTS  2U // of an array, which run at a time, unless they are committed behind others
+#define BOX_ELEMENTS  2U // of an array, which run at a time, of some that are committed behind others, too
 
 struct ask { // one submit that a client insists on
     struct box *box;

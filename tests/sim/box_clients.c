@@ -72,7 +72,8 @@ static void make_stretch(const struct box *box, struct job_ask *ask, uint64_t ki
 {
     free(ask->array);
     free(take_ptr(ask->gpu_ids));
-    ask->array = xasprintf("0-%u", box_elements(box) - 1);
+    ask->array = kind / 100 % 3 == 0 ? xasprintf("0-%u%%%u", box_elements(box) - 1, BOX_ELEMENTS)
+                                     : xasprintf("0-%u", box_elements(box) - 1);
     ask->gpus = kind % 5 == 0 ? 2 : 1;
     ask->gpu_mem = 0;
     ask->nodes = 0;

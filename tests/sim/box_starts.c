@@ -127,14 +127,17 @@ static void judge_name(struct box *box, struct job *const *jobs, const struct jo
             box_break(box, "it began beside another of its name", job->id);
 }
 
-static void judge_array(struct box *box, struct job *const *jobs, size_t highest, const struct job *job)
+/* One that is committed behind another, and when it has the GPUs of that. */
+static void judge_array(struct box *box, struct job *const *jobs, size_t highest, const struct job *job,
+    const struct job_event *event)
 {
     const struct job *array = job->array_job != 0 ? jobs[box_index(job->array_job)] : NULL;
     unsigned active = 0;
     if (array != NULL && strchr(array->ask->array, '%') == NULL)
         return;
     for (size_t i = 1; array != NULL && i <= highest; i++)
-        active += jobs[i] != NULL && jobs[i]->array_job == array->id && job_holds_gpus(jobs[i]);
+        active += jobs[i] != NULL && jobs[i] != job && jobs[i]->id != event->behind &&
+                  jobs[i]->array_job == array->id && job_holds_gpus(jobs[i]);
     if (active >= BOX_ELEMENTS)
         box_break(box, "it began beside as many elements of its array as may run", job->id);
 }
@@ -288,6 +291,8 @@ void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, c
     box_note_early(box, job, event);
     for (size_t i = 0; takes && i < event->gpus.count; i++)
         judge_grant(box, jobs, highest, job, &grants[i]);
+    if (is_start || event->type == EVENT_INHERITS)
+        judge_array(box, jobs, highest, job, event);
     if (!is_start)
         return;
     if (event->wall_ms < job->ask->begin_ms)
@@ -297,7 +302,6 @@ void box_judge_event(struct box *box, struct job *const *jobs, size_t highest, c
     if (job->hold != 0)
         box_break(box, "it began while it was held", job->id);
     judge_name(box, jobs, job);
-    judge_array(box, jobs, highest, job);
     judge_request(box, job, event);
     if (is_early)
         return; // it has no GPUs yet: see the returns of parked jobs

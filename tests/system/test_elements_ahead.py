@@ -21,12 +21,12 @@ ELEMENT = 'echo begin $CUDA_VISIBLE_DEVICES $MGPU_ARRAY_INDEX >> {told}; echo ou
 class Stretch:
     """An array of short elements that write in one file when they begin and end."""
 
-    def __init__(self, instance, folder):
+    def __init__(self, instance, folder, limit='', options=()):
         self.instance, self.told = instance, os.path.join(folder, 'told')
         with open(self.told, 'w', encoding='ascii'):
             pass
         os.chmod(self.told, 0o666)
-        self.array = instance.submit('-g', '1', '-c', '0.1', '-a', f'0-{COUNT - 1}', '--', ELEMENT.format(told=self.told))
+        self.array = instance.submit('-g', '1', '-c', '0.1', '-a', f'0-{COUNT - 1}{limit}', *options, '--', ELEMENT.format(told=self.told))
 
     def lines(self):
         """What the elements have written: (word, GPU, index)."""
@@ -58,6 +58,13 @@ class Stretch:
             assert running.get(gpu) == (None if word == 'begin' else index), (word, gpu, index, running)
             running[gpu] = index if word == 'begin' else None
         assert not any(value is not None for value in running.values()), running
+
+    def most_at_once(self):
+        count = most = 0
+        for word, _, _ in self.lines():
+            count += 1 if word == 'begin' else -1
+            most = max(most, count)
+        return most
 
     def check_all(self):
         """Each was executed once, and is told as it was; how many were committed behind another, and had its GPUs."""
@@ -110,6 +117,25 @@ def test_by_default_most_are_behind_others(make_instance, place):
     assert kinds['behind'] > COUNT // 4, kinds
 
 
+def test_with_a_limit_no_more_run_at_a_time_and_most_are_behind_others(box, place):
+    stretch = Stretch(box, place, limit=f'%{GPUS // 2}')
+    kinds = stretch.check_all()
+    assert kinds['behind'] > COUNT // 4, kinds
+    assert stretch.most_at_once() == GPUS // 2
+    stretch.check_store()
+
+
+def test_an_array_that_has_waited_for_a_job_is_like_others(box, place):
+    gate = harness.Gate(place)
+    before = box.submit('--', *gate.command())
+    stretch = Stretch(box, place, options=('--after', f'{before}:ok'))
+    box.wait(before, 'running')
+    assert not stretch.begun()
+    gate.open()
+    assert stretch.check_all()['behind'] > COUNT // 4
+    stretch.check_store()
+
+
 def test_switched_off_no_element_is_behind_another(make_instance, place):
     kinds = Stretch(make_instance(gpus=f'sim:{GPUS}x24G', arguments=('--elements-ahead', '0')), place).check_all()
     assert kinds == {kind: COUNT for kind in ('submitted', 'allocated', 'started', 'ended')}
@@ -122,8 +148,10 @@ def test_what_has_not_begun_when_the_array_is_cancelled_never_does(stretch):
     assert not stretch.open_elements()
     begun = stretch.begun()
     assert len(begun) == len(set(begun)) < COUNT
-    started = {index for index, element in stretch.elements().items() if element['started_at'] is not None}
-    assert started == set(begun)
+    elements = stretch.elements()
+    started = {index for index, element in elements.items() if element['started_at'] is not None}
+    assert started >= set(begun)
+    assert all(elements[index]['state'] == 'cancelled' for index in started - set(begun))  # before their first line
     stretch.check_store()
     assert stretch.begun() == begun
 

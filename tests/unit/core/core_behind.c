@@ -99,6 +99,18 @@ static bool is_committed_at_once(struct bench *b, uint64_t id)
     return b->flying != NULL;
 }
 
+static void submit(struct bench *b, uint32_t gpus, const char *elements, int *request)
+{
+    struct job_spec *spec = xcalloc(1, sizeof(*spec));
+    job_spec_init(spec);
+    strings_add(&spec->command, "true");
+    spec->cwd = xstrdup("/");
+    spec->ask.gpus = gpus;
+    spec->ask.array = elements != NULL ? xstrdup(elements) : NULL;
+    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
+    settle(b);
+}
+
 static struct bench *open_array(void **state, int64_t ahead_ms, size_t n_gpus, const char *elements)
 {
     (void)bench_open(state);
@@ -106,26 +118,30 @@ static struct bench *open_array(void **state, int64_t ahead_ms, size_t n_gpus, c
     b->options.early.elements_ms = ahead_ms;
     bench_configure(b);
     hello(b, 1, n_gpus);
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
-    spec->ask.gpus = 1;
-    spec->ask.array = xstrdup(elements);
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &asked);
-    settle(b);
+    submit(b, 1, elements, &asked);
     return b;
+}
+
+static void run_next(struct bench *b, uint64_t id)
+{
+    start(b, id);
+    pass(b, TOOK_MS);
+    end(b, id);
 }
 
 static int open_with(void **state, int64_t ahead_ms)
 {
     struct bench *b = open_array(state, ahead_ms, 1, "0-9");
-    for (uint64_t id = FIRST; id < LEADER; id++) {
-        start(b, id);
-        pass(b, TOOK_MS);
-        end(b, id);
-    }
+    for (uint64_t id = FIRST; id < LEADER; id++)
+        run_next(b, id);
     start(b, LEADER);
+    return 0;
+}
+
+/* One element at a time, on a node with two GPUs. */
+static int open_limited(void **state)
+{
+    (void)open_array(state, AHEAD_MS, 2, "0-9%1");
     return 0;
 }
 
@@ -220,6 +236,34 @@ static void it_has_the_gpus_in_the_turn_in_which_that_one_ends(void **state)
     start(b, FOLLOWER);
     end(b, FOLLOWER);
     expect_holder(b, FOLLOWER + 1);
+}
+
+static void one_of_an_array_with_a_limit_is_behind_another_if_nobody_else_waits(void **state)
+{
+    struct bench *b = *state;
+    for (uint64_t id = FIRST; id < LEADER; id++)
+        run_next(b, id);
+    start(b, LEADER);
+    expect_behind(b, FOLLOWER);
+    end(b, LEADER);
+    expect_holder(b, FOLLOWER);
+    expect_behind(b, FOLLOWER + 1);
+    assert_null(job(b, FOLLOWER + 2)); // the other GPU is free
+}
+
+static void one_of_an_array_with_a_limit_is_not_put_behind_while_others_wait(void **state)
+{
+    static int asked_wide;
+    struct bench *b = *state;
+    submit(b, 2, NULL, &asked_wide);
+    const uint64_t wide = FIRST + 1;
+    run_next(b, FIRST);
+    for (uint64_t id = wide + 1; id < LEADER + 3; id++) {
+        expect_holder(b, id);
+        assert_null(job(b, id + 1));
+        run_next(b, id);
+    }
+    assert_int_equal(job(b, wide)->state, JOB_QUEUED); // the array is the older one
 }
 
 static void without_the_setting_the_next_one_waits(void **state)
@@ -472,6 +516,10 @@ int main(void)
         CASE(it_can_be_cancelled),
         cmocka_unit_test_setup_teardown(
             it_is_put_behind_when_the_end_is_near_and_not_before, open_briefly, close_checked),
+        cmocka_unit_test_setup_teardown(
+            one_of_an_array_with_a_limit_is_behind_another_if_nobody_else_waits, open_limited, close_checked),
+        cmocka_unit_test_setup_teardown(
+            one_of_an_array_with_a_limit_is_not_put_behind_while_others_wait, open_limited, close_checked),
         cmocka_unit_test_setup_teardown(
             how_long_the_others_take_is_noticed_while_it_runs, open_two, close_checked),
         CASE(the_end_of_one_with_another_behind_it_waits_for_others),

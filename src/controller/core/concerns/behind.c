@@ -15,6 +15,7 @@
  * begins.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "controller/core/attempt.h"
@@ -214,31 +215,30 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
 
 /* --- which element, and when --- */
 
+/* Its dependencies were on ends, which are final: a job that had started may be in the queue again. */
+static bool has_settled(const struct job_ask *ask)
+{
+    return ask->after == NULL || (strstr(ask->after, after_kind_name(AFTER_START)) == NULL &&
+                                     strstr(ask->after, after_kind_name(AFTER_CORR)) == NULL);
+}
+
 /* Nothing but its turn keeps the array's next element from these GPUs. */
 static bool is_plain(const struct core *core, const struct job *array)
 {
-    struct array elements = { 0 };
     const struct job_ask *ask = array->ask;
-    bool is_simple = ask->after == NULL && ask->nodes <= 1 && ask->gpu_mem == 0 && ask->gpu_share == 0 &&
-                     !ask->early && array->hold == 0 && array->state == JOB_QUEUED &&
-                     core->options.sched.parking != PARKING_AUTO;
-    if (!is_simple || job_is_split_up(array) || parse_array(ask->array, &elements, NULL) < 0)
-        return false;
-    bool has_limit = elements.limit != 0;
-    array_clear(&elements);
-    return !has_limit;
+    return has_settled(ask) && ask->nodes <= 1 && ask->gpu_mem == 0 && ask->gpu_share == 0 && !ask->early &&
+           array->hold == 0 && array->state == JOB_QUEUED && !job_is_split_up(array) &&
+           core->options.sched.parking != PARKING_AUTO;
 }
 
-/* The next job of all in the queue is an element of this array, no limit keeps it back, and it might be given
- * what the leader has. */
+/* The next job of all that wait is an element of this array, and it might be given what the leader has. */
 static bool is_next(const struct core *core, uint64_t array, const struct job *leader)
 {
     struct sched_job_status status, leading;
-    const struct queue_class *class = queue_first(sched_queue(core->sched));
     const struct cluster_node *node = cluster_find(sched_cluster(core->sched), leader->node);
-    return node != NULL && class != NULL && class->first->job == array &&
-           sched_job_status(core->sched, array, core->now_ms, &status) && status.blockers == 0 &&
-           status.position == 1 && sched_job_status(core->sched, leader->id, core->now_ms, &leading) &&
+    return node != NULL && sched_array_is_next(core->sched, array) &&
+           sched_job_status(core->sched, array, core->now_ms, &status) &&
+           sched_job_status(core->sched, leader->id, core->now_ms, &leading) &&
            request_equal(&status.key->request, &leading.key->request) &&
            cluster_node_admits(node, &status.key->request) && cluster_find_bar(node, leader->uid) == NULL;
 }
@@ -292,7 +292,7 @@ static void put_behind(struct core *core, struct core_entry *leader)
     uint32_t index;
     if (!array_first(array->job->array_left, &index))
         return;
-    struct core_entry *entry = core_split_off(core, array, index, NULL);
+    struct core_entry *entry = core_split_off(core, array, index, array->job->ask->after);
     struct job_event event = {
         .type = EVENT_ALLOCATED,
         .attempt = entry->job->attempt + 1,
