@@ -27,12 +27,16 @@ bool sched_element_may_start(const struct sched *sched, const struct sched_job *
 bool sched_array_is_next(const struct sched *sched, uint64_t id)
 {
     const struct sched_job *array = find_array(sched, id);
-    const struct queue_class *class = queue_first(sched_queue(sched));
+    const struct queue_class *first = queue_first(sched_queue(sched));
     if (array == NULL || array->blockers != 0 || array->rules->elements == 0)
         return false;
-    if (class == NULL)
-        return array->rules->is_at_limit;
-    return class->first->job == id && sched_place(sched, id) == 1;
+    const struct queue_class *own = array->class;
+    if (array->rules->is_at_limit) // it is not in the queue
+        return first == NULL && sched_limit_is_own(own, NULL);
+    if (own->first == NULL || own->first->job != id || (first != NULL && first != own))
+        return false;
+    bool is_alone = first == NULL || queue_next(own) == NULL;
+    return sched_place(sched, id) == 1 || (is_alone && sched_limit_is_own(own, own));
 }
 
 void sched_element_kept(struct sched *sched, const struct sched_job *job)

@@ -56,6 +56,22 @@ uint64_t sched_position(const struct sched *sched, const struct sched_job *job)
     return queue_position(&sched->queue, &job->entry);
 }
 
+/* It has no more at a time than it may have, nothing else limits it, and no other class waits for it. */
+static bool is_within(const struct account *account, const struct queue_class *waiting)
+{
+    const struct account_limits *limits = &account->limits;
+    return limits->gpu_seconds <= 0 &&
+           (limits->jobs == 0 || account->running + account->aside <= limits->jobs) &&
+           (limits->gpu_milli == 0 ||
+               (uint64_t)account->gpu_milli + account->aside_milli <= limits->gpu_milli) &&
+           (account->parked == NULL || (account->parked == waiting && waiting->parked_next == NULL));
+}
+
+bool sched_limit_is_own(const struct queue_class *class, const struct queue_class *waiting)
+{
+    return is_within(class->account, waiting) && is_within(class->group, waiting);
+}
+
 /* A limit on GPU-seconds ends by decay alone: checked again at that time. */
 static void arm(struct sched *sched, const struct account *account)
 {

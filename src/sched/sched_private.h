@@ -305,6 +305,10 @@ struct account *sched_limiting(const struct sched *sched, const struct class_key
     struct account *group, char *text, size_t size);
 /* -ERANGE with a sentence if it requests more than its user or group may ever have. */
 int sched_check_limits(const struct sched *sched, const struct class_key *key, struct error *err);
+/* Nothing but how much its owner may have at a time can keep jobs of this class waiting, and the end of one
+ * of them makes room for another one: no other class waits for that. `waiting`: the class, if it is held back
+ * by one now; NULL: it is not. */
+bool sched_limit_is_own(const struct queue_class *class, const struct queue_class *waiting);
 /* When this account's limit stops applying to the class without any event; TIME_NEVER: never. */
 int64_t sched_limit_ends(
     const struct sched *sched, const struct class_key *key, const struct account *account);

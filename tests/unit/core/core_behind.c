@@ -99,26 +99,35 @@ static bool is_committed_at_once(struct bench *b, uint64_t id)
     return b->flying != NULL;
 }
 
-static void submit(struct bench *b, uint32_t gpus, const char *elements, int *request)
+static void submit(struct bench *b, uint32_t gpus, int32_t priority, const char *elements, int *request)
 {
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
     job_spec_init(spec);
     strings_add(&spec->command, "true");
     spec->cwd = xstrdup("/");
     spec->ask.gpus = gpus;
+    spec->ask.priority = priority;
     spec->ask.array = elements != NULL ? xstrdup(elements) : NULL;
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
     settle(b);
 }
 
-static struct bench *open_array(void **state, int64_t ahead_ms, size_t n_gpus, const char *elements)
+/* `user_gpus`: which each user may have; 0: any number. */
+static struct bench *open_node(void **state, int64_t ahead_ms, size_t n_gpus, uint32_t user_gpus)
 {
     (void)bench_open(state);
     struct bench *b = *state;
     b->options.early.elements_ms = ahead_ms;
+    b->options.sched.user_limits.gpu_milli = user_gpus * 1000;
     bench_configure(b);
     hello(b, 1, n_gpus);
-    submit(b, 1, elements, &asked);
+    return b;
+}
+
+static struct bench *open_array(void **state, int64_t ahead_ms, size_t n_gpus, const char *elements)
+{
+    struct bench *b = open_node(state, ahead_ms, n_gpus, 0);
+    submit(b, 1, 0, elements, &asked);
     return b;
 }
 
@@ -138,10 +147,22 @@ static int open_with(void **state, int64_t ahead_ms)
     return 0;
 }
 
-/* One element at a time, on a node with two GPUs. */
+/* On a node with two GPUs, one element at a time, because of the array's limit, its owner's, or both. */
 static int open_limited(void **state)
 {
     (void)open_array(state, AHEAD_MS, 2, "0-9%1");
+    return 0;
+}
+
+static int open_user_limited(void **state)
+{
+    submit(open_node(state, AHEAD_MS, 2, 1), 1, 0, "0-9", &asked);
+    return 0;
+}
+
+static int open_both_limited(void **state)
+{
+    submit(open_node(state, AHEAD_MS, 2, 1), 1, 0, "0-9%1", &asked);
     return 0;
 }
 
@@ -238,7 +259,7 @@ static void it_has_the_gpus_in_the_turn_in_which_that_one_ends(void **state)
     expect_holder(b, FOLLOWER + 1);
 }
 
-static void one_of_an_array_with_a_limit_is_behind_another_if_nobody_else_waits(void **state)
+static void one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits(void **state)
 {
     struct bench *b = *state;
     for (uint64_t id = FIRST; id < LEADER; id++)
@@ -251,19 +272,35 @@ static void one_of_an_array_with_a_limit_is_behind_another_if_nobody_else_waits(
     assert_null(job(b, FOLLOWER + 2)); // the other GPU is free
 }
 
-static void one_of_an_array_with_a_limit_is_not_put_behind_while_others_wait(void **state)
+/* The job after the first element waits, and no element is behind another. It is not before the array. */
+static void expect_none_behind(struct bench *b)
+{
+    const uint64_t other = FIRST + 1;
+    run_next(b, FIRST);
+    for (uint64_t id = other + 1; id < LEADER + 3; id++) {
+        expect_holder(b, id);
+        start(b, id);
+        pass(b, TOOK_MS);
+        assert_null(job(b, id + 1));
+        end(b, id);
+    }
+    assert_int_equal(job(b, other)->state, JOB_QUEUED);
+}
+
+static void one_of_an_array_at_its_limit_is_not_put_behind_while_others_wait(void **state)
 {
     static int asked_wide;
     struct bench *b = *state;
-    submit(b, 2, NULL, &asked_wide);
-    const uint64_t wide = FIRST + 1;
-    run_next(b, FIRST);
-    for (uint64_t id = wide + 1; id < LEADER + 3; id++) {
-        expect_holder(b, id);
-        assert_null(job(b, id + 1));
-        run_next(b, id);
-    }
-    assert_int_equal(job(b, wide)->state, JOB_QUEUED); // the array is the older one
+    submit(b, 2, 0, NULL, &asked_wide);
+    expect_none_behind(b);
+}
+
+static void one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit(void **state)
+{
+    static int asked_other;
+    struct bench *b = *state;
+    submit(b, 1, -1, NULL, &asked_other);
+    expect_none_behind(b);
 }
 
 static void without_the_setting_the_next_one_waits(void **state)
@@ -517,9 +554,19 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             it_is_put_behind_when_the_end_is_near_and_not_before, open_briefly, close_checked),
         cmocka_unit_test_setup_teardown(
-            one_of_an_array_with_a_limit_is_behind_another_if_nobody_else_waits, open_limited, close_checked),
+            one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits, open_limited, close_checked),
+        cmocka_unit_test_setup_teardown(one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits,
+            open_user_limited, close_checked),
+        cmocka_unit_test_setup_teardown(one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits,
+            open_both_limited, close_checked),
         cmocka_unit_test_setup_teardown(
-            one_of_an_array_with_a_limit_is_not_put_behind_while_others_wait, open_limited, close_checked),
+            one_of_an_array_at_its_limit_is_not_put_behind_while_others_wait, open_limited, close_checked),
+        cmocka_unit_test_setup_teardown(
+            one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit, open_user_limited,
+            close_checked),
+        cmocka_unit_test_setup_teardown(
+            one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit, open_both_limited,
+            close_checked),
         cmocka_unit_test_setup_teardown(
             how_long_the_others_take_is_noticed_while_it_runs, open_two, close_checked),
         CASE(the_end_of_one_with_another_behind_it_waits_for_others),
