@@ -191,12 +191,15 @@ def kill_mgpud(instance):
 VICTIMS = {'mgpud': kill_mgpud, 'agent': lambda instance: instance.kill_agent()}
 
 
+@pytest.mark.parametrize('limit', ['', f'%{GPUS // 2}'])
 @pytest.mark.parametrize('victim', VICTIMS)
-def test_no_death_makes_an_element_run_twice_or_not_at_all(stretch, victim):
+def test_no_death_makes_an_element_run_twice_or_not_at_all(box, place, victim, limit):
+    stretch = Stretch(box, place, limit)
     for seen in range(COUNT // 5, COUNT, COUNT // 5):
         stretch.await_begun(seen)
         VICTIMS[victim](stretch.instance)
     kinds = stretch.check_all()
     print(victim, dict(kinds))
     assert kinds['behind'] > 0
+    assert not limit or stretch.most_at_once() == GPUS // 2
     stretch.check_store()
