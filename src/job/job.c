@@ -237,7 +237,7 @@ static void go_back(struct job *job, const struct job_event *event)
     run->node_lease_ms = 0;
     free(take_ptr(run->boot_id));
     job_nodes_free(take_ptr(run->nodes));
-    job_park_free(take_ptr(run->park));
+    job_park_requeue(job);
 }
 
 static void on_returned(struct job *job, const struct job_event *event)
@@ -314,6 +314,7 @@ static void on_preempted(struct job *job, const struct job_event *event)
 {
     job->is_requeued = true;
     job_make_run(job)->requeue_cause = event->cause;
+    job_park_note_reclaim(job, event);
     take_stop_terms(job, event);
     set_text(&job->text, event->text);
 }

@@ -35,6 +35,7 @@ void sched_settings_init(struct sched_settings *settings)
         .park_bound = 4,
         .park_ratio = 2,
         .park_layers = 2,
+        .park_margin = 20,
     };
 }
 

@@ -206,8 +206,9 @@ static int set_nodes(struct change *change, const struct key *key, struct error 
 
 static int set_requeue(struct change *change, const struct key *key, struct error *err)
 {
-    (void)json_object_set_new(
-        change->body, "requeue_on_node_lost", json_boolean(strcmp(change->value, "0") != 0));
+    bool is_on = strcmp(change->value, "0") != 0;
+    (void)json_object_set_new(change->body, "requeue_on_node_lost", json_boolean(is_on));
+    (void)json_object_set_new(change->body, "no_restart", json_boolean(!is_on));
     return 0;
 }
 
