@@ -132,10 +132,23 @@ static void judge_refusal(struct box *box, const struct job *job, const struct j
 
 /* --- jobs that start again --- */
 
+static bool is_reclaim(const struct job_event *event)
+{
+    return event->type == EVENT_PREEMPTED && event->park_cause == PARK_DUE;
+}
+
+static bool was_reclaimed(const struct box *box, const struct job_event *now)
+{
+    for (size_t i = 0; &box->events[i].event != now; i++)
+        if (box->events[i].event.job == now->job && is_reclaim(&box->events[i].event))
+            return true;
+    return false;
+}
+
 /* Its GPUs are due to a parked job. If something disturbs its node, that may happen again. */
 static void judge_reclaim(struct box *box, const struct job *job, const struct job_event *event)
 {
-    if (job_was_reclaimed(job) && !is_disturbed(box, job->node, 0, event->boot_ms))
+    if (was_reclaimed(box, event) && !is_disturbed(box, job->node, 0, event->boot_ms))
         box_break(box, "it starts again for a parked job a second time", job->id);
     box->tally.counts[TALLY_RECLAIMS]++;
 }
@@ -171,7 +184,7 @@ static void judge_park(struct box *box, struct job *const *jobs, size_t highest,
     if (box->settings == NULL || strstr(box->settings, "\nparking=" AUTO) == NULL)
         box_break(box, "the scheduler parks it, and may not", job->id);
     judge_refusal(box, job, event);
-    if (job_was_reclaimed(job))
+    if (was_reclaimed(box, event) && box->was_open == NULL)
         box_break(box, "it is to be parked, and has started again for a parked job", job->id);
     for (size_t k = 0; event->park_cause == PARK_SHORTER && k < job->grants.count; k++) {
         size_t layers = 0;
@@ -194,7 +207,7 @@ void box_judge_park(struct box *box, struct job *const *jobs, size_t highest, co
     const struct job *job = jobs[box_index(event->job)];
     if (event->type == EVENT_PARK && park_cause_is_rule(event->park_cause))
         judge_park(box, jobs, highest, job, event);
-    if (event->type == EVENT_PREEMPTED && event->park_cause == PARK_DUE)
+    if (is_reclaim(event))
         judge_reclaim(box, job, event);
     if (event->type == EVENT_RESTORING)
         judge_return(box, job, event);
