@@ -41,6 +41,7 @@ void job_run_free(struct job_run *run)
     free(run->log_path);
     job_usage_free(run->usage);
     job_park_free(run->park);
+    job_earlier_free(run->earlier);
     free(run);
 }
 
@@ -344,6 +345,7 @@ static void on_idle(struct job *job, const struct job_event *event)
 static void on_requeued(struct job *job, const struct job_event *event)
 {
     job->is_requeued = true; // also without a request
+    job_earlier_apply(job, event);
     go_back(job, event);
     note_restart(job, event->cause, event->wall_ms);
     job->retry_ms = event->retry_ms;

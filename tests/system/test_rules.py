@@ -432,6 +432,25 @@ def test_a_job_that_waits_to_be_tried_again_has_the_output_of_the_attempt_that_f
     assert box.mgpu('logs', job, check=True).out == 'out 2\n'
 
 
+def test_the_output_of_a_requeued_attempt_is_known_after_a_restart(make_instance, gate):
+    box = make_instance()
+    job = box.submit('-q', '-g', '0', '--', 'sh', '-c', f'echo out $MGPU_ATTEMPT; {gate.command()[2]}')
+    box.wait(job, 'running')
+    box.await_news(lambda: box.mgpu('logs', job, check=True).out)
+    assert box.api('POST', f'/jobs/{job}/requeue', {'hold': True}).status == 200
+    box.wait(job, 'queued')
+    box.kill()
+    box.start()
+    assert box.job(job)['state'] == 'queued'
+    assert box.mgpu('logs', job, check=True).out == 'out 1\n'
+    gate.open()
+    box.mgpu('release', job, check=True)
+    box.wait(job)
+    first = [box.api('GET', f'/jobs/{job}/log?attempt=1').body for box in (box, box.restart())]
+    assert first == [b'out 1\n'] * 2, first
+    assert box.mgpu('logs', job, check=True).out == 'out 2\n'
+
+
 def test_who_follows_a_job_gets_the_output_of_an_attempt_that_was_over_at_once(box):
     for _ in range(5):
         done = box.mgpu('run', '-q', '-g', '0', '--retry', '1', '--retry-on', '9', 'sh', '-c', ATTEMPTS)

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/containers/map.h"
-#include "controller/core/earlier_log.h"
 #include "job/job.h"
 
 struct core_ranks;
@@ -61,10 +60,9 @@ struct core_extra {
     bool is_asking;               // early.c: it waits, and may start before its GPUs are free
     bool is_early_unasked;        // early_commands.c: it runs before it has its GPUs, without a request
     bool is_allocated_here;       // by this mgpud, not by an earlier one or in a backup
-    struct earlier_log earlier_log;
-    uint32_t n_counted;      // counts.c: waiting elements of an array
-    bool is_counted_behind;  // counts.c: as a job that waits, because its GPUs are another element's
-    int64_t parked_since_ms; // counts.c: wall clock: since when it is parked; 0: it is not
+    uint32_t n_counted;           // counts.c: waiting elements of an array
+    bool is_counted_behind;       // counts.c: as a job that waits, because its GPUs are another element's
+    int64_t parked_since_ms;      // counts.c: wall clock: since when it is parked; 0: it is not
     /* behind.c: the element that is committed behind this one, and the one that this one is behind. */
     struct core_entry *follower, *leader;
     struct element_pace pace;

@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "controller/config/settings.h"
 #include "controller/core/counts.h"
-#include "controller/core/earlier_log.h"
 #include "controller/core/entry.h"
 #include "controller/core/forecasts.h"
 #include "controller/core/notification.h"
@@ -216,11 +215,6 @@ int64_t core_checkpoint_until(const struct core_entry *entry)
 }
 
 struct json_rank *core_ranks_list(const struct core_entry *entry)
-{
-    return NULL;
-}
-
-const struct earlier_log *core_earlier_log(const struct core *core, uint64_t job, uint32_t attempt)
 {
     return NULL;
 }
