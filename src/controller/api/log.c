@@ -28,6 +28,7 @@
 #include "controller/http/range.h"
 #include "controller/nodes/links.h"
 #include "controller/nodes/streams.h"
+#include "job/behind.h"
 #include "job/launch.h"
 #include "wire/limits.h"
 
@@ -386,7 +387,7 @@ static void await_start(struct request *request, const struct job *job)
     bool is_rank_late = log->rank > 0 && job->state == JOB_RUNNING;
     if (is_rank_late || (!log->is_follow && !log->is_wait)) {
         (void)error_set(&err, -ENOENT, "job %" PRIu64 " is %s: there is no output yet", job->id,
-            job_state_name(job->state));
+            job_state_name(job_shown_state(job)));
         (void)error_hint(&err, "mgpu logs -f %" PRIu64 " waits for it", job->id);
         request_reply_problem(request, &err);
         return;

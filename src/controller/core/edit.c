@@ -30,11 +30,10 @@ static int check_waiting(const struct core *core, const struct identity *who, ui
         return r;
     if (entry->job->state == JOB_QUEUED && !job_is_split_up(entry->job))
         return 0;
-    if (job_waits_behind(entry->job)) {
-        (void)error_set(err, -EALREADY,
-            "job %" PRIu64 " is prepared for the GPUs of the element before it: it cannot be %s", id, what);
-        return error_hint(err, "mgpu hold %" PRIu64 " takes it back, with all that waits of its array",
-            entry->job->array_job);
+    if (job_waits_behind(entry->job)) { // and could not be taken back
+        (void)error_set(err, -EALREADY, "job %" PRIu64 " is about to start on node %s: it cannot be %s now",
+            id, entry->job->node, what);
+        return error_hint(err, "try again");
     }
     (void)error_set(err, -EALREADY, "job %" PRIu64 " is no longer waiting: it cannot be %s", id, what);
     return error_hint(err, "mgpu cancel %" PRIu64 " ends it", id);
@@ -110,7 +109,8 @@ void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     core_begin(core, boot_ms, wall_ms);
     bool goes_back = entry != NULL && entry->job->state == JOB_STOPPING && entry->job->is_requeued;
     bool is_split = entry != NULL && has_only_elements(entry);
-    answer.code = goes_back || is_split
+    bool is_free = entry != NULL && is_release && job_waits_behind(entry->job); // none of these is held
+    answer.code = goes_back || is_split || is_free
                       ? core_check_control(core, who, id, entry, &answer.err)
                       : check_waiting(core, who, id, entry, is_release ? "released" : "held", &answer.err);
     if (answer.code == 0)

@@ -70,6 +70,7 @@ struct core_extra {
     uint64_t recalled;      // token of the attempt that its node was asked to give back
     uint32_t recalled_link; // the connection on which it was asked
     int64_t recalled_ms;    // boot clock: when it was asked
+    uint64_t wanted;        // token of the attempt that a user wants to change
     struct core_entry *array, *members; // of an element its array, while in memory; of an array its elements
     struct core_entry *member_before, *member_after; // elements of the same array
     struct pair_list *pairs;                         // pairs.c: the arrays it waits for; NULL: none

@@ -99,6 +99,18 @@ void core_cancel_process(struct core *core, int64_t boot_ms, int64_t wall_ms, co
     core_cancel(core, boot_ms, wall_ms, who, id, grace_ms, request);
 }
 
+/* Nothing is behind another here. */
+bool core_take_back(
+    struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job)
+{
+    return false;
+}
+
+void core_wait_outcome(struct core *core, uint64_t job, void *request)
+{
+    core_wait(core, job, ~(1U << JOB_STARTING), request);
+}
+
 void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)
 {
     const struct job *found = core_job(core, job);
