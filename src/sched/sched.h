@@ -151,8 +151,21 @@ void sched_block(
     struct sched *sched, int64_t now_ms, uint64_t job, uint32_t set, uint32_t clear, int64_t until_ms);
 /* Changes its key, begin, deadline, dependencies or elements; the submit time is kept. */
 void sched_edit(struct sched *sched, int64_t now_ms, const struct sched_job_spec *spec);
-/* Changes the time limit of a running job, counted from its start; 0: no limit. */
+/* Changes the time limit of a running job, counted from its start; 0: no limit. Also called if that stays,
+ * and it may be parked no more. */
 void sched_relimit(struct sched *sched, int64_t now_ms, uint64_t id, int64_t limit_ms);
+
+/* A GPU that a running job has, and a parked job has again by then. */
+struct sched_debt {
+    struct alloc_gpu gpu;
+    uint64_t job;
+    int64_t due_ms;
+};
+
+/* False if this running job, with that limit and possibly refusing to be parked, could have a GPU beyond the
+ * time at which a parked job returns to it, and that one cannot return to another. Changes nothing. */
+bool sched_may_stay(
+    struct sched *sched, uint64_t id, int64_t limit_ms, bool refuses_park, struct sched_debt *ret);
 
 /* Adds a job that is already running (after a restart) and books its allocation. `spec->elements` is 0. */
 void sched_resume(struct sched *sched, int64_t now_ms, const struct sched_job_spec *spec,

@@ -172,6 +172,24 @@ def test_both_jobs_say_what_happens_and_until_when(make_instance, cuda):
     assert instance.job(short)['park_host'] is None
 
 
+def test_a_job_with_a_gpu_that_is_owed_gets_no_time_in_which_it_could_not_return_it(make_instance, cuda, place):
+    instance = start(make_instance, cuda)
+    go = f'{cuda.folder}/go'
+    long = start_work(instance, cuda, *LONG)
+    short = instance.submit('-g', '1', '-t', '4s', '--no-park', '--', 'sh', '-c', f'while [ ! -e {go} ]; do sleep 0.02; done')
+    await_phase(instance, long, 'waiting')
+    instance.wait(short, 'running')
+    for change in ('time=1h', 'time=none'):
+        refused = instance.mgpu('edit', short, change, user=instance.user)
+        assert refused.code == 2 and f'to which parked job {long} returns at 20' in refused.err, refused
+    assert instance.job(short)['time_limit_s'] == 4
+    instance.mgpu('edit', short, 'time=3.5s', check=True)
+    with open(go, 'w', encoding='ascii'):
+        pass
+    await_phase(instance, long, None)
+    assert [event['job'] for event in journal_events(instance, place, 'edited')] == [int(short)]
+
+
 def test_a_command_that_refused_is_not_tried_again_until_a_park_of_it_succeeds(make_instance, cuda, place):
     instance = start(make_instance, cuda)
     first = start_work(instance, cuda, *LONG)

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "base/utc.h"
 #include "controller/core/access.h"
 #include "controller/core/batch.h"
 #include "controller/core/change.h"
@@ -291,6 +292,26 @@ static int check_running(const struct core *core, const struct identity *who, co
     return error_hint(err, "operators can extend it");
 }
 
+/* The scheduler lets a job start on a GPU to which a parked job returns if it has certainly left by then. */
+static int check_debts(struct core *core, const struct job *job, const struct job_ask *ask, struct error *err)
+{
+    struct sched_debt debt;
+    bool is_longer = ask->time_limit_ms == 0 || ask->time_limit_ms > job->ask->time_limit_ms;
+    bool refuses = ask->no_park && !job->ask->no_park;
+    if ((job->ask->time_limit_ms == 0 || !is_longer) && !refuses)
+        return 0;
+    if (sched_may_stay(core->sched, job->id, ask->time_limit_ms, ask->no_park, &debt))
+        return 0;
+    char due[32];
+    const struct cluster_node *node = &sched_cluster(core->sched)->nodes[debt.gpu.node];
+    utc_format(debt.due_ms, due, sizeof(due));
+    (void)error_set(err, -EBUSY,
+        "job %" PRIu64 " has GPU %s:%u, to which parked job %" PRIu64
+        " returns at %s: changed like this, it could still have it then",
+        job->id, node->name, node->gpus[debt.gpu.gpu].index, debt.job, due);
+    return error_hint(err, "a time limit that ends before that is possible");
+}
+
 static void edit_running(struct core *core, struct core_entry *entry, const struct identity *who,
     const struct job_ask *ask, const char *name, void *request)
 {
@@ -298,6 +319,8 @@ static void edit_running(struct core *core, struct core_entry *entry, const stru
     answer.code = check_running(core, who, entry->job, ask, name, &answer.err);
     bool is_change = answer.code == 0 && !job_ask_equal(ask, entry->job->ask);
     if (is_change)
+        answer.code = check_debts(core, entry->job, ask, &answer.err);
+    if (is_change && answer.code == 0)
         answer.code = core_check_change(core, who, &answer.err);
     if (is_change && answer.code == 0) {
         struct job_ask copy;

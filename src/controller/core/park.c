@@ -46,7 +46,7 @@ int core_can_park(const struct core *core, const struct job *job, struct error *
         return error_set(err, -EINVAL,
             "job %" PRIu64 " has no GPUs to give back: mgpu suspend stops its processes", job->id);
     if (job_is_behind(job))
-        return error_set(err, -EAGAIN, "job %" PRIu64 " has no GPUs yet: job %" PRIu64 " has them", job->id,
+        return error_set(err, -EALREADY, "job %" PRIu64 " has no GPUs yet: job %" PRIu64 " has them", job->id,
             job_park(job)->behind);
     if (job->ask->no_park && phase != PARK_PARKED) {
         (void)error_set(
