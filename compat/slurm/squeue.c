@@ -400,7 +400,7 @@ static int load(struct squeue *squeue, json_t **ret, struct error *err)
     int64_t now_ms = clock_wall_ms();
     const struct slurm_query query = { .ids = &squeue->ids,
         .users = squeue->users,
-        .name = squeue->name,
+        .names = squeue->name,
         .has_open_alone = squeue->states == NULL && squeue->ids.count == 0 };
     client_init(&client, NULL, NULL);
     int r = check_nodes(squeue, &client, err);

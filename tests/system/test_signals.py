@@ -451,4 +451,6 @@ def test_cancel_takes_those_in_a_state(box, gate, bell):
     assert box.wait(running)['state'] == 'cancelled'
     done = box.mgpu('cancel', '-y', '-s', 'done')
     assert done.code == 2 and 'is not the state of an unended job' in done.err, done
+    for state in ('parking', 'parked', 'unparking', 'starting early', 'stopping', 'queued,parked'):
+        box.mgpu('cancel', '-y', '-s', state, check=True)
     assert box.mgpu('cancel', '-s', 'held').code == 2  # cannot ask

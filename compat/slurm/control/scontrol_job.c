@@ -335,12 +335,12 @@ static void print_job(const json_t *job, const struct scontrol_form *form)
 
 /* Where it runs and which files it writes is only in the complete record, which is requested if it
  * `is_named`. */
-static void print_one(
-    struct client *client, const json_t *job, bool is_named, const struct scontrol_form *form)
+/* Lists lack its directory, its script and its history. */
+static void print_one(struct client *client, const json_t *job, const struct scontrol_form *form)
 {
     _cleanup_json_ json_t *whole = NULL;
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64, field_integer(job, "id", 0));
-    if (!is_named || client_get(client, path, &whole, NULL) < 0) {
+    if (client_get(client, path, &whole, NULL) < 0) {
         print_job(job, form);
         return;
     }
@@ -395,7 +395,7 @@ int scontrol_show_jobs(
     {
         if (wanted != SLURM_NO_INDEX && field_integer(job, "array_index", SLURM_NO_INDEX) != wanted)
             continue;
-        print_one(client, job, name != NULL, form);
+        print_one(client, job, form);
         shown++;
     }
     bool is_missing = wanted != SLURM_NO_INDEX && shown == 0;

@@ -219,6 +219,11 @@ void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
 void core_cancel_process(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, int64_t grace_ms, void *request);
 
+/* Only what waits: a job that has not been started, or the elements of an array that have not. -EALREADY:
+ * nothing waits any more. */
+void core_cancel_waiting(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, void *request);
+
 /* For waiting jobs and those that go back to the queue. Holds are the owner's, or an administrator's if set
  * by another user; a release removes those the caller may remove. -ENOENT, -EPERM, -EALREADY (not waiting any
  * more). Idempotent. */

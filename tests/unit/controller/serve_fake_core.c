@@ -100,6 +100,12 @@ void core_cancel_process(struct core *core, int64_t boot_ms, int64_t wall_ms, co
     core_cancel(core, boot_ms, wall_ms, who, id, grace_ms, request);
 }
 
+void core_cancel_waiting(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t id, void *request)
+{
+    core_cancel(core, boot_ms, wall_ms, who, id, -1, request);
+}
+
 void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)
 {
     const struct job *found = core_job(core, job);
