@@ -155,3 +155,16 @@ def test_another_user_cannot_print_the_script(box, place, bo):
     done = box.mgpu('show', '--script', str(job), user=bo)
     assert done.code != 0 and done.out == '' and 'can only be read by its owner' in done.err
     assert 'script' not in box.api('GET', f'/jobs/{job}?script=1', user=bo).json
+
+
+@pytest.mark.parametrize('mark', ['#MGPU', '#SBATCH'])
+@pytest.mark.parametrize('words', [('run',), ('run', '-d')], ids=' '.join)
+def test_lines_that_only_submit_reads_are_not_passed_over_in_silence(box, place, words, mark):
+    write(box, place, 'job.sh', f'#!/bin/sh\n{mark} -J other\necho ran\n')
+    write(box, place, 'plain.sh', f'#!/bin/sh\necho ran\n{mark} -J other\n')
+    warning = 'mgpu: warning: the #MGPU and #SBATCH lines of ./job.sh have no effect here: only mgpu submit reads them\n'
+    assert warning in box.mgpu(*words, '-g', '0', './job.sh', cwd=place, check=True).err
+    for others in (('./plain.sh',), ('-q', './job.sh')):
+        done = box.mgpu(*words[:1], '-g', '0', *words[1:], *others, cwd=place, check=True)
+        assert 'have no effect' not in done.err, done
+    assert box.job(submit(box, place, './job.sh')[0])['name'] == 'other'

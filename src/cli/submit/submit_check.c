@@ -255,6 +255,13 @@ void submit_check_interpreter(const struct call *call, const char *path)
         talk_line("warning: %s names no interpreter; to run it: %s", name, command);
 }
 
+/* Its author expects them to have an effect. */
+static bool has_option_lines(const char *path)
+{
+    _cleanup_script_ struct script script = { 0 };
+    return script_open(&script, path) && script.has_options;
+}
+
 /* Checks a program that is given by its path. */
 static void check_path(const struct submit_options *options, const char *word)
 {
@@ -276,6 +283,9 @@ static void check_path(const struct submit_options *options, const char *word)
         talk_line(
             "warning: %s has Windows line endings, so its interpreter is not found: sed -i 's/\\r$//' %s",
             name, name);
+    else if (has_option_lines(path))
+        talk_line("warning: the #MGPU and #SBATCH lines of %s have no effect here: only mgpu submit reads them",
+            name);
 }
 
 /* Checks a program that is searched for in PATH, which a setup may change. */
