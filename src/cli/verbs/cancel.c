@@ -46,15 +46,6 @@ static int set_grace(void *target, const char *value, struct error *err)
     return 0;
 }
 
-static bool is_in(const char *list, const char *word)
-{
-    size_t length = strlen(word);
-    for (const char *p = list; *p != '\0'; p += strcspn(p, ",") + (p[strcspn(p, ",")] == ','))
-        if (strncmp(p, word, length) == 0 && (p[length] == ',' || p[length] == '\0'))
-            return true;
-    return false;
-}
-
 static int set_states(void *target, const char *value, struct error *err)
 {
     static const char *const ended[] = { "done", "failed", "cancelled" };
@@ -62,7 +53,7 @@ static int set_states(void *target, const char *value, struct error *err)
     if (r < 0)
         return r;
     for (size_t i = 0; i < sizeof(ended) / sizeof(ended[0]); i++) {
-        if (!is_in(value, ended[i]))
+        if (!job_states_name(value, ended[i]))
             continue;
         (void)error_set(err, -EINVAL, "-s: '%s' is not the state of an unended job", ended[i]);
         return error_hint(err, "one or more of queued, held, starting, running, suspended, parked, stopping");
@@ -98,9 +89,7 @@ static void build_filter(const struct cancel_options *options, struct buffer *pa
 
 static bool fits(const json_t *job, const struct cancel_options *options)
 {
-    const char *state = field_text(job, "state");
-    return options->states == NULL || is_in(options->states, state != NULL ? state : "") ||
-           is_in(options->states, job_state_shown(job));
+    return options->states == NULL || job_states_have(options->states, job);
 }
 
 static bool has_filter(const struct cancel_options *options)
@@ -123,7 +112,7 @@ static void add_in_order(const json_t *found, const struct cancel_options *optio
         if (field_is(json_array_get(found, i - 1), "state", "queued") &&
             fits(json_array_get(found, i - 1), options))
             strings_take(jobs, field_shown(json_array_get(found, i - 1), "id"));
-    if (options->states != NULL && !is_in(options->states, "running"))
+    if (options->states != NULL && !job_states_name(options->states, "running"))
         chosen->waiting = jobs->count;
     for (size_t i = 0; i < json_array_size(found); i++)
         if (!field_is(json_array_get(found, i), "state", "queued") && fits(json_array_get(found, i), options))
