@@ -334,6 +334,27 @@ def test_an_element_has_one_number_and_nothing_of_its_array_waits(box, gate):
     box.wait(array)
 
 
+@pytest.mark.parametrize('after, kind', [('{0}.1', 'ok'), ('{0}.1:any', 'any'), ('{0}.2:fail', 'fail'), ('{0}.1:start', 'start'), ('{0}.1,{0}.2:any', 'ok'),
+                                         ('{0}.3?{0}.1', 'ok'), ('edit {0}.1', 'ok')])
+def test_a_job_after_a_waiting_element_waits_for_that_one_alone(box, after, kind):
+    array = box.submit('-g', '0', '-a', '0-3', '--hold', '--', 'exit $((MGPU_ARRAY_INDEX == 2))')
+    if after.startswith('edit '):
+        job = box.submit('-g', '0', '--hold', '--', 'true')
+        box.mgpu('edit', job, 'after=' + after.split()[1].format(array), check=True)
+        box.mgpu('release', job, check=True)
+    else:
+        job = box.submit('-g', '0', '-A', after.format(array), '--', 'true')
+    assert f'{array}:' not in box.job(job)['after'] and kind in box.job(job)['after']
+    assert box.job(job)['state'] == 'queued'
+    for index in (1, 2):
+        if f'.{index}' in after:
+            box.mgpu('release', f'{array}.{index}', check=True)
+            box.wait(f'{array}.{index}')
+    assert box.wait(job)['state'] == 'done'
+    assert box.job(array)['state'] == 'queued' and box.mgpu('ps', '-H', '-o', 'id', f'{array}.0', check=True).out.split()[0].startswith(str(array))
+    box.mgpu('cancel', array, check=True)
+
+
 def test_a_job_after_an_array_waits_for_all_of_it(box, gate):
     array = box.submit('-g', '0', '-a', '0-2', '--', *gate.command())
     after = box.submit('-g', '0', '-A', array, '--', 'true')

@@ -22,6 +22,7 @@
 #include "cli/show/why_brief.h"
 #include "cli/term/wrapped.h"
 #include "cli/verbs/verbs.h"
+#include "job/array.h"
 
 #define ENDED_SHOWN    20U // number of ended jobs, unless specified otherwise
 #define STATE_SHOWN    200 // jobs of each state on a terminal, unless specified otherwise
@@ -65,8 +66,7 @@ static int set_limit(void *target, const char *value, struct error *err)
 static const struct option_row rows[] = {
     { 'a', "all-users", NULL, "jobs of all users", OPTION_INNER(flag, struct ps_options, is_everybody) },
     { 'u', "user", "USER", "jobs of this user", OPTION_INNER(text, struct ps_options, user) },
-    { 's', "state", "LIST",
-        "only these states: queued,held,running,suspended,parked,done,failed,cancelled",
+    { 's', "state", "LIST", "only these states: queued,held,running,suspended,parked,done,failed,cancelled",
         set_states },
     { 'n', "name", "GLOB", "only jobs whose name matches", OPTION_INNER(text, struct ps_options, name) },
     { 0, "ended", NULL, "include ended jobs of any age", OPTION_INNER(flag, struct ps_options, is_ended) },
@@ -284,6 +284,18 @@ static struct list_kind kind_for(bool has_user, const struct screen *screen)
     };
 }
 
+/* "42.3" while it waits in array 42, whose line stands for it. */
+static bool waits_in(const json_t *job, const char *name)
+{
+    const char *dot = strchr(name, '.'), *left = field_text(job, "array_left");
+    _cleanup_free_ char *array = dot != NULL ? xstrndup(name, (size_t)(dot - name)) : NULL;
+    _cleanup_free_ char *number = field_shown(job, "id");
+    if (array == NULL || left == NULL || strcmp(array, number) != 0)
+        return false;
+    _cleanup_free_ char *without = array_without(left, (uint32_t)strtoul(dot + 1, NULL, 10));
+    return without != NULL;
+}
+
 static bool is_listed(const json_t *jobs, const char *name)
 {
     size_t i = 0;
@@ -291,7 +303,7 @@ static bool is_listed(const json_t *jobs, const char *name)
     json_array_foreach(jobs, i, job)
     {
         _cleanup_free_ char *element = job_id(job), *number = field_shown(job, "id");
-        if (strcmp(element, name) == 0 || strcmp(number, name) == 0)
+        if (strcmp(element, name) == 0 || strcmp(number, name) == 0 || waits_in(job, name))
             return true;
     }
     return false;
