@@ -114,6 +114,21 @@ def test_scontrol_updates_the_notes_of_a_running_job_and_says_what_only_waiting_
     assert done.code == 1 and done.err.startswith('Job has already finished'), done
 
 
+@pytest.mark.parametrize('word', ['requeue', 'requeuehold', 'suspend'])
+def test_scontrol_says_of_a_waiting_job_that_it_waits(cluster, word):
+    job, array = cluster.wrap('true', '-H'), cluster.wrap('true', '-H', '-a', '0-3')
+    for name in (job, f'{array}_2'):
+        done = cluster.run('scontrol', word, name)
+        assert (done.code, done.err) == (1, f'Job is pending execution for job {name}\n'), done
+    cluster.out('scancel', job, array)
+
+
+@pytest.mark.parametrize('names, in_order, in_groups', [('b,a,c', 'a,b,c', 'b,a,c'), ('n2,n10,a,n1', 'a,n[1-2,10]', 'n[1-2,10],a'), ('x', 'x', 'x')])
+def test_hostlistsorted_sorts_by_name(cluster, names, in_order, in_groups):
+    assert cluster.out('scontrol', 'show', 'hostlistsorted', names) == in_order + '\n'
+    assert cluster.out('scontrol', 'show', 'hostlist', names) == in_groups + '\n'
+
+
 def test_elements_of_arrays_are_listed_one_by_one(cluster):
     array = cluster.wrap('true', '-H', '--array=2-4,9')
     assert cluster.out('squeue', '-h', '-o', '%i %K', '-j', array) == f'{array}_[2-4,9] 2-4,9\n'
