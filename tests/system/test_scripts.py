@@ -168,3 +168,14 @@ def test_lines_that_only_submit_reads_are_not_passed_over_in_silence(box, place,
         done = box.mgpu(*words[:1], '-g', '0', *words[1:], *others, cwd=place, check=True)
         assert 'have no effect' not in done.err, done
     assert box.job(submit(box, place, './job.sh')[0])['name'] == 'other'
+
+
+@pytest.mark.parametrize('head', ['', '#MGPU -J other\n', '#SBATCH -J other\n'], ids=['none', 'mgpu', 'slurm'])
+@pytest.mark.parametrize('late', ['#MGPU -g 3', '#SBATCH --gres=gpu:3'])
+def test_an_option_line_after_the_first_command_is_named(box, place, head, late):
+    write(box, place, 'job.sh', f'#!/bin/sh\n{head}\nset -e\n{late}\n{late}\n')
+    job, done = submit(box, place, '--hold', 'job.sh')
+    line = 4 + bool(head)
+    assert done.err.count('has no effect') == 1 and f'mgpu: job.sh:{line}: this line has no effect: it follows the first command\n' in done.err, done
+    assert box.job(job)['gpus'] == 0
+    assert 'has no effect' not in box.mgpu('submit', '-q', '-g', '0', 'job.sh', cwd=place, check=True).err
