@@ -94,6 +94,22 @@ static void check_tilde(const char *option, const char *path)
             option, name);
 }
 
+/* Slurm and others have more codes. */
+static void check_codes(const char *option, const char *path)
+{
+    for (const char *p = path != NULL ? strchr(path, '%') : NULL; p != NULL; p = strchr(p, '%')) {
+        p += 1 + strspn(p + 1, "0123456789");
+        if (*p != '\0' && strchr(SPEC_FILE_CODES, *p) != NULL) {
+            p++;
+            continue;
+        }
+        _cleanup_free_ char *name = shown(path);
+        talk_line("warning: %s %s: a %% that begins none of %%j %%n %%a %%A %%h %%r %%%% stays as it is",
+            option, name);
+        return;
+    }
+}
+
 /* In a job, only mgpu's choice of GPUs and numbers is valid. */
 static void check_variables(const struct submit_options *options)
 {
@@ -284,7 +300,8 @@ static void check_path(const struct submit_options *options, const char *word)
             "warning: %s has Windows line endings, so its interpreter is not found: sed -i 's/\\r$//' %s",
             name, name);
     else if (has_option_lines(path))
-        talk_line("warning: the #MGPU and #SBATCH lines of %s have no effect here: only mgpu submit reads them",
+        talk_line(
+            "warning: the #MGPU and #SBATCH lines of %s have no effect here: only mgpu submit reads them",
             name);
 }
 
@@ -383,6 +400,9 @@ void submit_check(const struct call *call, const json_t *command)
     check_tilde("-o", options->output);
     check_tilde("--error", options->error);
     check_tilde("--input", options->input);
+    check_codes("-o", options->output);
+    check_codes("--error", options->error);
+    check_codes("--input", options->input);
     check_variables(options);
     submit_check_setup(options);
     check_input(options);
