@@ -19,6 +19,8 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/api/client.h"
+#include "cli/term/time_text.h"
+#include "compat/slurm/slurm.h"
 #include "job/array.h"
 #include "wire/limits.h"
 
@@ -174,6 +176,12 @@ bool slurm_job_is_on(const json_t *job, const char *nodes)
         if (has_node(job, names.items[i]))
             return true;
     return false;
+}
+
+bool slurm_job_is_old(const json_t *job, int64_t now_ms)
+{
+    const char *ended = field_text(job, "ended_at");
+    return ended != NULL && now_ms - time_parse(ended) > SLURM_MIN_JOB_AGE * INT64_C(1000);
 }
 
 bool slurm_lists_meet(const char *list, const char *other)

@@ -57,6 +57,9 @@ int slurm_jobs_get(struct client *client, const struct slurm_query *query, json_
 /* True if a node of the list "n[1-3],n7" is one of the job's. */
 bool slurm_job_is_on(const json_t *job, const char *nodes);
 
+/* True for a job that ended so long ago that Slurm would not list it any more. */
+bool slurm_job_is_old(const json_t *job, int64_t now_ms);
+
 /* The Slurm option kept with the job, or NULL. */
 const char *slurm_job_note(const json_t *job, const char *name);
 
