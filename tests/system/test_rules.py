@@ -355,6 +355,16 @@ def test_a_job_after_a_waiting_element_waits_for_that_one_alone(box, after, kind
     box.mgpu('cancel', array, check=True)
 
 
+@pytest.mark.root
+def test_a_waiting_element_of_another_user_is_no_dependency(box, bo):
+    array = box.submit('-g', '0', '-a', '0-3', '--hold', '--', 'true')
+    done = box.mgpu('submit', '-g', '0', '-A', f'{array}.1', '--', 'true', user=bo)
+    assert done.code != 0 and f'{array}.1 has not started, and only its owner can wait for it alone' in done.err, done
+    job = int(box.mgpu('submit', '-q', '-g', '0', '-A', f'{array}:any', '--', 'true', user=bo, check=True).out)
+    box.mgpu('cancel', array, check=True)
+    assert box.wait(job)['state'] == 'done'
+
+
 def test_a_job_after_an_array_waits_for_all_of_it(box, gate):
     array = box.submit('-g', '0', '-a', '0-2', '--', *gate.command())
     after = box.submit('-g', '0', '-A', array, '--', 'true')

@@ -394,11 +394,14 @@ static int find_element(struct client *client, const char *name, json_t **ret, s
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", name);
     _cleanup_free_ char *edit = xasprintf("%s/edit", path);
     int r = client_get(client, path, &found, err);
-    if (r == 0 && !field_is_known(found, "array_job"))
-        return client_call(client, "POST", edit, nothing, ret, err);
-    if (r == 0)
+    if (r == 0 && field_is_known(found, "array_job"))
         *ret = take_ptr(found);
-    return r;
+    else if (r == 0)
+        r = client_call(client, "POST", edit, nothing, ret, err);
+    if (r != -EPERM && r != -EACCES)
+        return r;
+    (void)error_set(err, r, "%s has not started, and only its owner can wait for it alone", name);
+    return error_hint(err, "the number before the dot names the whole array");
 }
 
 /* A job by any of its names; its own number even when it is an element of an array. */
