@@ -17,7 +17,7 @@ all: $(BUILD)/build.ninja
 	fi
 	ninja -C $(BUILD)
 
-OPTIMIZED = --buildtype=debugoptimized
+OPTIMIZED = --buildtype=debugoptimized -Dtests=false
 QUICKLY   = -Doptimization=0 -Ddebug=false
 
 $(BUILD)/build.ninja:

@@ -19,6 +19,8 @@
 #include "base/memory.h"
 #include "base/parse.h"
 #include "cli/api/client.h"
+#include "cli/term/time_text.h"
+#include "compat/slurm/slurm.h"
 #include "job/array.h"
 #include "wire/limits.h"
 
@@ -134,11 +136,23 @@ bool slurm_id_fits(const struct slurm_id *id, const json_t *job)
     return without != NULL;
 }
 
+/* The next word of a list, which is cut up; NULL: there is none. */
+static char *next_word(char **rest)
+{
+    char *word = strsep(rest, ",");
+    if (word == NULL)
+        return NULL;
+    word += strspn(word, " ");
+    for (size_t length = strlen(word); length > 0 && word[length - 1] == ' '; length--)
+        word[length - 1] = '\0';
+    return word;
+}
+
 bool slurm_list_has(const char *list, const char *text)
 {
     _cleanup_free_ char *copy = xstrdup(list);
     char *rest = copy;
-    for (char *word = NULL; text != NULL && (word = strsep(&rest, ", ")) != NULL;)
+    for (char *word = NULL; text != NULL && (word = next_word(&rest)) != NULL;)
         if (strcmp(word, text) == 0)
             return true;
     return false;
@@ -164,11 +178,17 @@ bool slurm_job_is_on(const json_t *job, const char *nodes)
     return false;
 }
 
+bool slurm_job_is_old(const json_t *job, int64_t now_ms)
+{
+    const char *ended = field_text(job, "ended_at");
+    return ended != NULL && now_ms - time_parse(ended) > SLURM_MIN_JOB_AGE * INT64_C(1000);
+}
+
 bool slurm_lists_meet(const char *list, const char *other)
 {
     _cleanup_free_ char *copy = xstrdup(other);
     char *rest = copy;
-    for (char *word = NULL; (word = strsep(&rest, ", ")) != NULL;)
+    for (char *word = NULL; (word = next_word(&rest)) != NULL;)
         if (word[0] != '\0' && slurm_list_has(list, word))
             return true;
     return false;
@@ -316,8 +336,8 @@ static bool is_wanted(const struct slurm_query *query, const struct slurm_ids *s
         query->users != NULL ? xasprintf("%" PRId64, field_integer(job, "uid", -1)) : NULL;
     bool is_users = query->users == NULL || slurm_list_has(query->users, field_text(job, "user")) ||
                     slurm_list_has(query->users, uid);
-    return fits && is_users &&
-           (query->name == NULL || slurm_list_has(query->name, field_text(job, "name"))) && !is_shell(job);
+    return fits && is_users && (query->name == NULL || field_is(job, "name", query->name)) &&
+           (query->names == NULL || slurm_list_has(query->names, field_text(job, "name"))) && !is_shell(job);
 }
 
 /* Sorted, without duplicates, only the requested ones. */
@@ -462,7 +482,7 @@ int slurm_users_check(const char *list, const char *what, struct error *err)
 {
     _cleanup_free_ char *copy = list != NULL ? xstrdup(list) : NULL;
     char *rest = copy;
-    for (char *word = NULL; rest != NULL && (word = strsep(&rest, ", ")) != NULL;)
+    for (char *word = NULL; rest != NULL && (word = next_word(&rest)) != NULL;)
         if (strspn(word, "0123456789") != strlen(word) && getpwnam(word) == NULL)
             return error_set(err, -EINVAL, "%s: %.60s", what, word);
     return 0;

@@ -44,6 +44,7 @@ struct slurm_query {
     const struct slurm_ids *ids; // empty: all
     const char *users;           // "ana,1000", NULL: all
     const char *name;            // exactly; NULL: any
+    const char *names;           // one of this list; NULL: any
     bool is_quick;               // reasons are not needed
     bool has_ended;              // including those that are only in the store
     bool has_open_alone;         // excluding ended ones
@@ -56,10 +57,14 @@ int slurm_jobs_get(struct client *client, const struct slurm_query *query, json_
 /* True if a node of the list "n[1-3],n7" is one of the job's. */
 bool slurm_job_is_on(const json_t *job, const char *nodes);
 
+/* True for a job that ended so long ago that Slurm would not list it any more. */
+bool slurm_job_is_old(const json_t *job, int64_t now_ms);
+
 /* The Slurm option kept with the job, or NULL. */
 const char *slurm_job_note(const json_t *job, const char *name);
 
-/* True if `text` is in a list of words. */
+/* True if `text` is in a list of words with commas between them. Blanks beside a comma do not count; those
+ * in a word do. */
 bool slurm_list_has(const char *list, const char *text);
 
 /* True if the lists have a word in common. */

@@ -98,8 +98,7 @@ static int jobs(struct client *client, const char *name, json_t **ret)
     int r = is_valid ? slurm_jobs_get(client, &query, &found, &err) : 0;
     json_array_foreach(found, index, job)
     {
-        const char *ended = field_text(job, "ended_at");
-        if (name != NULL || ended == NULL || now_ms - time_parse(ended) <= SLURM_MIN_JOB_AGE * INT64_C(1000))
+        if (name != NULL || !slurm_job_is_old(job, now_ms))
             (void)json_array_append_new(list, slurm_json_job(job, now_ms));
     }
     if (r < 0 && (name == NULL || r != -ENOENT)) {

@@ -219,7 +219,7 @@ static int load(struct sacct *sacct, json_t **ret, struct error *err)
         .users = sacct->users != NULL ? sacct->users
                  : is_everybody       ? NULL
                                       : slurm_own_name(),
-        .name = sacct->name,
+        .names = sacct->name,
         .is_quick = sacct->choice.states == NULL, // reasons show which jobs could have started
         .has_ended = true };
     int r = sacct_choice_check(&sacct->choice, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* scancel: an unknown job is not an error, as in Slurm. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -99,31 +100,38 @@ static void announce(const struct scancel *scancel, const char *path, const char
             path, dot, step);
 }
 
+static bool is_signal(const struct scancel *scancel)
+{
+    return scancel->signal != NULL && signal_find(scancel->signal) != SIGKILL;
+}
+
 /* It is not an error if a job has ended or never existed; a signal requires a job. */
 static int end_one(struct client *client, const struct scancel *scancel, const char *path, struct error *err)
 {
     _cleanup_json_ json_t *body = json_object();
     announce(scancel, path, NULL);
-    bool is_signal = scancel->signal != NULL && strcmp(scancel->signal, "KILL") != 0 &&
-                     strcmp(scancel->signal, "SIGKILL") != 0 && strcmp(scancel->signal, "9") != 0;
-    const char *action = is_signal ? "signal" : "cancel";
+    bool has_signal = is_signal(scancel);
+    const char *action = has_signal ? "signal" : "cancel";
     /* With both options: all processes, including the script. */
     const char *to = scancel->is_full ? "all" : scancel->is_batch ? "script" : "steps";
-    if (is_signal) {
+    if (has_signal) {
         (void)json_object_set_new(body, "signal",
             json_string(strncmp(scancel->signal, "SIG", 3) == 0 ? scancel->signal + 3 : scancel->signal));
         (void)json_object_set_new(body, "to", json_string(to));
     } else if (scancel->signal != NULL)
         (void)json_object_set_new(body, "grace_s", json_integer(0));
+    if (!has_signal && scancel->states != NULL &&
+        strcmp(slurm_state_find(scancel->states)->compact, "PD") == 0)
+        (void)json_object_set_new(body, "waiting", json_true()); // spares the elements of an array that run
     _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s/%s", path, action);
     int r = client_call(client, "POST", request, body, NULL, err);
-    if (r == -ENOENT && (is_signal || scancel->is_verbose || scancel->is_batch))
+    if (r == -ENOENT && (has_signal || scancel->is_verbose || scancel->is_batch))
         return error_set(err, r, "Invalid job id specified");
     bool is_over = r == -ENOENT || r == -EALREADY;
-    if (is_over && scancel->is_verbose && !is_signal && !scancel->is_quiet)
+    if (is_over && scancel->is_verbose && !has_signal && !scancel->is_quiet)
         (void)fprintf(stderr,
             "scancel: error: Kill job error on job id %s: Job/step already completing or completed\n", path);
-    return is_over || (is_signal && r == -ESRCH) ? 0 : r;
+    return is_over || (has_signal && r == -ESRCH) ? 0 : r;
 }
 
 /* "42.0": only the step. */
@@ -184,24 +192,28 @@ static bool is_confirmed(struct client *client, const struct scancel *scancel, c
     return fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
+/* A job or an element, or the step that `id` names. `job` as for is_confirmed(). */
+static int end_target(struct client *client, const struct slurm_program *program,
+    const struct scancel *scancel, const char *path, const struct slurm_id *id, const json_t *job)
+{
+    struct error err = { 0 };
+    const char *step = id != NULL ? id->step : NULL;
+    if (!is_confirmed(client, scancel, path, step, job, &err))
+        return err.code != 0 ? complain(program, scancel, path, NULL, &err) : 0;
+    int r = step != NULL ? end_step(client, scancel, id, path, &err) : end_one(client, scancel, path, &err);
+    if (r < 0)
+        return complain(program, scancel, path, step != NULL && step[0] == '\0' ? "0" : step, &err);
+    return 0;
+}
+
 static int end_listed(
     struct client *client, const struct slurm_program *program, const struct scancel *scancel)
 {
     int status = 0;
     for (size_t i = 0; i < scancel->ids.count; i++) {
-        struct error err = { 0 };
         _cleanup_free_ char *path = slurm_id_path(&scancel->ids.items[i]);
-        const char *step = scancel->ids.items[i].step;
-        if (!is_confirmed(client, scancel, path, step, NULL, &err)) {
-            if (err.code != 0)
-                status = complain(program, scancel, path, NULL, &err);
-            continue;
-        }
-        bool is_step = step != NULL;
-        int r = is_step ? end_step(client, scancel, &scancel->ids.items[i], path, &err)
-                        : end_one(client, scancel, path, &err);
-        if (r < 0)
-            status = complain(program, scancel, path, is_step && step[0] == '\0' ? "0" : step, &err);
+        if (end_target(client, program, scancel, path, &scancel->ids.items[i], NULL) != 0)
+            status = 1;
     }
     return status;
 }
@@ -244,6 +256,33 @@ static void print_filters(const struct scancel *scancel)
     (void)fputc('\n', stderr);
 }
 
+/* A waiting element is named by its array. */
+static char *path_of(const json_t *job)
+{
+    int64_t id = field_integer(job, "id", 0);
+    bool is_element = field_integer(job, "array_job", 0) == id;
+    return is_element ? xasprintf("%" PRId64 ".%" PRId64, id, field_integer(job, "array_index", 0))
+                      : xasprintf("%" PRId64, id);
+}
+
+/* The whole job, or the steps of it that were named. */
+static int end_job(struct client *client, const struct slurm_program *program, const struct scancel *scancel,
+    const json_t *job)
+{
+    _cleanup_free_ char *path = path_of(job);
+    bool is_whole = scancel->ids.count == 0;
+    int status = 0;
+    for (size_t i = 0; i < scancel->ids.count; i++)
+        is_whole |= scancel->ids.items[i].step == NULL && slurm_id_fits(&scancel->ids.items[i], job);
+    if (is_whole)
+        return end_target(client, program, scancel, path, NULL, job);
+    for (size_t i = 0; i < scancel->ids.count; i++)
+        if (slurm_id_fits(&scancel->ids.items[i], job) &&
+            end_target(client, program, scancel, path, &scancel->ids.items[i], job) != 0)
+            status = 1;
+    return status;
+}
+
 static int end_found(
     struct client *client, const struct slurm_program *program, const struct scancel *scancel)
 {
@@ -263,14 +302,14 @@ static int end_found(
         .has_open_alone = scancel->ids.count == 0 };
     if (slurm_jobs_get(client, &query, &jobs, &err) < 0)
         return slurm_fail_load("slurm_load_jobs", &err);
+    slurm_jobs_narrow(&scancel->ids, &jobs);
     json_array_foreach(jobs, index, job)
     {
-        _cleanup_free_ char *path = xasprintf("%lld", (long long)field_integer(job, "id", 0));
         bool is_one = !slurm_state_of(job)->is_over && is_wanted(scancel, job);
+        bool is_array = field_is_known(job, "array_left"); // its elements that run are listed as well
         found += is_one;
-        if (is_one && is_confirmed(client, scancel, path, NULL, job, &err) &&
-            end_one(client, scancel, path, &err) < 0)
-            status = complain(program, scancel, path, NULL, &err);
+        if (is_one && !(is_array && is_signal(scancel)) && end_job(client, program, scancel, job) != 0)
+            status = 1;
     }
     if (found == 0 && scancel->is_verbose)
         print_filters(scancel);

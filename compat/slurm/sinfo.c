@@ -115,9 +115,9 @@ const struct slurm_option slurm_sinfo_options[] = {
 static int check_states(const struct sinfo *sinfo, struct error *err)
 {
     static const char known[] =
-        "all alloc allocated comp completing down drain drained draining drng fail failing "
-        "future idle maint mix mixed no_respond npc perfctrs planned power_down "
-        "powering_down powering_up reboot resv reserved unk unknown";
+        "all,alloc,allocated,comp,completing,down,drain,drained,draining,drng,fail,failing,"
+        "future,idle,maint,mix,mixed,no_respond,npc,perfctrs,planned,power_down,"
+        "powering_down,powering_up,reboot,resv,reserved,unk,unknown";
     static const char valid[] =
         "unknown,down,idle,allocated,?,mixed,future,drain,drained,draining,no_respond,reserved,perfctrs,"
         "cloud,completing,powering_down,powered_down,power_down,powering_up,fail,maint,reboot,reboot^,"

@@ -319,13 +319,11 @@ const struct slurm_option slurm_squeue_options[] = {
 static bool is_in_state(const struct squeue *squeue, const json_t *job, int64_t now_ms)
 {
     const struct slurm_state *state = slurm_state_of(job);
-    int64_t ended = field_text(job, "ended_at") != NULL ? time_parse(field_text(job, "ended_at")) : 0;
-    bool is_old = state->is_over && now_ms - ended > SLURM_MIN_JOB_AGE * INT64_C(1000);
     if (squeue->is_start)
         return strcmp(state->compact, "PD") == 0;
     if (squeue->states == NULL)
         return !state->is_over;
-    if (is_old)
+    if (slurm_job_is_old(job, now_ms))
         return false;
     if (strcasecmp(squeue->states, "all") == 0)
         return true;
@@ -400,7 +398,7 @@ static int load(struct squeue *squeue, json_t **ret, struct error *err)
     int64_t now_ms = clock_wall_ms();
     const struct slurm_query query = { .ids = &squeue->ids,
         .users = squeue->users,
-        .name = squeue->name,
+        .names = squeue->name,
         .has_open_alone = squeue->states == NULL && squeue->ids.count == 0 };
     client_init(&client, NULL, NULL);
     int r = check_nodes(squeue, &client, err);
@@ -413,11 +411,7 @@ static int load(struct squeue *squeue, json_t **ret, struct error *err)
     json_array_foreach(found, index, job) if (is_wanted(squeue, job, now_ms))(void)
         json_array_append(jobs, job);
     size_t known = json_array_size(jobs);
-    json_array_foreach(found, index, job)
-    {
-        int64_t ended = field_text(job, "ended_at") != NULL ? time_parse(field_text(job, "ended_at")) : 0;
-        known += ended == 0 || now_ms - ended <= SLURM_MIN_JOB_AGE * INT64_C(1000);
-    }
+    json_array_foreach(found, index, job) known += !slurm_job_is_old(job, now_ms);
     r = known > 0 ? 0 : check_found(squeue, jobs, err);
     if (r == 0)
         *ret = take_ptr(jobs);

@@ -38,6 +38,9 @@
 
 static const struct command srun_command = { .name = "srun", .is_job_status = true };
 
+/* Options of mgpu run that messages name. */
+static const struct wording run_options[] = { { "--no-input", "--input=none" }, { 0 } };
+
 /* --- MPI --- */
 
 static bool is_mpi_listed(const struct slurm_job *job)
@@ -494,6 +497,7 @@ int slurm_run_srun(const struct slurm_program *program, int argc, char **argv)
     slurm_umask();
     job.call.command = &srun_command;
     talk_as(program->name, "");
+    talk_translate(run_options);
     int r = read_options(program, argc, argv, &job, &first, &err);
     slurm_job_note_line(&job, program->name, argc, argv);
     if (job.job_id <= 0)

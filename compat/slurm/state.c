@@ -161,8 +161,8 @@ const char *slurm_reason_of(const json_t *job)
     const char *hold = field_text(job, "hold");
     if (hold != NULL && field_is(job, "state", "queued"))
         return strcmp(hold, "admin") == 0 ? "JobHeldAdmin" : "JobHeldUser";
-    if (field_is_known(job, "array_left") && field_is(job, "reason", "user_limit") &&
-        strchr(field_text(job, "array"), '%') != NULL)
+    const char *text = field_text(job, "reason_text");
+    if (field_is(job, "reason", "user_limit") && text != NULL && strstr(text, " of this array run") != NULL)
         return "JobArrayTaskLimit";
     for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
         if (field_is(job, "reason", waits[i].code))

@@ -2,7 +2,9 @@
 /*
  * The promise, implemented again: all in all a job is parked for at most BOUND times as long as it has run
  * since it last began from the beginning. A park takes as long as a preemption of the case; jobs that refuse
- * do so each time, and say so only then, unless the case says that this is known.
+ * do so each time, and say so only then, unless the case says that this is known. Jobs that start again
+ * because their GPUs are due to a parked one do so once, and if it was known that they refuse, and they have
+ * no time limit, they had their GPUs for MARGIN times what they were said to need.
  */
 #include "lab/sim/check_bound.h"
 
@@ -11,14 +13,17 @@
 #include "base/memory.h"
 #include "lab/sim/check_park.h"
 
-#define KNOWN 2 // of JOB_REFUSES
-#define BOUND 4 // what users are promised (docs/scheduling.md)
+#define KNOWN  2 // of JOB_REFUSES
+#define BOUND  4 // what users are promised (docs/scheduling.md)
+#define MARGIN 20
 
 struct bound_books {
     int64_t ran_ms, waited_ms;
     int64_t since_ms; // it is parked since then, plus 1; 0: it is not
     uint32_t node;
     bool is_excused;
+    bool has_refused, is_known; // is_known: when it started last, it was known that it refuses
+    uint32_t reclaims;          // how often it has started again for parked jobs
 };
 
 /* Elements of arrays have their own ids; the scheduler never parks them. */
@@ -52,6 +57,21 @@ static bool may_park(void *arg, uint64_t id)
     return true;
 }
 
+static bool refuses(const struct world *world, size_t job)
+{
+    return world->of->jobs[job][JOB_REFUSES] == KNOWN || world->bounds[job].has_refused;
+}
+
+static bool may_borrow(void *arg, uint64_t id)
+{
+    const struct world *world = arg;
+    for (size_t i = 0; i < world->of->n_jobs; i++)
+        if ((uint64_t)world->of->jobs[i][JOB_ID] == id)
+            return refuses(world, i) && (world->bounds[i].reclaims == 0 ||
+                                            (world->spoiler != NULL && world->spoiler->borrows_again));
+    return false;
+}
+
 void bound_init(struct world *world, struct sched_callbacks *callbacks)
 {
     world->bounds = xcalloc(world->of->n_jobs + 1, sizeof(*world->bounds));
@@ -63,6 +83,9 @@ void bound_init(struct world *world, struct sched_callbacks *callbacks)
         world->settings.park_bound = world->spoiler->park_bound;
     callbacks->park = on_park;
     callbacks->may_park = may_park;
+    callbacks->may_borrow = may_borrow;
+    if (world->spoiler != NULL && world->spoiler->park_margin > 0)
+        world->settings.park_margin = world->spoiler->park_margin;
 }
 
 void bound_clear(struct world *world)
@@ -80,6 +103,7 @@ bool bound_stop(struct world *world, struct case_attempt *attempt)
     if (world->of->jobs[job][JOB_REFUSES] != 0) {
         attempt->is_parking = false;
         attempt->stop_ms = TIME_NEVER;
+        books->has_refused = true;
         sched_park_refused(world->sched, world->now_ms, id);
         return true;
     }
@@ -98,21 +122,32 @@ bool bound_stop(struct world *world, struct case_attempt *attempt)
     return true;
 }
 
-void bound_preempted(struct world *world, const struct case_attempt *attempt)
+static void fail(struct world *world, size_t job, const char *text)
+{
+    if (world->error.code == 0)
+        (void)error_set(&world->error, -EPROTO,
+            "job %lld, which can neither be parked nor has a time limit, %s",
+            (long long)world->of->jobs[job][JOB_ID], text);
+}
+
+void bound_reclaimed(struct world *world, const struct case_attempt *attempt)
 {
     const int64_t *job = world->of->jobs[attempt->job];
-    bool could_return = job[JOB_REFUSES] != KNOWN || job[JOB_LIMIT] > 0 || job[JOB_PREEMPTIBLE] != 0;
+    struct bound_books *books = &world->bounds[attempt->job];
     bool is_plain = world->of->n_events == 0; // nothing was held, reserved, drained or lost
-    if (world->of->settings[SET_PARK] == CHECK_PARK_AUTO && is_plain && !could_return &&
-        world->error.code == 0)
-        (void)error_set(&world->error, -EPROTO,
-            "job %lld is preempted although it can neither be parked nor has a time limit",
-            (long long)job[JOB_ID]);
+    bool is_bare = job[JOB_LIMIT] == 0 && job[JOB_PREEMPTIBLE] == 0 && job[JOB_ELEMENTS] == 0;
+    int64_t told_ms = job[JOB_TOLD] > 0 ? job[JOB_TOLD] : job[JOB_RUN];
+    if (is_plain && is_bare && books->reclaims > 0)
+        fail(world, attempt->job, "starts again for parked jobs a second time");
+    if (is_plain && is_bare && books->is_known && world->now_ms - attempt->start_ms < MARGIN * told_ms)
+        fail(world, attempt->job, "starts again although it had its GPUs too briefly");
+    books->reclaims++;
 }
 
 void bound_return(struct world *world, size_t job)
 {
     struct bound_books *books = &world->bounds[job];
+    books->is_known = refuses(world, job);
     if (books->since_ms == 0)
         return;
     world->is_disturbed = true;
@@ -122,7 +157,8 @@ void bound_return(struct world *world, size_t job)
 
 void bound_forget(struct world *world, size_t job)
 {
-    world->bounds[job] = (struct bound_books){ 0 };
+    struct bound_books *books = &world->bounds[job];
+    *books = (struct bound_books){ .has_refused = books->has_refused, .reclaims = books->reclaims };
 }
 
 void bound_excuse(struct world *world, uint32_t node)

@@ -11,9 +11,9 @@ void bound_clear(struct world *world);
 
 /* A preemption of this attempt has ended: true if it was to be parked, and now is or has refused. */
 bool bound_stop(struct world *world, struct case_attempt *attempt);
-/* It is preempted, for a job that is parked or for another reason. An error of the world if it was known that
- * it cannot return its GPUs, so that it should not have had any that are owed. */
-void bound_preempted(struct world *world, const struct case_attempt *attempt);
+/* It is preempted because its GPUs are due to a parked job. An error of the world if that happens a second
+ * time, or so soon that it should not have had them. */
+void bound_reclaimed(struct world *world, const struct case_attempt *attempt);
 /* It has its GPUs again. */
 void bound_return(struct world *world, size_t job);
 /* It begins from the beginning, or is cancelled. */

@@ -19,7 +19,7 @@ static const char *const node_names[] = { "gpus", "cpu_milli", "memory" };
 static const char *const job_names[] = { "id", "at_ms", "run_ms", "uid", "gid", "priority", "gpus", "share",
     "gpu_mem", "cpu_milli", "memory", "nodes", "gpus_per_node", "allow", "pick", "preemptible", "limit_ms",
     "begin_ms", "hold_until_ms", "after", "after_kind", "fails", "elements", "element_limit", "own_priority",
-    "refuses" };
+    "refuses", "told_ms" };
 static const char *const event_names[] = { "at_ms", "kind", "a", "b", "c", "d" };
 _Static_assert(sizeof(setting_names) / sizeof(char *) == CASE_SETTINGS, "a name for each");
 _Static_assert(sizeof(job_names) / sizeof(char *) == CASE_JOB_VALUES, "a name for each");

@@ -67,6 +67,7 @@ enum case_job {
     JOB_ELEMENT_LIMIT,
     JOB_OWN,     // own priority
     JOB_REFUSES, // cannot be parked; 2: the scheduler knows
+    JOB_TOLD,    // what the scheduler believes that it runs, if it is given durations; 0: the real one
     CASE_JOB_VALUES
 };
 

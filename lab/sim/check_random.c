@@ -210,6 +210,7 @@ static void make_rule(struct sim_case *ret, struct random *random)
             job[JOB_CPU] = job[JOB_MEMORY] = 0;
         job[JOB_RUN] *= one_in(random, 3) ? 10 : 1;
         job[JOB_LIMIT] *= job[JOB_LIMIT] < job[JOB_RUN] ? 10 : 1;
+        job[JOB_TOLD] = job[JOB_REFUSES] > 0 && one_in(random, 2) ? 1 + job[JOB_RUN] / 200 : 0;
     }
 }
 

@@ -88,6 +88,8 @@ static int check_starvation(struct world *world, struct error *err)
 {
     enum backfill backfill = policies[world->of->settings[SET_POLICY]]->backfill;
     bool is_bound = world->of->settings[SET_IS_EXACT] != 0 && backfill >= BACKFILL_EASY;
+    for (size_t i = 0; i < world->of->n_jobs; i++)
+        is_bound &= world->of->jobs[i][JOB_TOLD] == 0;
     uint64_t first = 0;
     int64_t shadow_ms = TIME_NEVER;
     for (size_t i = 0; i < world->of->n_jobs && is_bound; i++) {

@@ -6,12 +6,13 @@
 #include "sched/sched.h"
 
 /* For tests of the checker: can modify an allocation before the checker sees it, a job's description for
- * the scheduler, what may be parked, and for how long. NULL: no change. */
+ * the scheduler, what may be parked, and for how long, and which jobs borrow GPUs. NULL: no change. */
 struct check_spoiler {
     void (*spoil)(void *arg, const int64_t *job, struct allocation *allocation);
     void (*change)(void *arg, struct sched_job_spec *spec);
-    bool (*allows)(void *arg); // parking, whatever the rules
-    uint32_t park_bound;       // told to the scheduler; 0: what is checked
+    bool (*allows)(void *arg);        // parking, whatever the rules
+    uint32_t park_bound, park_margin; // told to the scheduler; 0: what is checked
+    bool borrows_again;               // a job may borrow GPUs however often it has started again
     void *arg;
 };
 

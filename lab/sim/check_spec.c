@@ -20,7 +20,9 @@ void spec_make(const struct world *world, size_t number, struct case_spec *ret)
             .own_priority = (int32_t)job[JOB_OWN],
             .is_preemptible = job[JOB_PREEMPTIBLE] != 0,
             .limit_ms = job[JOB_LIMIT],
-            .estimate_ms = world->of->settings[SET_IS_EXACT] != 0 ? job[JOB_RUN] : 0,
+            .estimate_ms = world->of->settings[SET_IS_EXACT] == 0 ? 0
+                           : job[JOB_TOLD] > 0                    ? job[JOB_TOLD]
+                                                                  : job[JOB_RUN],
             .request = { .gpus = (uint32_t)job[JOB_GPUS],
                 .nodes = (uint32_t)job[JOB_NODES],
                 .gpus_per_node = (uint32_t)job[JOB_PER_NODE],

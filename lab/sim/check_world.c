@@ -270,7 +270,6 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
         return;
     }
     world->is_disturbed = true;
-    bound_preempted(world, attempt);
     if (world->parking.options.is_on && !world->parking.options.is_auto) {
         park_now(world, attempt);
         return;
@@ -280,6 +279,16 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
     /* After a mistake it stays where it is, so that a scheduler that runs in circles comes to an end. */
     if (world->of->settings[SET_GRACE_MS] == 0 && world->error.code == 0)
         stop(world, attempt);
+}
+
+static void on_reclaim(void *arg, uint64_t id, uint64_t parked)
+{
+    struct world *world = arg;
+    const struct case_attempt *attempt = world_attempt(world, id);
+    (void)parked;
+    if (attempt != NULL)
+        bound_reclaimed(world, attempt);
+    on_preempt(arg, id, NULL);
 }
 
 static void on_unreserve(void *arg, uint64_t reservation)
@@ -530,9 +539,11 @@ void world_init(struct world *world, const struct sim_case *of, const struct che
     *world = (struct world){
         .of = of, .spoiler = spoiler, .last_element = FIRST_ELEMENT, .promised_ms = TIME_NEVER
     };
-    struct sched_callbacks callbacks = {
-        .arg = world, .start = on_start, .preempt = on_preempt, .unreserve = on_unreserve
-    };
+    struct sched_callbacks callbacks = { .arg = world,
+        .start = on_start,
+        .preempt = on_preempt,
+        .reclaim = on_reclaim,
+        .unreserve = on_unreserve };
     sched_settings_init(&world->settings);
     world->settings.policy = policies[of->settings[SET_POLICY]];
     world->settings.placement = placements[of->settings[SET_PLACEMENT]];

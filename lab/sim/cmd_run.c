@@ -33,7 +33,7 @@ struct run_call {
     uint64_t seed;
     int64_t forecasts, failure_ms, repair_ms;
     struct parking_options parking;
-    int64_t park_bound, park_ratio, park_layers; // -1: the default
+    int64_t park_bound, park_ratio, park_layers, park_margin; // -1: the default
     bool is_park_auto;
     bool has_estimate, is_reference, is_json, no_timing, no_progress, no_limits, is_help;
 };
@@ -101,6 +101,9 @@ static const struct option_row rows[] = {
         OPTION_VALUE(integer, struct run_call, park_ratio), OPTION_RANGE(1, PARK_MAX) },
     { 0, "park-layers", "N", "at most N jobs are parked from a GPU for others (2)",
         OPTION_VALUE(integer, struct run_call, park_layers), OPTION_RANGE(1, 2) },
+    { 0, "park-margin", "N",
+        "what refuses borrows owed GPUs if they are due in N times what it needs (20; 0: never)",
+        OPTION_VALUE(integer, struct run_call, park_margin), OPTION_RANGE(0, PARK_MAX) },
     { 0, "half-life", "TIME", "half-life of usage", OPTION_VALUE(duration, struct run_call, half_life_ms) },
     { 0, "age-cap", "TIME", "a job is not overtaken by jobs submitted that much later; 0: no bound",
         OPTION_VALUE(duration, struct run_call, age_cap_ms) },
@@ -169,6 +172,8 @@ static void choose_settings(const struct run_call *call, struct sched_settings *
         settings->park_ratio = (uint32_t)call->park_ratio;
     if (call->park_layers >= 0)
         settings->park_layers = (uint32_t)call->park_layers;
+    if (call->park_margin >= 0)
+        settings->park_margin = (uint32_t)call->park_margin;
     if (call->half_life_ms >= 0)
         settings->half_life_ms = call->half_life_ms;
     if (call->age_cap_ms >= 0)
@@ -204,10 +209,11 @@ static int check_estimate(const struct run_call *call, const struct workload *wo
 static int check_parking(
     const struct run_call *call, const struct sched_settings *settings, struct error *err)
 {
-    bool has_rule = call->park_bound >= 0 || call->park_ratio >= 0 || call->park_layers >= 0;
+    bool has_rule =
+        call->park_bound >= 0 || call->park_ratio >= 0 || call->park_layers >= 0 || call->park_margin >= 0;
     if (has_rule && !call->is_park_auto)
-        return error_set(
-            err, -EINVAL, "--park-bound, --park-ratio and --park-layers have no effect without --park-auto");
+        return error_set(err, -EINVAL,
+            "--park-bound, --park-ratio, --park-layers and --park-margin have no effect without --park-auto");
     if (settings->park_bound < settings->park_layers + 2)
         return error_set(err, -EINVAL,
             "--park-bound %u does not suffice for --park-layers %u: the jobs of a GPU could not take turns; "
@@ -329,7 +335,7 @@ static int run(int argc, char **argv)
         .age_cap_ms = -1,
         .repair_ms = REPAIR_MS,
         .seed = 1 };
-    call.park_bound = call.park_ratio = call.park_layers = -1;
+    call.park_bound = call.park_ratio = call.park_layers = call.park_margin = -1;
     struct error err = { 0 };
     int first = 0;
     if (talk_parse(&command_run, argc, argv, rows, &call, 0, 1, &first, &err) < 0)

@@ -250,6 +250,14 @@ static bool on_may_park(void *arg, uint64_t id)
     return parking_allows(&engine->parking, sched_cluster(engine->sched), number, &engine->places[number]);
 }
 
+/* At most once does it lose its work because of parked jobs. */
+static bool on_may_borrow(void *arg, uint64_t id)
+{
+    const struct engine *engine = arg;
+    uint32_t number = (uint32_t)(id - 1);
+    return engine->parking.refuses[number] && engine->results[number].reclaims == 0;
+}
+
 static void on_park(void *arg, uint64_t id, uint64_t guest)
 {
     struct engine *engine = arg;
@@ -272,7 +280,7 @@ static int64_t start_over(struct engine *engine, uint32_t number, int64_t done_m
 }
 
 /* At once: the scheduler may then count on its GPUs in the same pass. A policy preempts only jobs that keep
- * their work; --park-auto, those that refused to be parked. */
+ * their work. */
 static void on_preempt(void *arg, uint64_t id, const char *why)
 {
     struct engine *engine = arg;
@@ -285,6 +293,16 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
     sched_stopped(engine->sched, engine->now_ms, id, done_ms);
     if (is_parked)
         bind_place(engine, number);
+}
+
+/* Of one that cannot be parked, by the rule of the scheduler. */
+static void on_reclaim(void *arg, uint64_t id, uint64_t parked)
+{
+    struct engine *engine = arg;
+    (void)parked;
+    engine->results[id - 1].reclaims++;
+    engine->n_reclaims++;
+    on_preempt(engine, id, NULL);
 }
 
 /* --- nodes that fail --- */
@@ -499,6 +517,8 @@ int engine_run(struct engine *engine, const struct workload *workload, const str
     if (options->parking.is_auto) {
         callbacks.park = on_park;
         callbacks.may_park = on_may_park;
+        callbacks.may_borrow = on_may_borrow;
+        callbacks.reclaim = on_reclaim;
     } else if (options->parking.is_on) {
         callbacks.may_preempt = on_may_preempt;
     }

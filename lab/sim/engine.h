@@ -64,7 +64,7 @@ struct job_result {
     int64_t ran_ms, parked_ms; // in earlier periods, and parked by the scheduler
     bool is_parked;
     uint32_t generation; // incremented at each start and stop, to detect stale end events
-    uint32_t preemptions;
+    uint32_t preemptions, reclaims;
     uint32_t gpu_milli; // held
     bool is_refused, is_running;
 };
@@ -92,6 +92,7 @@ struct engine {
     struct failures failures;
     struct allocation *places; // with parking: of each job, where it ran last
     struct parking parking;    // if options.parking.is_on
+    uint64_t n_reclaims;       // jobs that started again because their GPUs were due to a parked one
     double most_parked;        // the longest that the scheduler parked a job, in its own run time before
     /* For drawing. */
     struct segment *segments;

@@ -117,6 +117,7 @@ void metrics_make(struct engine *engine, struct metrics *ret)
     *ret = (struct metrics){ .refused = engine->n_refused,
         .preemptions = engine->n_preemptions,
         .parks = engine->options.parking.is_auto ? engine->parking.n_parks : 0,
+        .reclaims = engine->n_reclaims,
         .most_parked = engine->most_parked,
         .interruptions = engine->n_interruptions };
     int64_t first_ms = -1, last_end_ms = 0, last_submit_ms = 0;

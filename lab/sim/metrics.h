@@ -23,7 +23,8 @@ struct metrics {
     uint64_t preemptions, interruptions;
     double lost_gpu_s;
     uint64_t parks;     // by the rule of the scheduler
-    double most_parked; // see struct engine
+    uint64_t reclaims;  // see struct engine
+    double most_parked; // likewise
     double jain, worst_user_slowdown;
     char *worst_user; // owned by the workload
     /* While jobs were waiting. */

@@ -122,8 +122,8 @@ void report_json(const struct report *report, FILE *out)
         metrics->jobs, metrics->refused, (unsigned long long)report->bad_lines, metrics->users);
     buffer_printf(&text, "  \"preemptions\": %llu,\n", (unsigned long long)metrics->preemptions);
     if (metrics->parks > 0)
-        buffer_printf(&text, "  \"parks\": %llu,\n  \"parked_at_most\": %.3f,\n",
-            (unsigned long long)metrics->parks, metrics->most_parked);
+        buffer_printf(&text, "  \"parks\": %llu,\n  \"parked_at_most\": %.3f,\n  \"started_again\": %llu,\n",
+            (unsigned long long)metrics->parks, metrics->most_parked, (unsigned long long)metrics->reclaims);
     buffer_printf(&text, "  \"interruptions\": %llu,\n", (unsigned long long)metrics->interruptions);
     for (size_t i = 0; i < sizeof(figures) / sizeof(*figures); i++)
         buffer_printf(
@@ -207,8 +207,10 @@ void report_table(const struct report *report, FILE *out)
         (unsigned long long)metrics->preemptions, (unsigned long long)metrics->interruptions,
         metrics->lost_gpu_s);
     if (metrics->parks > 0)
-        (void)fprintf(out, "parked           %llu times, at most %.2f times as long as the job had run\n",
-            (unsigned long long)metrics->parks, metrics->most_parked);
+        (void)fprintf(out,
+            "parked           %llu times, at most %.2f times as long as the job had run; %llu started again "
+            "for parked jobs\n",
+            (unsigned long long)metrics->parks, metrics->most_parked, (unsigned long long)metrics->reclaims);
     (void)fprintf(out,
         "fragmentation    %.2f GPUs (%.2f %%) unallocated while jobs waited, largest gang %.2f\n",
         metrics->free_gpus, metrics->free_percent, metrics->largest_gang);

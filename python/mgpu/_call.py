@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The job's side of mgpu.Executor: python -m mgpu._call FILE."""
+"""The job's side of mgpu.Executor: python .../mgpu/_call.py FILE."""
 
 from __future__ import annotations
 

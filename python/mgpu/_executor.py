@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Functions as jobs. A call is pickled (by cloudpickle where it is installed) into a directory, a job runs it by
-`python -m mgpu._call FILE`, and its result comes back through a file beside it. The directory must be one that the node sees."""
+`python .../mgpu/_call.py FILE`, however the caller has found this module, and its result comes back through a file
+beside it. The directory must be one that the node sees."""
 
 from __future__ import annotations
 
@@ -22,6 +23,9 @@ except ImportError:
     cloudpickle = None
 
 T = TypeVar('T')
+
+
+CALL = os.path.join(os.path.dirname(os.path.abspath(__file__)), '_call.py')
 
 
 class JobFailed(Exception):
@@ -59,7 +63,7 @@ class Executor(concurrent.futures.Executor):
             pickle.dump([os.path.abspath(folder) for folder in sys.path], out)  # where its modules are
             (cloudpickle or pickle).dump((fn, args, kwargs), out)
         request: Dict[str, Any] = {'name': getattr(fn, '__name__', 'call'), **self._request}
-        job = submit([sys.executable, '-m', 'mgpu._call', path], client=self._client, **request)
+        job = submit([sys.executable, CALL, path], client=self._client, **request)
         future: 'concurrent.futures.Future[T]' = concurrent.futures.Future()
         future.set_running_or_notify_cancel()
         waiter = threading.Thread(target=self._finish, args=(future, job, path), name=f'mgpu-job-{job.id}', daemon=True)

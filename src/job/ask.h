@@ -65,6 +65,7 @@ struct job_ask {
     bool park_on_preempt;      // parked instead of requeued when other jobs need its GPUs
     bool park_anywhere;        // a parked one may return on other GPUs of its node
     bool no_park;              // never parked: not at a request, a preemption or its time limit
+    bool no_restart;           // never starts where it might have to start again (sched/sched_guest.c)
     bool early;                // starts on the CPU while the GPUs that it gets next are still used
     bool no_early;             // never, whatever the site's setting is
     bool private_tmp;          // /tmp, /var/tmp, /dev/shm and System V IPC are its own: base/private_places.h
@@ -185,6 +186,8 @@ struct job_ask {
             "let the parked job return on other GPUs of its node", ASK_SHOWN),                               \
         X(base, 395, RECORD_BOOL, no_park, no_park, 0, "never park the job, whoever requests it",            \
             ASK_SHOWN),                                                                                      \
+        X(base, 399, RECORD_BOOL, no_restart, no_restart, 0,                                                 \
+            "never start on GPUs owed to a parked job, where it might have to start again", ASK_SHOWN),      \
         X(base, 398, RECORD_BOOL, early, early, 0,                                                           \
             "start on the CPU before its GPUs are free; opening one of them waits", ASK_SHOWN),              \
         X(base, 397, RECORD_BOOL, no_early, no_early, 0, "start only when its GPUs are free", ASK_SHOWN),    \

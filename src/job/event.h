@@ -92,8 +92,10 @@ struct job_event {
     int64_t stop_grace_ms; // stop, preempted: with STOP_TERMS_GRACE, between SIGTERM and SIGKILL
     struct record_list
         steps; // step_started, step_ended: exactly one struct job_step; of an end its number and result
-    uint64_t park_guest;      // park: for which job, by the scheduler's own rule; 0: for none
-    uint32_t park_cause;      // park: enum park_cause; preempted: PARK_PREEMPTED if it could not be parked
+    uint64_t park_guest;      // park: for which job, by the scheduler's own rule; 0: for none. preempted: the
+                              // parked job to which its GPUs are due
+    uint32_t park_cause;      // park: enum park_cause; preempted: PARK_PREEMPTED if it could not be parked,
+                              // PARK_DUE if its GPUs are due to a parked job
     int64_t park_return_ms;   // park: it returns by itself at this time, wall clock; 0: it does not
     uint64_t park_bytes;      // parked: contents of GPU memory that are in host memory
     uint64_t park_rank_bytes; // parked: on the node that has the most

@@ -41,6 +41,7 @@ void job_run_free(struct job_run *run)
     free(run->log_path);
     job_usage_free(run->usage);
     job_park_free(run->park);
+    job_earlier_free(run->earlier);
     free(run);
 }
 
@@ -237,7 +238,7 @@ static void go_back(struct job *job, const struct job_event *event)
     run->node_lease_ms = 0;
     free(take_ptr(run->boot_id));
     job_nodes_free(take_ptr(run->nodes));
-    job_park_free(take_ptr(run->park));
+    job_park_requeue(job);
 }
 
 static void on_returned(struct job *job, const struct job_event *event)
@@ -314,6 +315,7 @@ static void on_preempted(struct job *job, const struct job_event *event)
 {
     job->is_requeued = true;
     job_make_run(job)->requeue_cause = event->cause;
+    job_park_note_reclaim(job, event);
     take_stop_terms(job, event);
     set_text(&job->text, event->text);
 }
@@ -344,6 +346,7 @@ static void on_idle(struct job *job, const struct job_event *event)
 static void on_requeued(struct job *job, const struct job_event *event)
 {
     job->is_requeued = true; // also without a request
+    job_earlier_apply(job, event);
     go_back(job, event);
     note_restart(job, event->cause, event->wall_ms);
     job->retry_ms = event->retry_ms;

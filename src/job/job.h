@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "job/ask_shared.h"
+#include "job/earlier.h"
 #include "job/event.h"
 #include "job/job_nodes.h"
 #include "job/park.h"
@@ -71,14 +72,15 @@ struct job_run {
     uint32_t terms;          // number of suspends, continues and time limit changes while it ran
     int64_t node_lease_ms;   // the attempt ends after its node has had no contact for this time; 0: never
     char *log_path;
-    int64_t suspended_ms;    // wall clock: suspended since; 0: not suspended
-    int64_t idle_told_ms;    // wall clock: when idle_level left IDLE_NONE; 0: it is IDLE_NONE
-    uint32_t requeue_cause;  // enum requeue_cause of the current or last requeue
-    uint32_t limit_requeues; // over all attempts: requeues at the time limit
-    uint32_t loss_requeues;  // over all attempts: requeues after a lost node; limited separately
-    uint32_t stop_terms;     // STOP_TERMS_ bits of the latest stop, while stopping
-    int64_t stop_grace_ms;   // with STOP_TERMS_GRACE
-    struct job_park *park;   // NULL: it was never parked; see job_park()
+    int64_t suspended_ms;        // wall clock: suspended since; 0: not suspended
+    int64_t idle_told_ms;        // wall clock: when idle_level left IDLE_NONE; 0: it is IDLE_NONE
+    uint32_t requeue_cause;      // enum requeue_cause of the current or last requeue
+    uint32_t limit_requeues;     // over all attempts: requeues at the time limit
+    uint32_t loss_requeues;      // over all attempts: requeues after a lost node; limited separately
+    uint32_t stop_terms;         // STOP_TERMS_ bits of the latest stop, while stopping
+    int64_t stop_grace_ms;       // with STOP_TERMS_GRACE
+    struct job_park *park;       // NULL: it was never parked; see job_park()
+    struct job_earlier *earlier; // the latest attempt that was requeued and had output; NULL: none
     /* After the end. */
     uint32_t signal;
     int64_t run_ms;

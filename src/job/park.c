@@ -35,6 +35,8 @@ static const struct record_field park_fields[] = {
     RECORD_FIELD(20, RECORD_I64, struct job_park, early_ms, 0),
     RECORD_FIELD(21, RECORD_I64, struct job_park, saved_ms, 0),
     RECORD_FIELD(22, RECORD_U64, struct job_park, behind, 0),
+    RECORD_FIELD(23, RECORD_U32, struct job_park, reclaimed, 0),
+    RECORD_FIELD(24, RECORD_U64, struct job_park, lender, 0),
 };
 
 const struct record_type job_park_record = RECORD_TYPE(340, "parked job", struct job_park, park_fields);
@@ -88,6 +90,11 @@ void job_park_free(struct job_park *park)
         return;
     record_clear(&job_park_record, park);
     free(park);
+}
+
+bool job_was_reclaimed(const struct job *job)
+{
+    return job_park(job)->reclaimed != 0;
 }
 
 bool job_is_parked(const struct job *job)
@@ -297,6 +304,8 @@ void job_park_begin_early(struct job *job, const struct job_event *event)
         .is_early = 1,
         .kept_cpu_milli = event->cpu_milli,
         .kept_memory = event->memory,
+        .reclaimed = park->reclaimed,
+        .lender = park->lender,
     };
     run->cpu_milli = 0;
     run->memory = 0;
@@ -441,6 +450,23 @@ void job_park_apply(struct job *job, const struct job_event *event)
     case EVENT_RECONCILED: on_reconciled(job, park, event); break;
     default: on_unpark(job, park);
     }
+}
+
+void job_park_note_reclaim(struct job *job, const struct job_event *event)
+{
+    if (event->park_cause != PARK_DUE)
+        return;
+    make_park(job)->reclaimed = job->attempt;
+    make_park(job)->lender = event->park_guest;
+}
+
+void job_park_requeue(struct job *job)
+{
+    struct job_run *run = job_make_run(job);
+    struct job_park kept = { .reclaimed = job_park(job)->reclaimed, .lender = job_park(job)->lender };
+    job_park_free(take_ptr(run->park));
+    if (kept.reclaimed != 0)
+        *make_park(job) = kept;
 }
 
 void job_park_end(struct job_park *park, int64_t wall_ms)

@@ -102,6 +102,9 @@ struct job_park {
     int64_t early_ms;        // of total_ms: how long it ran before that
     int64_t saved_ms;        // of early_ms: how long it ran before a process of it waited for a GPU
     uint64_t behind;         // of an element: the one that still has its GPUs (job/behind.h); 0: none has
+    /* Over all attempts. */
+    uint32_t reclaimed; // the latest attempt that was preempted because its GPUs were due; 0: none was
+    uint64_t lender;    // to which parked job
 };
 
 extern const struct record_type job_park_record;
@@ -112,6 +115,10 @@ const char *park_cause_name(uint32_t cause);
 /* For reading: the job's, or all zero. */
 const struct job_park *job_park(const struct job *job);
 void job_park_free(struct job_park *park);
+
+/* True if it has started again, or is about to, because its GPUs were due to a parked job: it never has such
+ * GPUs again on which that might happen. */
+bool job_was_reclaimed(const struct job *job);
 
 /* True while it has no GPUs and no CPUs: they are booked for it again before it is restored. */
 bool job_is_parked(const struct job *job);
@@ -187,6 +194,12 @@ const char *job_park_rule(const struct job *job);
 /* The parts of job_apply() for an attempt that is allocated with is_early, and for its start. */
 void job_park_begin_early(struct job *job, const struct job_event *event);
 void job_park_note_start(struct job *job, int64_t wall_ms);
+
+/* The part of job_apply() for a preemption: notes that the job's GPUs are due to a parked one. */
+void job_park_note_reclaim(struct job *job, const struct job_event *event);
+
+/* The job is queued again: keeps only what holds over all attempts. */
+void job_park_requeue(struct job *job);
 
 /* The attempt has ended: keeps only the time for which it was parked, up to this time. NULL is allowed.
  */

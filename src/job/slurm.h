@@ -57,6 +57,12 @@ static inline bool slurm_is_batch(const struct strings *notes)
     return kind != NULL && strcmp(kind, "sbatch") == 0;
 }
 
+/* True for a job whose srun or salloc waits for its end: it could not follow another attempt. */
+static inline bool slurm_has_client(const struct strings *notes)
+{
+    return slurm_note(notes, SLURM_NOTE_KIND) != NULL && !slurm_is_batch(notes);
+}
+
 /* True for a batch script, and for srun outside a job: on several nodes the command runs only on the first,
  * and the job ends with it; the other nodes are for its steps. */
 static inline bool slurm_is_on_first(const struct strings *notes)

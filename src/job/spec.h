@@ -42,6 +42,7 @@ struct job_spec {
     uint32_t tty_rows, tty_columns; // its size at the start; 0: 24 by 80
 };
 
+#define SPEC_FILE_CODES "jnaAhr%" // after % in the names of these files, possibly with a width
 #define SPEC_CWD_HOME   "home"
 #define SPEC_INPUT_SENT "-" // as input: a client sends it (GET /jobs/ID/input)
 #define SPEC_CWD_TMP    "tmp"

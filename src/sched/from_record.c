@@ -143,6 +143,7 @@ const char *park_why_not(const struct cluster *cluster, const struct job *job)
         { ask->preemptible, "it is preemptible" },
         { ask->exclusive, "it has its node exclusively" },
         { job->array_job != 0 || job_is_array(job), "it is an element of an array" },
+        { job_was_reclaimed(job), "it has started again for a parked job, which happens once" },
         { is_active && job_is_wide(job), "it runs on several nodes" },
         { is_active && job_run(job)->suspended_ms != 0, "it is suspended" },
         { is_active && (node == NULL || !node->parks),
@@ -159,6 +160,13 @@ const char *park_why_not(const struct cluster *cluster, const struct job *job)
 bool park_is_permitted(const struct cluster *cluster, const struct job *job)
 {
     return park_why_not(cluster, job) == NULL;
+}
+
+bool park_may_borrow(const struct cluster *cluster, const struct job *job)
+{
+    const struct job_ask *ask = job->ask;
+    bool may_restart = !ask->no_restart && ask->deadline_ms == 0; // it is not queued again after its deadline
+    return job->state == JOB_QUEUED && may_restart && park_is_permitted(cluster, job);
 }
 
 /* Bits of positions in the node's own list become bits of positions in the ledger. */

@@ -27,6 +27,9 @@ int64_t park_run_since(const struct job *job, int64_t now_ms);
 /* True if, according to its record, the scheduler may park this waiting or running job by its own rule.
  */
 bool park_is_permitted(const struct cluster *cluster, const struct job *job);
+/* True if this is a waiting job which, according to its record, could be parked and started again: it borrows
+ * GPUs that are owed to parked jobs if its command refuses to be parked. */
+bool park_may_borrow(const struct cluster *cluster, const struct job *job);
 /* The reason why not, as a sentence without its full stop; NULL: it may. */
 const char *park_why_not(const struct cluster *cluster, const struct job *job);
 

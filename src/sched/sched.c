@@ -35,6 +35,7 @@ void sched_settings_init(struct sched_settings *settings)
         .park_bound = 4,
         .park_ratio = 2,
         .park_layers = 2,
+        .park_margin = 20,
     };
 }
 
@@ -295,7 +296,11 @@ void sched_relimit(struct sched *sched, int64_t now_ms, uint64_t id, int64_t lim
 {
     advance(sched, now_ms);
     struct sched_job *job = sched_find(sched, id);
-    if (job == NULL || job->run == NULL || job->class->key.limit_ms == limit_ms)
+    if (job == NULL || job->run == NULL)
+        return;
+    if (sched->n_parked > 0) // it may not be able to return what is owed
+        sched->are_debts_in_question = sched->is_dirty = true;
+    if (job->class->key.limit_ms == limit_ms)
         return;
     struct sched_job old = *job;
     struct class_key key = job->class->key;

@@ -51,6 +51,8 @@ struct sched_settings {
                            // park_layers + 2
     uint32_t park_ratio;   // a guest must probably end within the remaining time of its host, divided by this
     uint32_t park_layers;  // maximum number of jobs parked from a GPU for guests, 1 or 2
+    uint32_t park_margin;  // a job that cannot be parked borrows owed GPUs if they are due in this many times
+                           // what it probably needs; 0: never
     bool counts_gpus_only; // preemptive policies as in the reference simulators, which count GPUs without
                            // placing jobs
     struct account_limits user_limits, group_limits;
@@ -103,6 +105,9 @@ struct sched_callbacks {
     uint64_t (*start)(void *arg, uint64_t job, const struct allocation *allocation);
     /* Preempts this running job. sched_stopped() follows when it has stopped (or sched_ended()). */
     void (*preempt)(void *arg, uint64_t job, const char *why);
+    /* Preempts this running job, which cannot be parked, because its GPUs are due to that parked one.
+     * sched_stopped() follows as after preempt(), which is called instead if this is NULL. */
+    void (*reclaim)(void *arg, uint64_t job, uint64_t parked);
     /* May this running job be preempted now? Called again directly before each preemption; false prevents it.
      * NULL: every job may. */
     bool (*may_preempt)(void *arg, uint64_t job);
@@ -111,6 +116,10 @@ struct sched_callbacks {
     void (*park)(void *arg, uint64_t job, uint64_t guest);
     /* Can this waiting or running job be parked, as far as is known? NULL: every job can. */
     bool (*may_park)(void *arg, uint64_t job);
+    /* May this waiting job, which cannot be parked because its command refuses, borrow GPUs that are owed to
+     * a parked job? It starts again from the beginning if it still runs when they are due, so the answer must
+     * be false for a job to which that has happened. NULL: none may. */
+    bool (*may_borrow)(void *arg, uint64_t job);
     /* A dependency of this job can never be satisfied any more. May be NULL; changes nothing immediately. */
     void (*never)(void *arg, uint64_t job);
     /* An unused reservation was returned. May be NULL. */
@@ -151,8 +160,21 @@ void sched_block(
     struct sched *sched, int64_t now_ms, uint64_t job, uint32_t set, uint32_t clear, int64_t until_ms);
 /* Changes its key, begin, deadline, dependencies or elements; the submit time is kept. */
 void sched_edit(struct sched *sched, int64_t now_ms, const struct sched_job_spec *spec);
-/* Changes the time limit of a running job, counted from its start; 0: no limit. */
+/* Changes the time limit of a running job, counted from its start; 0: no limit. Also called if that stays,
+ * and it may be parked no more. */
 void sched_relimit(struct sched *sched, int64_t now_ms, uint64_t id, int64_t limit_ms);
+
+/* A GPU that a running job has, and a parked job has again by then. */
+struct sched_debt {
+    struct alloc_gpu gpu;
+    uint64_t job;
+    int64_t due_ms;
+};
+
+/* False if this running job, with that limit and possibly refusing to be parked, could have a GPU beyond the
+ * time at which a parked job returns to it, and that one cannot return to another. Changes nothing. */
+bool sched_may_stay(
+    struct sched *sched, uint64_t id, int64_t limit_ms, bool refuses_park, struct sched_debt *ret);
 
 /* Adds a job that is already running (after a restart) and books its allocation. `spec->elements` is 0. */
 void sched_resume(struct sched *sched, int64_t now_ms, const struct sched_job_spec *spec,
@@ -181,6 +203,13 @@ void sched_park_refused(struct sched *sched, int64_t now_ms, uint64_t job);
 /* The latest time at which a job parked by the scheduler has its GPUs again; TIME_NEVER: it is not parked.
  */
 int64_t sched_latest_return(const struct sched *sched, uint64_t job);
+/* The parked job to which GPUs of this running one are due first, and when, if that one can then neither be
+ * parked nor has certainly ended: it is preempted. 0: there is none. */
+uint64_t sched_lender(const struct sched *sched, uint64_t job, int64_t *ret_due_ms);
+/* The first running job of which a parked job is the lender; 0: there is none. */
+uint64_t sched_borrower(const struct sched *sched, uint64_t parked);
+/* May this waiting job start on GPUs that are owed to a parked job, although it might have to start again? */
+bool sched_may_borrow(const struct sched *sched, uint64_t job);
 /* The cost of a preemption of a job with this many GPUs. */
 int64_t sched_preempt_cost(const struct sched_settings *settings, uint32_t gpus);
 /* A job is done; resolves dependencies on it. */

@@ -159,7 +159,9 @@ struct moving {
     bool is_taken[NODE_GPUS_LIMIT];        // no debts are moved to it
     int64_t return_ms[NODE_GPUS_LIMIT];    // before the move
     uint32_t parked[NODE_GPUS_LIMIT];
-    int64_t earliest_ms; // no debt becomes due before
+    int64_t earliest_ms;             // no debt becomes due before
+    const struct sched_run *changed; // its limit would be `limit_ms`; NULL: none changes
+    int64_t limit_ms;
 };
 
 static void open_moving(struct moving *moving, struct sched *sched, uint32_t node)
@@ -174,10 +176,10 @@ static void open_moving(struct moving *moving, struct sched *sched, uint32_t nod
     }
 }
 
-static bool has_ended_by(const struct sched *sched, const struct sched_run *run, int64_t ms)
+static bool has_ended_by(const struct moving *moving, const struct sched_run *run, int64_t ms)
 {
-    int64_t limit_ms = run->job->class->key.limit_ms;
-    int64_t begin_ms = run->started_ms != 0 ? run->started_ms : sched->now_ms;
+    int64_t limit_ms = run == moving->changed ? moving->limit_ms : run->job->class->key.limit_ms;
+    int64_t begin_ms = run->started_ms != 0 ? run->started_ms : moving->sched->now_ms;
     return limit_ms > 0 && begin_ms + limit_ms <= ms;
 }
 
@@ -189,7 +191,7 @@ static bool is_left_in_time(const struct moving *moving, uint32_t at)
     const struct sched_run *run = moving->on[at];
     if (run == NULL)
         return cluster_gpu_is_whole(gpu);
-    if (has_ended_by(sched, run, gpu->return_ms))
+    if (has_ended_by(moving, run, gpu->return_ms))
         return true;
     return !run->is_giving_way && run->job->rules != NULL && run->job->rules->ran_ms > 0 &&
            sched_run_can_park(sched, run) && run->allocated_ms + sched_park_slot(sched) <= gpu->return_ms;
@@ -270,7 +272,7 @@ static bool is_cleared(const struct moving *moving, uint32_t at)
 {
     const struct cluster_gpu *gpu = &moving->node->gpus[at];
     if (moving->request == NULL)
-        return gpu->return_ms == TIME_NEVER || has_ended_by(moving->sched, moving->on[at], gpu->return_ms);
+        return gpu->return_ms == TIME_NEVER || has_ended_by(moving, moving->on[at], gpu->return_ms);
     return fit_gpu(&moving->sched->cluster, moving->node, gpu, moving->request, moving->fit);
 }
 
@@ -382,4 +384,49 @@ void sched_debts_mend(struct sched *sched)
     }
     sched->are_debts_in_question = is_left;
     sched_parked_reckon(sched);
+}
+
+/* The debts are moved as sched_debts_mend() will, and back. */
+static bool may_stay(
+    struct sched *sched, const struct sched_run *run, uint32_t node, int64_t limit_ms, struct sched_debt *ret)
+{
+    struct moving moving;
+    struct debts before;
+    uint32_t at = 0;
+    open_moving(&moving, sched, node);
+    save(sched, node, &before);
+    moving.changed = run;
+    moving.limit_ms = limit_ms;
+    for (uint32_t i = 0; i < moving.node->n_gpus; i++)
+        moving.is_taken[i] = moving.on[i] == run;
+    while (at < moving.node->n_gpus &&
+           (moving.on[at] != run || is_cleared(&moving, at) || clear_gpu(&moving, at)))
+        at++;
+    bool may = at == moving.node->n_gpus;
+    sched_debts_undo(sched, &before);
+    if (may)
+        return true;
+    *ret = (struct sched_debt){ .gpu = { .node = node, .gpu = at }, .due_ms = TIME_NEVER };
+    for (size_t i = 0; i < sched->n_parked; i++) {
+        const struct parked_job *parked = sched->parked[i];
+        if (is_on(parked, node) && is_owed_to(parked, at) && parked->due_ms < ret->due_ms) {
+            ret->job = parked->job->entry.job;
+            ret->due_ms = parked->due_ms;
+        }
+    }
+    return false;
+}
+
+bool sched_may_stay(
+    struct sched *sched, uint64_t id, int64_t limit_ms, bool refuses_park, struct sched_debt *ret)
+{
+    const struct sched_job *job = sched_find(sched, id);
+    const struct sched_run *run = job != NULL ? job->run : NULL;
+    if (sched->n_parked == 0 || run == NULL || run->is_giving_way || job->class->key.is_preemptible ||
+        (!refuses_park && sched_run_can_park(sched, run)))
+        return true;
+    for (size_t i = 0; i < run->allocation.n_nodes; i++)
+        if (!may_stay(sched, run, run->allocation.nodes[i].node, limit_ms, ret))
+            return false;
+    return true;
 }

@@ -6,6 +6,11 @@
  * cannot be parked and has no time limit, no job is a guest: the blocked job needs GPUs that are not owed,
  * and there would be fewer and fewer. Order, shares, limits and holds apply as to all waiting jobs: the guest
  * is the first blocked job for which there is a host.
+ *
+ * Such a job may also borrow GPUs that stay owed to a parked job, its lender, if its command is known to
+ * refuse and if it has, probably, ended long before they are due. If it still runs then, it is preempted
+ * (sched_return.c) and starts again from the beginning. Its caller lets a job borrow until that has happened
+ * to it (may_borrow), so it happens once.
  */
 #include "base/memory.h"
 #include "sched/sched_private.h"
@@ -35,6 +40,87 @@ const char *sched_guest_bar(const struct queue_class *class)
     return NULL;
 }
 
+/* --- jobs that borrow --- */
+
+static bool may_borrow(const struct sched *sched, const struct sched_job *job)
+{
+    const struct job_rules *rules = job->rules;
+    bool is_part = rules != NULL && (rules->is_array || rules->array != 0);
+    bool has_work = rules != NULL && (rules->ran_ms > 0 || rules->parked != NULL);
+    return job->class->key.limit_ms == 0 && !job->class->key.is_preemptible && !is_part && !has_work &&
+           sched->callbacks.may_borrow(sched->callbacks.arg, job->entry.job);
+}
+
+static bool are_gpus_lent(const struct sched *sched)
+{
+    return sched_parks(sched) && sched->settings.park_margin > 0 && sched->callbacks.may_borrow != NULL;
+}
+
+/* Has it ended, as expected, long before the GPUs are due? */
+bool sched_borrow_fit(
+    const struct sched *sched, const struct queue_class *class, const struct fit *fit, struct fit *ret)
+{
+    bool may_be = are_gpus_lent(sched) && fit->give_back_ms == 0 && sched_class_is_plain(sched, class);
+    const struct sched_job *job = may_be ? sched_find(sched, class->first->job) : NULL;
+    if (job == NULL || !may_borrow(sched, job))
+        return false;
+    int64_t needs_ms = sched_job_needs(sched, job), slot_ms = sched_park_slot(sched);
+    int64_t least_ms = needs_ms > TIME_NEVER / sched->settings.park_margin
+                           ? TIME_NEVER
+                           : needs_ms * sched->settings.park_margin;
+    least_ms = least_ms > slot_ms ? least_ms : slot_ms; // as the jobs of a GPU take turns
+    *ret = *fit;
+    ret->give_back_ms = least_ms < TIME_NEVER - sched->now_ms ? sched->now_ms + least_ms : TIME_NEVER;
+    return true;
+}
+
+bool sched_may_borrow(const struct sched *sched, uint64_t id)
+{
+    const struct sched_job *job = sched_find(sched, id);
+    return job != NULL && job->run == NULL && are_gpus_lent(sched) &&
+           sched_class_is_plain(sched, job->class) && may_borrow(sched, job);
+}
+
+static const struct parked_job *lender_of(const struct sched *sched, const struct sched_run *run)
+{
+    const struct parked_job *first = NULL;
+    int64_t limit_ms = run->job->class->key.limit_ms;
+    int64_t begin_ms = run->started_ms != 0 ? run->started_ms : sched->now_ms;
+    if (sched->n_parked == 0 || run->job->class->key.is_preemptible || sched_run_can_park(sched, run))
+        return NULL;
+    for (size_t i = 0; i < sched->n_parked; i++) {
+        const struct parked_job *parked = sched->parked[i];
+        bool is_over = limit_ms > 0 && begin_ms + limit_ms <= parked->due_ms;
+        if (!is_over && !sched_parked_is_held(parked) && sched_shares_gpu(&run->allocation, &parked->owed) &&
+            (first == NULL || parked->due_ms < first->due_ms))
+            first = parked;
+    }
+    return first;
+}
+
+uint64_t sched_lender(const struct sched *sched, uint64_t id, int64_t *ret_due_ms)
+{
+    const struct sched_job *job = sched_find(sched, id);
+    const struct parked_job *parked =
+        job != NULL && job->run != NULL && sched_parks(sched) ? lender_of(sched, job->run) : NULL;
+    if (parked == NULL)
+        return 0;
+    *ret_due_ms = parked->due_ms;
+    return parked->job->entry.job;
+}
+
+uint64_t sched_borrower(const struct sched *sched, uint64_t id)
+{
+    const struct sched_job *job = sched_find(sched, id);
+    const struct parked_job *parked = job != NULL && job->rules != NULL ? job->rules->parked : NULL;
+    for (size_t i = 0; parked != NULL && sched_parks(sched) && i < sched->n_runs; i++)
+        if (lender_of(sched, sched->runs[i]) == parked)
+            return sched->runs[i]->job->entry.job;
+    return 0;
+}
+
+/* --- guests --- */
+
 static bool never_leaves(const struct queue_class *class, const struct fit *fit)
 {
     return class->key.request.gpus > 0 && class->key.limit_ms == 0 && fit->give_back_ms == 0;
@@ -57,12 +143,23 @@ static bool park_hosts(struct sched *sched, struct queue_class *class, struct fi
     return false;
 }
 
+/* Of GPUs that its hosts leave, and that stay owed to them. */
+static bool park_lenders(struct sched *sched, struct queue_class *class, struct fit *fit)
+{
+    struct fit borrowing;
+    if (!sched_borrow_fit(sched, class, fit, &borrowing) || !park_hosts(sched, class, &borrowing))
+        return false;
+    *fit = borrowing;
+    return true;
+}
+
 bool sched_guest_make_way(struct sched *sched, struct queue_class *class, struct fit *fit)
 {
     bool may_ask =
         sched->guests_over == 0 && !sched_guest_has_asked(sched, class) && sched_guest_bar(class) == NULL;
     uint64_t job = class->first->job;
-    bool are_parked = may_ask && park_hosts(sched, class, fit);
+    bool are_parked = may_ask && (park_hosts(sched, class, fit) || (!sched_guest_has_asked(sched, class) &&
+                                                                       park_lenders(sched, class, fit)));
     if (!are_parked && sched->guests_over == 0 && never_leaves(class, fit))
         sched->guests_over = job;
     return are_parked;

@@ -66,13 +66,17 @@ static size_t widest_node(const struct sched *sched)
     return most;
 }
 
-bool sched_class_can_park(const struct sched *sched, const struct queue_class *class)
+bool sched_class_is_plain(const struct sched *sched, const struct queue_class *class)
 {
     const struct sched_request *request = &class->key.request;
-    bool is_plain = request->gpus > 0 && request->gpus <= widest_node(sched) && request->nodes <= 1 &&
-                    request->n_picks == 0 && !request_is_shared(request);
-    const struct sched_job *head =
-        is_plain && class->first != NULL ? sched_find(sched, class->first->job) : NULL;
+    return request->gpus > 0 && request->gpus <= widest_node(sched) && request->nodes <= 1 &&
+           request->n_picks == 0 && !request_is_shared(request);
+}
+
+bool sched_class_can_park(const struct sched *sched, const struct queue_class *class)
+{
+    bool is_plain = class->first != NULL && sched_class_is_plain(sched, class);
+    const struct sched_job *head = is_plain ? sched_find(sched, class->first->job) : NULL;
     return head != NULL && may_park(sched, head);
 }
 

@@ -151,6 +151,13 @@ static bool start_where_owed(struct sched *sched, struct queue_class *class, con
     return has_started;
 }
 
+/* On GPUs that stay owed to parked jobs, although it may have to start again. */
+static bool start_borrowing(struct sched *sched, struct queue_class *class, const struct fit *fit)
+{
+    struct fit borrowing;
+    return sched_borrow_fit(sched, class, fit, &borrowing) && start_head(sched, class, &borrowing);
+}
+
 /* True if its array runs its maximum of elements; then it leaves the queue. */
 static bool keep_back(struct sched *sched, struct sched_job *job)
 {
@@ -185,7 +192,8 @@ static int try_head(struct sched *sched, struct queue_class *class, const struct
     sched_fit_of(sched, class, reservations, 16, &fit);
     if (parked != NULL)
         fit.end_ms = sched->now_ms;
-    if (start_head(sched, class, &fit) || start_where_owed(sched, class, &fit))
+    if (start_head(sched, class, &fit) || start_where_owed(sched, class, &fit) ||
+        start_borrowing(sched, class, &fit))
         return 1;
     if (is_learnt(sched) && sched_learnt_make_way(sched, class, &fit) && start_head(sched, class, &fit))
         return 1;

@@ -372,6 +372,8 @@ bool sched_parks(const struct sched *sched);
 /* True if a run, or the next job of a waiting class, can be parked, as far as is known. */
 bool sched_run_can_park(const struct sched *sched, const struct sched_run *run);
 bool sched_class_can_park(const struct sched *sched, const struct queue_class *class);
+/* True if its jobs need whole GPUs of one node, and name none. */
+bool sched_class_is_plain(const struct sched *sched, const struct queue_class *class);
 /* How long it may be parked from now on. */
 int64_t sched_run_budget(const struct sched *sched, const struct sched_run *run);
 /* The minimum that a job runs each time before it returns its GPUs; several of these fit into the time for
@@ -490,6 +492,9 @@ bool sched_guest_has_asked(const struct sched *sched, const struct queue_class *
 /* Parks a running job for this blocked class's head, which is then its guest. True if it was parked
  * immediately. `fit` becomes that of the guest. */
 bool sched_guest_make_way(struct sched *sched, struct queue_class *class, struct fit *fit);
+/* If the class's head, whose fit is `fit`, may borrow GPUs: true, with its fit for that. */
+bool sched_borrow_fit(
+    const struct sched *sched, const struct queue_class *class, const struct fit *fit, struct fit *ret);
 /* Tries the guests whose hosts have been parked since, before any other job gets the GPUs. */
 void sched_guests_first(struct sched *sched);
 /* When a run is next considered as a host. TIME_NEVER: not at any time, only after a change. */

@@ -100,9 +100,24 @@ int64_t sched_return_waits_until(struct sched *sched, const struct parked_job *p
     return until_ms;
 }
 
-/* By their ids: a callback may end one immediately. */
-static void clear_gpus(struct sched *sched, const struct allocation *left)
+/* It cannot be parked, and starts again. */
+static void reclaim(struct sched *sched, struct sched_run *run, uint64_t parked)
 {
+    const struct sched_callbacks *callbacks = &sched->callbacks;
+    if (callbacks->reclaim == NULL) {
+        sched_give_way(sched, run, "its GPUs are due to a parked job");
+        return;
+    }
+    run->is_giving_way = true;
+    sched->counts.preemptions++;
+    callbacks->reclaim(callbacks->arg, run->job->entry.job, parked);
+}
+
+/* By their ids: a callback may end one immediately. */
+static void clear_gpus(struct sched *sched, const struct parked_job *parked)
+{
+    const struct allocation *left = &parked->owed;
+    uint64_t parked_id = parked->job->entry.job;
     const struct node_runs *runs = sched_node_runs(sched, left->nodes[0].node);
     uint64_t *ids = xcalloc(runs->count + 1, sizeof(*ids));
     size_t count = 0;
@@ -115,7 +130,7 @@ static void clear_gpus(struct sched *sched, const struct allocation *left)
             sched_give_back(sched, job->run, 0, 0);
         job = sched_find(sched, ids[i]);
         if (job != NULL && job->run != NULL && !job->run->is_giving_way) // it may have refused immediately
-            sched_give_way(sched, job->run, "its GPUs are due to a parked job");
+            reclaim(sched, job->run, parked_id);
     }
     free(ids);
 }
@@ -157,7 +172,7 @@ static void return_one(struct sched *sched, struct sched_job *job)
         sched_parked_put(sched, parked);
         if (sched_return_waits_until(sched, parked) > sched->now_ms)
             return;
-        clear_gpus(sched, &parked->owed);
+        clear_gpus(sched, parked);
     }
     (void)sched_parked_lift(sched, job);
     if (start_where_it_was(sched, job, &parked->owed) || start_where_free(sched, job))

@@ -2,6 +2,8 @@
 /* An unreadable record counts as 0 or NULL here: detecting damage is the task of fsck. */
 #include "store/store_functions.h"
 
+#include "base/record_dense.h"
+#include "job/earlier.h"
 #include "job/event.h"
 #include "job/usage.h"
 #include "store/store_sql.h"
@@ -101,22 +103,45 @@ static void event_exit_code(sqlite3_context *context, int count, sqlite3_value *
     event_number(context, values[0], exit_code_of);
 }
 
+static void earlier_attempt(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct job_event requeued, start = { 0 };
+    const char *node = (const char *)sqlite3_value_text(values[1]);
+    (void)count;
+    if (decode(values[0], &job_event_record, &requeued) < 0)
+        return;
+    if (decode(values[2], &job_event_record, &start) < 0)
+        start.log_path = NULL;
+    struct job_earlier *earlier = job_earlier_new(&requeued, node, start.log_path);
+    if (earlier != NULL) {
+        _cleanup_buffer_ struct buffer bytes = { 0 };
+        record_encode_dense(&job_earlier_record, earlier, &bytes);
+        sqlite3_result_blob64(context, bytes.bytes, bytes.length, SQLITE_TRANSIENT);
+    }
+    job_earlier_free(earlier);
+    job_event_clear(&requeued);
+    job_event_clear(&start);
+}
+
 int store_functions_add(sqlite3 *db, struct error *err)
 {
     static const struct {
         const char *name;
+        int n_values;
         void (*run)(sqlite3_context *context, int count, sqlite3_value **values);
     } rows[] = {
-        { "granted_milli", granted_milli },
-        { "usage_milli", usage_milli },
-        { "requeue_cause", requeue_cause },
-        { "event_parked_ms", event_parked_ms },
-        { "event_end", event_end },
-        { "event_exit_code", event_exit_code },
+        { "granted_milli", 1, granted_milli },
+        { "usage_milli", 1, usage_milli },
+        { "requeue_cause", 1, requeue_cause },
+        { "event_parked_ms", 1, event_parked_ms },
+        { "event_end", 1, event_end },
+        { "event_exit_code", 1, event_exit_code },
+        { "earlier_attempt", 3, earlier_attempt },
     };
     int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_DIRECTONLY;
     int rc = SQLITE_OK;
     for (size_t i = 0; rc == SQLITE_OK && i < sizeof(rows) / sizeof(rows[0]); i++)
-        rc = sqlite3_create_function_v2(db, rows[i].name, 1, flags, NULL, rows[i].run, NULL, NULL, NULL);
+        rc = sqlite3_create_function_v2(
+            db, rows[i].name, rows[i].n_values, flags, NULL, rows[i].run, NULL, NULL, NULL);
     return rc == SQLITE_OK ? 0 : store_sql_fail(err, db, rc, "database");
 }

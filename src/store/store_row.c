@@ -121,6 +121,7 @@ static const struct column columns[] = {
     RUN(COLUMN_U32, limit_requeues),
     RUN(COLUMN_U32, loss_requeues),
     RUN_RECORD(job_park_record, park),
+    RUN_RECORD(job_earlier_record, earlier),
 };
 
 #define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))

@@ -221,6 +221,17 @@ static const char groups[] = "ALTER TABLE jobs ADD COLUMN account INTEGER NOT NU
  * not read. */
 static const char dense[] = "ALTER TABLE attempts DROP COLUMN boot_id;";
 
+/* Where the output of the latest requeued attempt is: 10 is `requeued`, 2 `started`. */
+static const char earlier[] =
+    "ALTER TABLE jobs ADD COLUMN earlier BLOB;"
+    "UPDATE jobs SET earlier ="
+    " (SELECT earlier_attempt(e.event, a.node, s.event) FROM events e"
+    "  JOIN attempts a ON a.job = e.job AND a.attempt = e.attempt"
+    "  LEFT JOIN events s ON s.job = e.job AND s.attempt = e.attempt AND s.type = 2"
+    "  WHERE e.job = id AND e.type = 10 AND earlier_attempt(e.event, a.node, s.event) IS NOT NULL"
+    "  ORDER BY e.seq DESC LIMIT 1)"
+    " WHERE restarts + preemptions > 0;";
+
 const struct schema_step store_schema_steps[] = {
     { 1, tables },
     { 2, scheduler },
@@ -232,6 +243,7 @@ const struct schema_step store_schema_steps[] = {
     { 8, elements },
     { 9, groups },
     { 10, dense },
+    { 11, earlier },
 };
 const size_t store_schema_n_steps = sizeof(store_schema_steps) / sizeof(store_schema_steps[0]);
 

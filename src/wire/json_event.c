@@ -129,6 +129,7 @@ static const struct row rows[] = {
     { OF(PARKED), OR_NULL("gpu_bytes", U64, park_bytes) },
     { REQUEUES, OTHER("cause", requeue_cause) },
     { REQUEUES | OF(RETURNED), OR_NULL("not_before", TIME, retry_ms) },
+    { OF(PREEMPTED), OR_NULL("due_to", U64, park_guest), .is_optional = true },
     { OF(PARK), OTHER("cause", park_cause) },
     { OF(PARK), OR_NULL("return_at", TIME, park_return_ms) },
     { OF(PARK), OR_NULL("guest", U64, park_guest) },

@@ -348,6 +348,17 @@ static const struct {
     { { "park_host", "integer|null", "the job that is parked for it" }, VIEW(park_host, U64) },
     { { "latest_return", "string|null", "time by which a job parked by mgpud itself has its GPUs again" },
         VIEW(latest_return_ms, TIME) },
+    { { "gpus_due_to", "integer|null",
+          "the parked job that gets its GPUs at `gpus_due_at`: it cannot be parked, and starts again, once, "
+          "if "
+          "it still runs then" },
+        VIEW(lender, U64) },
+    { { "gpus_due_at", "string|null", "that time" }, VIEW(due_ms, TIME) },
+    { { "gpus_lent_to", "integer|null", "of a parked job: the one of which it is the `gpus_due_to`" },
+        VIEW(borrower, U64) },
+    { { "reclaimed_by", "integer|null",
+          "the parked job to which its GPUs were due, so that it has started again; that happens once" },
+        PARK(lender, U64) },
     { { "park_bar", "string|null", "with `park: auto`: why mgpud does not park it automatically" },
         VIEW(park_bar, STRING) },
     { { "park_text", "string|null", "why the last request to park or restore it failed" },

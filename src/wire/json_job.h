@@ -28,13 +28,16 @@ struct json_job_view {
     const struct job_usage *usage;     // NULL: not measured
     int64_t latest_return_ms;          // of a job parked by the scheduler's own rule; 0: it has none
     uint64_t park_host;                // the job that is parked for it; 0: none
-    const char *park_bar;              // why it is not parked by that rule; NULL: it may be, or no job is
-    const char *early_start;           // whether it starts early, and why; NULL: unknown or not requested
-    int64_t idle_end_ms;               // idle time after which it is ended; 0: never
-    const struct json_rank *ranks;     // of an active attempt on several nodes, in order of rank; else NULL
-    int64_t unreachable_ms;            // its node has been unreachable since; 0: reachable
-    int64_t idle_ms;                   // how long all its GPUs have been unused; 0: in use or unknown
-    bool is_sparse;                    // omit members that are null
+    uint64_t lender, borrower;     // the parked job to which its GPUs are due, and the job that has those of
+                                   // a parked one and cannot be parked; 0: none
+    int64_t due_ms;                // with a lender: when
+    const char *park_bar;          // why it is not parked by that rule; NULL: it may be, or no job is
+    const char *early_start;       // whether it starts early, and why; NULL: unknown or not requested
+    int64_t idle_end_ms;           // idle time after which it is ended; 0: never
+    const struct json_rank *ranks; // of an active attempt on several nodes, in order of rank; else NULL
+    int64_t unreachable_ms;        // its node has been unreachable since; 0: reachable
+    int64_t idle_ms;               // how long all its GPUs have been unused; 0: in use or unknown
+    bool is_sparse;                // omit members that are null
 };
 
 /* One key of the object, for documentation. */

@@ -10,6 +10,7 @@
 static const struct record_field cancel_fields[] = {
     RECORD_FIELD(1, RECORD_I64, struct cancel_request, grace_s, 0),
     RECORD_FIELD(50, RECORD_BOOL, struct cancel_request, kill, 0),
+    RECORD_FIELD(51, RECORD_BOOL, struct cancel_request, waiting, 0),
 };
 const struct record_type cancel_request_record =
     RECORD_TYPE(200, "cancel request", struct cancel_request, cancel_fields);

@@ -12,6 +12,7 @@
 struct cancel_request {
     int64_t grace_s; // between SIGTERM and SIGKILL; negative: the controller's default
     bool kill;       // of an adoption: also kill its process; else it is only released
+    bool waiting;    // only if it waits; of an array: only the elements that wait
 };
 
 /* POST /tokens */

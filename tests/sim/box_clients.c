@@ -324,15 +324,18 @@ static void release(void *arg, uint64_t number, void *object)
     world_later(&box->world, world_between(&box->world, 200, 2000), release, box, 0, object, NULL);
 }
 
+/* One behind another is asked back first, as the API does, and held a little later. */
 static void hold(void *arg, uint64_t number, void *object)
 {
     struct box *box = arg;
-    const struct ask *ask = object;
+    struct ask *ask = object;
     bool waits = false;
     if (ask->job == 0 || box->core == NULL)
         return;
     uint64_t element =
         core_element(box->core, box->world.now_ms, world_wall_ms(&box->world), ask->job, 3, true, &waits);
+    if (core_take_back(box->core, box->world.now_ms, world_wall_ms(&box->world), ask->who, element))
+        world_later(&box->world, 20, hold, box, 0, ask, NULL);
     core_hold(box->core, box->world.now_ms, world_wall_ms(&box->world), ask->who,
         element != 0 ? element : ask->job, false, NULL);
     box_turn(box);

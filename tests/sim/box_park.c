@@ -5,7 +5,8 @@
  * node or the controller from it; none that is parked is taken from its GPUs for others, or ends by anything
  * that it could only do while it runs; and one that the driver cannot continue ends with a sentence. None is
  * asked soon after one with its command refused, where the setting forbids it, or from whose GPU enough are
- * parked, unless these may return to others.
+ * parked, unless these may return to others. One that starts again because its GPUs are due to a parked job
+ * is never parked by the rule after that, and does not start again for that reason.
  */
 #include <string.h>
 
@@ -129,6 +130,29 @@ static void judge_refusal(struct box *box, const struct job *job, const struct j
             box_break(box, "it is to be parked, soon after one with its command refused", job->id);
 }
 
+/* --- jobs that start again --- */
+
+static bool is_reclaim(const struct job_event *event)
+{
+    return event->type == EVENT_PREEMPTED && event->park_cause == PARK_DUE;
+}
+
+static bool was_reclaimed(const struct box *box, const struct job_event *now)
+{
+    for (size_t i = 0; &box->events[i].event != now; i++)
+        if (box->events[i].event.job == now->job && is_reclaim(&box->events[i].event))
+            return true;
+    return false;
+}
+
+/* Its GPUs are due to a parked job. If something disturbs its node, that may happen again. */
+static void judge_reclaim(struct box *box, const struct job *job, const struct job_event *event)
+{
+    if (was_reclaimed(box, event) && !is_disturbed(box, job->node, 0, event->boot_ms))
+        box_break(box, "it starts again for a parked job a second time", job->id);
+    box->tally.counts[TALLY_RECLAIMS]++;
+}
+
 /* --- which jobs --- */
 
 static bool has_left(const struct job *job, const char *uuid)
@@ -160,6 +184,8 @@ static void judge_park(struct box *box, struct job *const *jobs, size_t highest,
     if (box->settings == NULL || strstr(box->settings, "\nparking=" AUTO) == NULL)
         box_break(box, "the scheduler parks it, and may not", job->id);
     judge_refusal(box, job, event);
+    if (was_reclaimed(box, event) && box->was_open == NULL)
+        box_break(box, "it is to be parked, and has started again for a parked job", job->id);
     for (size_t k = 0; event->park_cause == PARK_SHORTER && k < job->grants.count; k++) {
         size_t layers = 0;
         for (size_t i = 1; i <= highest; i++)
@@ -181,6 +207,8 @@ void box_judge_park(struct box *box, struct job *const *jobs, size_t highest, co
     const struct job *job = jobs[box_index(event->job)];
     if (event->type == EVENT_PARK && park_cause_is_rule(event->park_cause))
         judge_park(box, jobs, highest, job, event);
+    if (is_reclaim(event))
+        judge_reclaim(box, job, event);
     if (event->type == EVENT_RESTORING)
         judge_return(box, job, event);
     if (event->type == EVENT_UNPARKED)

@@ -57,6 +57,7 @@ static const char *const words[TALLY_KINDS] = {
     [TALLY_RULE_HISTORIES] = "histories for that",
     [TALLY_RULE_IN_TIME] = "of these undisturbed and back within the bound",
     [TALLY_RULE_LOST] = "parked jobs that the driver could not continue",
+    [TALLY_RECLAIMS] = "jobs that started again for parked ones",
     [TALLY_PARKS_WIDE] = "on several nodes",
     [TALLY_PARKS_REFUSED] = "could not be parked",
     [TALLY_PARK_RETURNS] = "returned",

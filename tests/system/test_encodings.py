@@ -138,12 +138,21 @@ def test_a_marked_file_that_is_run_itself_is_refused_or_warned_about(box, place)
     (('-o', '~/x', 'true'), 'warning: -o ~/x: ~ is not replaced here'),
     (('-C', '~/x', 'true'), 'warning: -C ~/x: ~ is not replaced here'),
     (('--input', '~/x', 'true'), 'warning: --input ~/x: ~ is not replaced here'),
+    (('-o', 'out_%x_%j', 'true'), 'warning: -o out_%x_%j: a % that begins none of %j %n %a %A %h %r %% stays as it is'),
+    (('--error', '%%%', 'true'), 'warning: --error %%%: a % that'),
+    (('--input', '%4N', 'true'), 'warning: --input %4N: a % that'),
     (('FOO=1', 'true'), 'FOO=1: command not found in PATH; to set a variable: -e FOO=1'),
     (('-e', 'CUDA_VISIBLE_DEVICES=5', 'true'), 'warning: -e CUDA_VISIBLE_DEVICES has no effect'),
 ])
 def test_what_a_shell_would_have_done_is_named(box, place, words, sentence):
     done = box.mgpu('submit', '--hold', '-g', 0, *words, cwd=place)
     assert done.code == 0 and sentence in done.err, done
+
+
+@pytest.mark.parametrize('name', ['out', '%j', '%4j.%03a', '%n%A%h%r', '100%%', '%%x'])
+def test_the_codes_of_a_file_are_no_reason_for_a_warning(box, place, name):
+    done = box.mgpu('submit', '--hold', '-g', 0, '-o', name, 'true', cwd=place)
+    assert (done.code, done.err) == (0, ''), done
 
 
 @pytest.mark.parametrize('path', ['./tools:/usr/bin:/bin', 'tools:/usr/bin:/bin'])

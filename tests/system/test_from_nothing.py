@@ -81,7 +81,9 @@ def test_make_run_waits_for_another_apt_and_shows_jobs(bare):
 
 def test_the_short_tests_pass_on_what_was_built(bare):
     bare.type(INSTALL_MAKE)  # it is there, unless this test runs alone
+    built = bare.machine.sh('ls /srv/mgpu/build/quick', check=False).returncode == 0  # by `make run`
     said = bare.type('make check QUICK=1')
+    assert f'== build {"build" if built else "build-quick"} (gcc ' in said, said[:3000]
     counted = re.search(r'^(\d+) passed, 0 failed(?:, (\d+) skipped)?$', said, re.M)
     assert counted and int(counted[1]) > 1000 and int(counted[2] or 0) < 50, said[-3000:]
     assert 'python3-torch' not in said and 'LEFT OUT' in said, said[-3000:]

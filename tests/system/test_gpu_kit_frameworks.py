@@ -10,28 +10,28 @@ from test_gpu_kit import kit, results, some  # noqa: F401  (a fixture)
 
 pytestmark = pytest.mark.xdist_group('/tmp/mgpu-kit')
 
-# Each check runs it twice, and parks it the second time: then it waits at a step until the driver was asked for the end of that.
+# Each check runs it twice, and parks it the second time: then it waits at a step until mgpud knows the outcome, which is
+# after the driver does.
 PYTHON = '''#!/usr/bin/python3
-import ctypes, os, sys, time
+import ctypes, json, os, subprocess, sys, time
 if sys.argv[1] == '-c':
     print('9.9')
     sys.exit('MISSING' != '' and 'MISSING' in sys.argv[2])
 with open(sys.argv[1]) as source:
     compile(source.read(), sys.argv[1], 'exec')
-folder, was_control = 'DRIVER', os.path.exists(sys.argv[1] + '.control')
+was_control = os.path.exists(sys.argv[1] + '.control')
 open(sys.argv[1] + '.control', 'w').close()
 cuda = ctypes.CDLL('libcuda.so.1')
 context, memory = ctypes.c_void_p(), ctypes.c_ulonglong()
 assert cuda.cuInit(0) == cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == cuda.cuCtxSetCurrent(context) == 0
 assert cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(16 << 20)) == 0
 
-def was_asked(function):
-    with open(folder + '/log', 'a+') as log:
-        log.seek(0)
-        return any(line.startswith(function + ' %d ' % os.getpid()) for line in log)
+def is_over():
+    shown = subprocess.run(['CLIENT', 'show', os.environ['MGPU_JOB_ID'], '--json'], stdout=subprocess.PIPE, check=True).stdout
+    return any(event['type'] == 'unparked' for event in json.loads(shown)['events'])
 
 def was_restored():
-    with open(folder + '/%d' % os.getpid(), 'rb') as state:
+    with open('DRIVER/%d' % os.getpid(), 'rb') as state:
         return state.read(2)[1:] == b'r'
 
 for step in range(1, 201):
@@ -39,18 +39,18 @@ for step in range(1, 201):
     if step % 10 == 0:
         print('step', step, 'loss', float(step + (ROTS and was_restored()) / 2).hex(), flush=True)
     give_up = time.monotonic() + 120
-    while step == 150 and was_control and not was_asked('LAST'):
+    while step == 150 and was_control and not is_over():
         assert time.monotonic() < give_up, 'nobody parked it'
-        time.sleep(0.01)
+        time.sleep(0.1)
 '''
-LAST = 'unlock'  # of a park and its end, and of one that the driver refuses to save
 
 
 def install(kit, *rules, is_rotten=False, missing=''):  # noqa: F811
     kit.install_parking(*rules)
     os.mkdir(f'{kit.place}/path')
     text = PYTHON
-    for word, value in (('MISSING', missing), ('ROTS', str(is_rotten)), ('LAST', LAST), ('DRIVER', f'{kit.place}/driver/cuda.d')):
+    for word, value in (('MISSING', missing), ('ROTS', str(is_rotten)), ('DRIVER', f'{kit.place}/driver/cuda.d'),
+                       ('CLIENT', f'{kit.place}/bin/mgpu')):
         text = text.replace(word, value)
     with open(f'{kit.place}/path/python3', 'w', encoding='ascii') as out:
         out.write(text)

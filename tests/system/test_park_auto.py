@@ -172,6 +172,24 @@ def test_both_jobs_say_what_happens_and_until_when(make_instance, cuda):
     assert instance.job(short)['park_host'] is None
 
 
+def test_a_job_with_a_gpu_that_is_owed_gets_no_time_in_which_it_could_not_return_it(make_instance, cuda, place):
+    instance = start(make_instance, cuda)
+    go = f'{cuda.folder}/go'
+    long = start_work(instance, cuda, *LONG)
+    short = instance.submit('-g', '1', '-t', '4s', '--no-park', '--', 'sh', '-c', f'while [ ! -e {go} ]; do sleep 0.02; done')
+    await_phase(instance, long, 'waiting')
+    instance.wait(short, 'running')
+    for change in ('time=1h', 'time=none'):
+        refused = instance.mgpu('edit', short, change, user=instance.user)
+        assert refused.code == 2 and f'to which parked job {long} returns at 20' in refused.err, refused
+    assert instance.job(short)['time_limit_s'] == 4
+    instance.mgpu('edit', short, 'time=3.5s', check=True)
+    with open(go, 'w', encoding='ascii'):
+        pass
+    await_phase(instance, long, None)
+    assert [event['job'] for event in journal_events(instance, place, 'edited')] == [int(short)]
+
+
 def test_a_command_that_refused_is_not_tried_again_until_a_park_of_it_succeeds(make_instance, cuda, place):
     instance = start(make_instance, cuda)
     first = start_work(instance, cuda, *LONG)
@@ -246,8 +264,18 @@ class Guest:
             instance.wait(self.submit(), 'done')
         os.unlink(self.quick)
 
-    def submit(self):
-        return self.instance.submit('-q', '-g', '1', *LONG, '--', '/usr/bin/python3', self.script, self.cuda.folder)
+    def submit(self, *options):
+        return self.instance.submit('-q', '-g', '1', *(options or LONG), '--', '/usr/bin/python3', self.script, self.cuda.folder)
+
+    def refuse(self):
+        """It refuses to be parked when its host is due, and starts again: the host, and the job that refused."""
+        host = start_work(self.instance, self.cuda, *LONG)
+        guest = self.submit()
+        harness.until(lambda: len(self.cuda.states()) == 2, 'the guest works on the GPU')
+        self.cuda.rule('fail save 801')
+        returned_in_time(self.instance, host)
+        self.cuda.rule()
+        return host, guest
 
     def finish(self):
         """Lets those that begin be over at once."""
@@ -286,17 +314,78 @@ def test_a_guest_that_outlasts_the_bound_of_its_host_is_parked_in_turn(make_inst
 
 def test_a_guest_that_refuses_to_be_parked_in_turn_is_requeued(make_instance, cuda, place):
     instance = start(make_instance, cuda)
-    program = Guest(instance, cuda)
-    host = start_work(instance, cuda, *LONG)
-    guest = program.submit()
-    harness.until(lambda: len(cuda.states()) == 2, 'the guest works on the GPU')
-    cuda.rule('fail save 801')
-    returned_in_time(instance, host)
-    cuda.rule()
+    host, guest = Guest(instance, cuda).refuse()
     requeued = harness.until(lambda: [event for event in instance.job(guest)['events'] if event['type'] == 'requeued'], 'its guest is requeued')
     assert requeued[0]['cause'] == 'preempted', requeued
     assert instance.job(host)['attempt'] == 1
     assert [event['park_cause'] for event in journal_events(instance, place, 'park')][:2] == [SHORTER, DUE]
+
+
+def events_of(instance, job, kind):
+    return [event for event in instance.job(job)['events'] if event['type'] == kind]
+
+
+def test_a_guest_that_has_started_again_does_so_once_and_is_not_parked_after_that(make_instance, cuda, place):
+    instance = start(make_instance, cuda)
+    program = Guest(instance, cuda)
+    host, guest = program.refuse()
+    harness.until(lambda: events_of(instance, guest, 'requeued'), 'its guest is requeued')
+    (preempted,) = events_of(instance, guest, 'preempted')
+    assert (preempted['due_to'], preempted['message']) == (int(host), f'its GPUs are due to job {host}, which was parked'), preempted
+    instance.kill()
+    instance.start()
+    assert instance.job(guest)['reclaimed_by'] == int(host)
+    borrowing = instance.mgpu('why', guest, '--json', check=True).json['borrowing']
+    assert borrowing.startswith(f'it started again because its GPUs were due to job {host}, which was parked'), borrowing
+    assert f'Borrowing: it started again because its GPUs were due to job {host}' in ' '.join(instance.mgpu('why', guest, check=True).out.split())
+    assert f'because its GPUs were due to job {host}, which was parked; this happens once' in instance.mgpu('show', guest, check=True).out
+    instance.mgpu('cancel', host, check=True)
+    instance.wait(guest, 'running')
+    assert instance.job(guest)['park_bar'] == 'it has started again for a parked job, which happens once'
+    instance.mgpu('cancel', guest, check=True)
+    assert [event['job'] for event in journal_events(instance, place, 'preempted')] == [int(guest)]
+
+
+def test_a_job_whose_command_refuses_borrows_the_gpu_of_a_parked_one_and_all_are_told(make_instance, cuda, place):
+    instance = start(make_instance, cuda)
+    program, told = Guest(instance, cuda), f'{cuda.folder}/told'
+    refuses = program.submit()
+    harness.until(lambda: cuda.steps() > 0, 'it works on the GPU')
+    cuda.rule('fail save 801')
+    instance.submit(*SHORT, '--', 'true')
+    harness.until(lambda: instance.job(refuses)['park_text'], 'it has refused')
+    cuda.rule()
+    instance.mgpu('cancel', refuses, check=True)
+    program.finish()  # so that it is believed to be quick again
+    instance.wait(program.submit('-a', '0-249'), 'done', timeout_s=3 * harness.DEADLINE_S)
+    os.unlink(program.quick)
+    for name in cuda.states():
+        os.unlink(f'{cuda.folder}/{name}')
+
+    borrower = program.submit('--hold', '--notify', f'echo "$MGPU_TEXT" > {told}.part; mv {told}.part {told}', '--notify-on', 'start')
+    unwilling = program.submit('--hold', '--no-park')
+    assert 'so it may start on GPUs that are due to a parked job later' in instance.mgpu('why', borrower, '--json', check=True).json['borrowing']
+    assert instance.mgpu('why', unwilling, '--json', check=True).json['borrowing'] is None
+    host = start_work(instance, cuda, *LONG)
+    for job in (borrower, unwilling):
+        instance.mgpu('release', job, check=True)
+    instance.wait(borrower, 'running', timeout_s=3 * harness.DEADLINE_S)
+    job = instance.job(borrower)
+    assert job['gpus_due_to'] == int(host) and harness.seconds(job['gpus_due_at']) < harness.seconds(instance.job(host)['latest_return']), job
+    assert instance.job(host)['gpus_lent_to'] == int(borrower)
+    assert re.search(f'due to job {host} at .*: it starts again, once, if it still runs then', ' '.join(instance.mgpu('show', borrower, check=True).out.split()))
+    assert f'lent to job {borrower}' in instance.mgpu('show', host, check=True).out
+    assert f'Its GPUs are due to job {host} at' in instance.mgpu('why', borrower, check=True).out
+    harness.until(lambda: os.path.exists(told), 'its user is told')
+    with open(told, encoding='utf-8') as source:
+        assert '; it starts again, once, if it still runs at 20' in source.read()
+    instance.kill()
+    instance.start()
+    assert instance.job(borrower)['gpus_due_to'] == int(host) and instance.job(unwilling)['state'] == 'queued'
+    instance.mgpu('cancel', borrower, check=True)
+    await_phase(instance, host, None)
+    assert instance.job(host)['gpus_lent_to'] is None
+    assert journal_events(instance, place, 'preempted') == []
 
 
 def test_a_return_that_fails_for_good_ends_the_job_with_a_sentence_and_its_command_is_not_parked_again(make_instance, cuda):

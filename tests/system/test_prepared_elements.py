@@ -67,6 +67,10 @@ class Pair:
         assert lines == [f'{word} {index}' for index in begun for word in ('begin', 'end')]
         assert sorted(begun) == [str(index) for index in range(LAST + 1)]
 
+    def kinds(self):
+        """The events of the element behind the other."""
+        return [event['type'] for event in self.instance.job(self.follower, user=self.instance.user)['events']]
+
     def check_store(self):
         broken = list(invariants.check_bookings(invariants.read_events(self.instance)))
         self.instance.restart()
@@ -100,10 +104,42 @@ def test_it_is_shown_to_wait_for_the_one_before_it_and_to_have_no_gpu(pair):
     for state, is_there in (('starting', False), ('queued', True)):
         assert (pair.follower in [job['id'] for job in box.api('GET', f'/jobs?state={state}').json['jobs']]) == is_there
     assert [[job['id'] for job in gpu['jobs']] for gpu in box.gpus()] == [[box.job(leader)['id']]]
-    refused = box.mgpu('hold', follower)
-    assert refused.code == 6 and f'mgpu hold {pair.array}' in refused.err, refused
+    for refused in (box.mgpu('suspend', follower), box.mgpu('signal', follower, 'USR1'), box.mgpu('retry', follower)):
+        assert refused.code == 6 and 'queued' in refused.err and 'starting' not in refused.err, refused
     pair.finish()
     assert len(box.job(pair.follower)['granted']) == 1
+
+
+def test_it_is_given_back_to_be_held_and_begins_once_after_the_release(pair):
+    box, follower = pair.instance, f'{pair.array}.{FOLLOWER}'
+    box.mgpu('release', follower, check=True)
+    assert pair.kinds() == ['submitted', 'allocated']  # it was not held, and stays where it is
+    box.mgpu('hold', follower, check=True)
+    job = box.job(pair.follower)
+    assert (job['state'], job['reason']) == ('queued', 'held_user'), job
+    assert pair.kinds() == ['submitted', 'allocated', 'returned', 'held']
+    pair.gate.open(2)
+    harness.until(lambda: pair.lines()[-1:] == [f'end {LAST}'], 'the other elements')
+    assert f'begin {FOLLOWER}' not in pair.lines() and not pair.logs(pair.follower)
+    box.mgpu('release', follower, check=True)
+    pair.finish(1)
+    pair.check_store()
+
+
+def test_it_is_given_back_to_be_edited_and_begins_once_as_it_is_then(pair):
+    box, follower = pair.instance, f'{pair.array}.{FOLLOWER}'
+    box.mgpu('edit', follower, 'time=1h', 'name=other', check=True)
+    pair.finish()
+    job = box.job(pair.follower)
+    assert (job['name'], job['time_limit_s'], job['exit_code']) == ('other', 3600, 0), job
+    pair.check_store()
+
+
+def test_it_is_given_back_when_it_is_to_be_requeued_and_is_then_refused_as_any_job_that_waits(pair):
+    refused = pair.instance.mgpu('requeue', f'{pair.array}.{FOLLOWER}')
+    assert refused.code == 6 and 'is queued: only a running job can be requeued' in refused.err, refused
+    pair.finish()
+    assert 'preempted' not in pair.kinds()
 
 
 def kill_mgpud(pair):

@@ -24,7 +24,7 @@ def python(box, place):
 
     def run(text, check=True, **variables):
         (pathlib.Path(place) / 'program.py').write_text(textwrap.dedent(text))
-        environment = dict(box.client.environment(), MGPU_SOCKET=box.socket, PYTHONPATH=f'{place}/lib:{place}', **variables)
+        environment = dict(box.client.environment(), MGPU_SOCKET=box.socket, **{'PYTHONPATH': f'{place}/lib:{place}', **variables})
         done = subprocess.run([PYTHON, 'program.py'], cwd=place, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, check=False, timeout=harness.DEADLINE_S, **box.client.popen_arguments())
         assert not check or done.returncode == 0, done.stdout
@@ -186,6 +186,17 @@ def test_functions_run_as_jobs(python, place):
     assert out[2].startswith('JobFailed job '), out
     assert out[3].startswith('TypeError the result cannot be pickled'), out
     assert not [name for name in os.listdir(place) if name.startswith('.mgpu-calls')]
+
+
+@pytest.mark.parametrize('find', ["sys.path.insert(0, 'lib')", "sys.path.append(os.path.abspath('lib'))", "sys.path.insert(0, ''); os.chdir('lib'); import mgpu; os.chdir('..')"])
+def test_functions_run_wherever_the_caller_has_found_the_module(python, find):
+    assert python(f'''
+        import os, sys
+        {find}
+        import mgpu
+        with mgpu.Executor() as executor:
+            print(executor.submit(divmod, 7, 2).result())
+    ''', PYTHONPATH='') == '(3, 1)\n'
 
 
 def test_a_shut_executor_cancels_what_is_left(python):

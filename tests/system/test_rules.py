@@ -334,6 +334,37 @@ def test_an_element_has_one_number_and_nothing_of_its_array_waits(box, gate):
     box.wait(array)
 
 
+@pytest.mark.parametrize('after, kind', [('{0}.1', 'ok'), ('{0}.1:any', 'any'), ('{0}.2:fail', 'fail'), ('{0}.1:start', 'start'), ('{0}.1,{0}.2:any', 'ok'),
+                                         ('{0}.3?{0}.1', 'ok'), ('edit {0}.1', 'ok')])
+def test_a_job_after_a_waiting_element_waits_for_that_one_alone(box, after, kind):
+    array = box.submit('-g', '0', '-a', '0-3', '--hold', '--', 'exit $((MGPU_ARRAY_INDEX == 2))')
+    if after.startswith('edit '):
+        job = box.submit('-g', '0', '--hold', '--', 'true')
+        box.mgpu('edit', job, 'after=' + after.split()[1].format(array), check=True)
+        box.mgpu('release', job, check=True)
+    else:
+        job = box.submit('-g', '0', '-A', after.format(array), '--', 'true')
+    assert f'{array}:' not in box.job(job)['after'] and kind in box.job(job)['after']
+    assert box.job(job)['state'] == 'queued'
+    for index in (1, 2):
+        if f'.{index}' in after:
+            box.mgpu('release', f'{array}.{index}', check=True)
+            box.wait(f'{array}.{index}')
+    assert box.wait(job)['state'] == 'done'
+    assert box.job(array)['state'] == 'queued' and box.mgpu('ps', '-H', '-o', 'id', f'{array}.0', check=True).out.split()[0].startswith(str(array))
+    box.mgpu('cancel', array, check=True)
+
+
+@pytest.mark.root
+def test_a_waiting_element_of_another_user_is_no_dependency(box, bo):
+    array = box.submit('-g', '0', '-a', '0-3', '--hold', '--', 'true')
+    done = box.mgpu('submit', '-g', '0', '-A', f'{array}.1', '--', 'true', user=bo)
+    assert done.code != 0 and f'{array}.1 has not started, and only its owner can wait for it alone' in done.err, done
+    job = int(box.mgpu('submit', '-q', '-g', '0', '-A', f'{array}:any', '--', 'true', user=bo, check=True).out)
+    box.mgpu('cancel', array, check=True)
+    assert box.wait(job)['state'] == 'done'
+
+
 def test_a_job_after_an_array_waits_for_all_of_it(box, gate):
     array = box.submit('-g', '0', '-a', '0-2', '--', *gate.command())
     after = box.submit('-g', '0', '-A', array, '--', 'true')
@@ -429,6 +460,25 @@ def test_a_job_that_waits_to_be_tried_again_has_the_output_of_the_attempt_that_f
     assert (first.status, first.body) == (200, b'out 1\n'), first
     gate.open()
     box.wait(job)
+    assert box.mgpu('logs', job, check=True).out == 'out 2\n'
+
+
+def test_the_output_of_a_requeued_attempt_is_known_after_a_restart(make_instance, gate):
+    box = make_instance()
+    job = box.submit('-q', '-g', '0', '--', 'sh', '-c', f'echo out $MGPU_ATTEMPT; {gate.command()[2]}')
+    box.wait(job, 'running')
+    box.await_news(lambda: box.mgpu('logs', job, check=True).out)
+    assert box.api('POST', f'/jobs/{job}/requeue', {'hold': True}).status == 200
+    box.wait(job, 'queued')
+    box.kill()
+    box.start()
+    assert box.job(job)['state'] == 'queued'
+    assert box.mgpu('logs', job, check=True).out == 'out 1\n'
+    gate.open()
+    box.mgpu('release', job, check=True)
+    box.wait(job)
+    first = [box.api('GET', f'/jobs/{job}/log?attempt=1').body for box in (box, box.restart())]
+    assert first == [b'out 1\n'] * 2, first
     assert box.mgpu('logs', job, check=True).out == 'out 2\n'
 
 

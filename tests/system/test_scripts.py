@@ -155,3 +155,27 @@ def test_another_user_cannot_print_the_script(box, place, bo):
     done = box.mgpu('show', '--script', str(job), user=bo)
     assert done.code != 0 and done.out == '' and 'can only be read by its owner' in done.err
     assert 'script' not in box.api('GET', f'/jobs/{job}?script=1', user=bo).json
+
+
+@pytest.mark.parametrize('mark', ['#MGPU', '#SBATCH'])
+@pytest.mark.parametrize('words', [('run',), ('run', '-d')], ids=' '.join)
+def test_lines_that_only_submit_reads_are_not_passed_over_in_silence(box, place, words, mark):
+    write(box, place, 'job.sh', f'#!/bin/sh\n{mark} -J other\necho ran\n')
+    write(box, place, 'plain.sh', f'#!/bin/sh\necho ran\n{mark} -J other\n')
+    warning = 'mgpu: warning: the #MGPU and #SBATCH lines of ./job.sh have no effect here: only mgpu submit reads them\n'
+    assert warning in box.mgpu(*words, '-g', '0', './job.sh', cwd=place, check=True).err
+    for others in (('./plain.sh',), ('-q', './job.sh')):
+        done = box.mgpu(*words[:1], '-g', '0', *words[1:], *others, cwd=place, check=True)
+        assert 'have no effect' not in done.err, done
+    assert box.job(submit(box, place, './job.sh')[0])['name'] == 'other'
+
+
+@pytest.mark.parametrize('head', ['', '#MGPU -J other\n', '#SBATCH -J other\n'], ids=['none', 'mgpu', 'slurm'])
+@pytest.mark.parametrize('late', ['#MGPU -g 3', '#SBATCH --gres=gpu:3'])
+def test_an_option_line_after_the_first_command_is_named(box, place, head, late):
+    write(box, place, 'job.sh', f'#!/bin/sh\n{head}\nset -e\n{late}\n{late}\n')
+    job, done = submit(box, place, '--hold', 'job.sh')
+    line = 4 + bool(head)
+    assert done.err.count('has no effect') == 1 and f'mgpu: job.sh:{line}: this line has no effect: it follows the first command\n' in done.err, done
+    assert box.job(job)['gpus'] == 0
+    assert 'has no effect' not in box.mgpu('submit', '-q', '-g', '0', 'job.sh', cwd=place, check=True).err

@@ -45,6 +45,12 @@ def usr1(request):
 
 # --- signals ---
 
+def test_a_signal_that_is_not_last_is_put_last_in_the_hint(box):
+    for words, hint in ((('USR1', 'name'), 'name USR1'), (('5', 'x'), '5 USR1'), (('5', '6', 'x'), '5 USR1'), (('HUP', '5.3'), '5.3 HUP')):
+        done = box.mgpu('signal', *words)
+        assert done.code == 2 and f'hint: give the signal last: mgpu signal {hint}\n' in done.err, done
+
+
 def test_a_signal_reaches_a_running_job(box, gate, bell, usr1):
     job = box.submit('--', *trap(bell, gate, 'USR1'))
     bell.wait()
@@ -442,6 +448,12 @@ def test_cancel_takes_those_in_a_state(box, gate, bell):
     box.wait(suspended, 'running')
     box.mgpu('suspend', suspended, check=True)
     held = box.submit('--hold', '--', 'true')
+    queued = box.submit('-b', '+1h', '--', 'true')
+    for states, jobs in (('suspended', [suspended]), ('held', [held]), ('held,suspended', [suspended, held]), ('queued', [held, queued]),
+                         ('running', [running, suspended]), ('suspended,queued', [suspended, held, queued]), ('parked,parking,unparking,starting early', [])):
+        found = box.mgpu('ps', '-q', '-H', '-o', 'id', '-s', states, check=True).out.split()
+        assert sorted(found) == sorted(map(str, jobs)), states
+    box.mgpu('cancel', queued, check=True)
     box.mgpu('cancel', '-y', '-s', 'held', check=True)
     assert box.wait(held)['state'] == 'cancelled'
     box.mgpu('cancel', '-y', '-s', 'suspended', check=True)
@@ -451,4 +463,6 @@ def test_cancel_takes_those_in_a_state(box, gate, bell):
     assert box.wait(running)['state'] == 'cancelled'
     done = box.mgpu('cancel', '-y', '-s', 'done')
     assert done.code == 2 and 'is not the state of an unended job' in done.err, done
+    for state in ('parking', 'parked', 'unparking', 'starting early', 'stopping', 'queued,parked'):
+        box.mgpu('cancel', '-y', '-s', state, check=True)
     assert box.mgpu('cancel', '-s', 'held').code == 2  # cannot ask

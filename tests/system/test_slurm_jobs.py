@@ -277,6 +277,18 @@ def until(ask, wanted):
     harness.until(lambda: ask() == wanted, f'{wanted}')
 
 
+def test_a_dependency_on_a_waiting_element_is_on_that_one_alone(cluster):
+    array = cluster.wrap('exit $((SLURM_ARRAY_TASK_ID == 2))', '-a', '0-4', '-H', '-o', '/dev/null')
+    jobs = [cluster.wrap('true', '-o', '/dev/null', '-d', value.format(array))
+            for value in ('afterok:{0}_1', 'afternotok:{0}_2', 'afterany:{0}_1:{0}_2', 'after:{0}_1,afterany:{0}_2', 'afterok:{0}_0?afterok:{0}_1')]
+    for index in (1, 2):
+        cluster.out('scontrol', 'release', f'{array}_{index}')
+    assert [cluster.finish(job)['state'] for job in jobs] == ['done'] * len(jobs)
+    never = cluster.wrap('true', '-d', f'afterok:{array}_*', '-o', '/dev/null')
+    assert cluster.box.job(never)['after'] == f'{array}:ok'
+    cluster.out('scancel', array, never)
+
+
 def test_elements_of_an_array_start_after_those_of_another(cluster, gate, place):
     first = cluster.submit('--array=1-4', '--wrap', f'case $SLURM_ARRAY_TASK_ID in 2) exit 1;; 3) {gate.command()[2]};; esac')
     second = cluster.submit('--array=1-3,9', '-d', f'aftercorr:{first}', '--wrap', 'true')

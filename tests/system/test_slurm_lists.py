@@ -114,6 +114,21 @@ def test_scontrol_updates_the_notes_of_a_running_job_and_says_what_only_waiting_
     assert done.code == 1 and done.err.startswith('Job has already finished'), done
 
 
+@pytest.mark.parametrize('word', ['requeue', 'requeuehold', 'suspend'])
+def test_scontrol_says_of_a_waiting_job_that_it_waits(cluster, word):
+    job, array = cluster.wrap('true', '-H'), cluster.wrap('true', '-H', '-a', '0-3')
+    for name in (job, f'{array}_2'):
+        done = cluster.run('scontrol', word, name)
+        assert (done.code, done.err) == (1, f'Job is pending execution for job {name}\n'), done
+    cluster.out('scancel', job, array)
+
+
+@pytest.mark.parametrize('names, in_order, in_groups', [('b,a,c', 'a,b,c', 'b,a,c'), ('n2,n10,a,n1', 'a,n[1-2,10]', 'n[1-2,10],a'), ('x', 'x', 'x')])
+def test_hostlistsorted_sorts_by_name(cluster, names, in_order, in_groups):
+    assert cluster.out('scontrol', 'show', 'hostlistsorted', names) == in_order + '\n'
+    assert cluster.out('scontrol', 'show', 'hostlist', names) == in_groups + '\n'
+
+
 def test_elements_of_arrays_are_listed_one_by_one(cluster):
     array = cluster.wrap('true', '-H', '--array=2-4,9')
     assert cluster.out('squeue', '-h', '-o', '%i %K', '-j', array) == f'{array}_[2-4,9] 2-4,9\n'
@@ -177,6 +192,92 @@ def test_scancel_ends_only_jobs_that_all_filters_select(cluster):
     done = cluster.run('scancel', '-i', jobs[0], input='n\n')
     assert (done.code, done.out) == (0, f'Cancel job_id={jobs[0]} name=wrap partition=gpu [y/n]? ') and len(left()) == 1
     assert cluster.run('scancel', '-i', '--me', input='y\n').code == 0 and left() == []
+
+
+ELEMENTS_SPARED = (  # the filters and the ids after them; what is left of an array of 0-9, of which two run at a time
+    (['-t', 'PENDING', '-u', '{user}'], 'RUNNING 0 1'),
+    (['-t', 'PD', '{array}'], 'RUNNING 0 1'),
+    (['-t', 'PENDING', '{array}_3', '{array}_[5-6]'], 'PENDING 2 4 7-9 RUNNING 0 1'),
+    (['--me', '{array}_3'], 'PENDING 2 4-9 RUNNING 0 1'),
+    (['-n', 'spared', '{array}_[3-9]'], 'PENDING 2 RUNNING 0 1'),
+    (['-p', 'gpu', '{array}_0', '{array}_9'], 'PENDING 3-8 RUNNING 1 2'),
+    (['-t', 'RUNNING', '{array}_0', '{array}_9'], 'PENDING 3-9 RUNNING 1 2'),
+    (['-t', 'SUSPENDED', '{array}'], 'PENDING 2-9 RUNNING 0 1'),
+    (['-s', 'USR1', '-t', 'PENDING', '--me'], 'PENDING 2-9 RUNNING 0 1'),
+    (['-n', 'spared,other'], 'PENDING 2-9 RUNNING 0 1'),
+)
+
+
+@pytest.mark.parametrize('words, left', ELEMENTS_SPARED, ids=lambda case: ' '.join(case) if isinstance(case, list) else '')
+def test_scancel_with_filters_spares_elements_that_they_do_not_select(cluster, words, left):
+    array = cluster.wrap('exec sleep 1000', '-a', '0-9%2', '-J', 'spared', '-o', '/dev/null')
+
+    def states():
+        found = {}
+        for line in cluster.out('squeue', '-h', '-o', '%T %i', '-j', array).splitlines():
+            state, index = re.fullmatch(rf'(\w+) {array}_\[?([-0-9,]+)(?:%2\])?', line).groups()
+            found.setdefault(state, []).extend(index.split(','))
+        return ' '.join(' '.join([state, *sorted(found[state], key=lambda index: int(index.split('-')[0]))]) for state in sorted(found))
+    assert cluster.box.await_news(lambda: states() == 'PENDING 2-9 RUNNING 0 1')
+    assert cluster.out('scancel', *(word.format(array=array, user=cluster.box.client.name) for word in words)) == ''
+    assert cluster.box.await_news(lambda: states() == left), states()
+    cluster.out('scancel', array)
+
+
+def test_scancel_with_filters_ends_only_the_step_that_is_named(cluster):
+    job = cluster.wrap('srun sleep 1000; echo ended; exec sleep 1000', '-o', 'steps.out')
+    assert cluster.box.await_news(lambda: f'{job}.0' in cluster.out('squeue', '-h', '-s', '-o', '%i'))
+    assert cluster.out('scancel', '--me', f'{job}.0') == ''
+    assert cluster.box.await_news(lambda: 'ended' in cluster.read('steps.out'))
+    assert cluster.out('squeue', '-h', '-o', '%T', '-j', job) == 'RUNNING\n'
+    cluster.out('scancel', job)
+
+
+NAMES = ('two words', ' lead', 'a,b', 'é', 'a%b', "it's", '*')
+
+
+@pytest.mark.parametrize('name', NAMES)
+def test_jobs_are_selected_by_any_name(cluster, name):
+    job, other = cluster.wrap('true', '-H', '-J', name), cluster.wrap('true', '-H', '-J', 'words')
+    if ',' not in name and name == name.strip():  # in a list, a comma ends a name
+        assert cluster.out('squeue', '-h', '-n', f'nosuch,{name}', '-o', '%i').split() == [str(job)]
+        assert cluster.out('sacct', '-X', '-n', f'--name={name}', '-j', f'{job},{other}', '-o', 'jobid').split() == [str(job)]
+    assert cluster.out('scontrol', 'update', f'jobname={name}', 'comment=x') == ''
+    assert cluster.out('squeue', '-h', '-o', '%k', '-j', f'{job},{other}').split() == ['x', '(null)']
+    assert cluster.out('scancel', '-n', name) == ''
+    assert cluster.out('squeue', '-h', '-o', '%i', '-j', f'{job},{other}').split() == [str(other)]
+    cluster.out('scancel', other)
+
+
+def test_scontrol_shows_a_job_among_all_as_it_shows_it_alone(cluster):
+    jobs = [cluster.wrap('true', '-H'), cluster.wrap('true', '-H', '-a', '0-3'), cluster.wrap('true', '-o', '/dev/null')]
+    cluster.finish(jobs[2])
+    together = cluster.out('scontrol', '-o', 'show', 'job').splitlines()
+    for job in jobs:
+        assert cluster.out('scontrol', '-o', 'show', 'job', job).splitlines()[0] in together
+    cluster.out('scancel', *jobs)
+
+
+def test_squeue_gives_a_separate_element_the_reason_of_its_array(cluster):
+    array = cluster.wrap('exec sleep 1000', '-a', '0-4%1', '-o', '/dev/null')
+    ask = ['squeue', '-h', '-j', array, '-t', 'PENDING', '-o', '%r']
+    assert cluster.box.await_news(lambda: cluster.out('squeue', '-h', '-t', 'RUNNING', '-j', array))
+    cluster.out('scontrol', 'update', f'jobid={array}_3', 'comment=own')
+    assert cluster.box.await_news(lambda: cluster.out(*ask).split() == ['JobArrayTaskLimit'] * 2), cluster.out(*ask)
+    assert cluster.out(*ask, '-r').split() == ['JobArrayTaskLimit'] * 4
+    cluster.out('scancel', array)
+
+
+def test_srun_names_its_own_option_for_input_that_it_read_in_vain(cluster):
+    done = cluster.run('srun', 'true', input='a\nb\n')
+    assert done.code == 0
+    assert done.err == 'srun: 4 bytes of standard input were read ahead and not used; --input=none leaves them to other commands\n'
+
+
+@pytest.mark.parametrize('words', ['sbatch --wrap true', 'squeue', 'sinfo', 'sacct', 'scontrol show node'])
+def test_a_command_that_cannot_write_names_itself(cluster, words):
+    done = cluster.shell(f'{words} > /dev/full')
+    assert done.code == 1 and all(line.startswith(f'{words.split()[0]}: ') for line in done.err.splitlines()), done
 
 
 def test_sinfo_selects_and_sorts_nodes(cluster):

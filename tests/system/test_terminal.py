@@ -400,6 +400,16 @@ def test_exec_runs_in_the_job_with_its_user_gpus_and_exit_status(box, gate):
 SILENT = ['sh', '-c', 'echo a; sleep 1; echo b; sleep 11; echo c']
 
 
+@pytest.mark.parametrize('verb', ['run', 'exec'])
+@pytest.mark.parametrize('words, out', [(('echo a | tr a b',), 'b\n'), (('echo', 'a | tr a b'), 'a | tr a b\n'), (('echo $((1+1)); exit 0',), '2\n'), (('true',), '')])
+def test_a_single_word_for_a_shell_is_run_by_one(box, gate, verb, words, out):
+    job = box.submit('-g', '0', '--', *gate.command())
+    box.wait(job, 'running')
+    ask = ['exec', job, '--'] if verb == 'exec' else ['run', '-q', '-g', '0', '--']
+    assert box.mgpu(*ask, *words, check=True).out == out
+    gate.open()
+
+
 def test_exec_may_be_silent(box, gate):
     job = box.submit('-g', '0', '--', *gate.command())
     box.wait(job, 'running')

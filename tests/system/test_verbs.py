@@ -731,6 +731,21 @@ def test_a_line_without_utf8_has_no_byte_of_it(box):
         assert shown.isascii() and ' - ' in shown, shown
 
 
+@pytest.mark.parametrize('states, left', [('queued', ['running'] * 2), ('queued,suspended', ['running'] * 2), ('held', ['queued'] + ['running'] * 2),
+                                          ('running', ['queued'] + ['running'] * 2), ('queued,running', [])])
+def test_cancel_by_state_spares_elements_in_other_states(box, states, left):
+    array = box.submit('-g', '0', '-a', '0-4%2', '--', 'sleep', '1000')
+
+    def found():
+        jobs = [job for job in box.api('GET', '/jobs?state=queued,starting,running').json['jobs'] if int(array) in (job['id'], job['array_job'])]
+        return sorted(job['state'] for job in jobs if job['array_left'] != '')
+    assert box.await_news(lambda: found() == ['queued', 'running', 'running'])
+    box.mgpu('cancel', '-y', '-s', states, check=True)
+    assert box.await_news(lambda: found() == left), found()
+    if left:
+        box.mgpu('cancel', array, check=True)
+
+
 def test_the_ended_elements_of_an_array_are_one_line(box):
     array = box.submit('-g', '0', '-a', '0-3', '-J', 'swept', '--', 'sh', '-c', 'exit $((MGPU_ARRAY_INDEX == 2))')
     box.wait(array)

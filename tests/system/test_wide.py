@@ -71,6 +71,41 @@ def test_run_shows_all_nodes_of_a_job_whose_end_comes_with_its_start(cluster):
     assert [sorted(done.out.splitlines()) for done in shown] == [['0: 0', '1: 1']] * 10, shown
 
 
+def test_the_output_of_each_part_of_a_requeued_attempt_is_known_after_a_restart(cluster, gate):
+    box = cluster.box
+    job = box.submit('-N', '2', '--gpus-per-node', '1', '--', 'sh', '-c',
+                     f'echo $MGPU_ATTEMPT of $MGPU_NODE_RANK; test $MGPU_ATTEMPT = 2 || read word < {gate.path}')
+    box.wait(job, 'running')
+    for rank in (0, 1):
+        box.await_news(lambda rank=rank: box.mgpu('logs', job, '--rank', rank).out)
+    assert box.api('POST', f'/jobs/{job}/requeue', {'hold': True}).status == 200
+    box.wait(job, 'queued')
+    box.kill()
+    box.start()
+    for node in cluster.nodes.values():
+        node.await_up()
+    for rank in (0, 1):
+        assert box.mgpu('logs', job, '--rank', rank, check=True).out == f'1 of {rank}\n'
+    beyond = box.api('GET', f'/jobs/{job}/log?rank=2')
+    assert (beyond.status, beyond.json['detail']) == (404, f'job {job} has no output of rank 2 in attempt 1')
+    box.mgpu('release', job, check=True)
+    box.wait(job)
+    for attempt in (1, 2):
+        assert box.api('GET', f'/jobs/{job}/log?rank=1&attempt={attempt}').body == f'{attempt} of 1\n'.encode()
+
+
+def test_run_shows_all_parts_of_an_attempt_that_was_over_at_once(cluster, place):
+    """The parts wait for each other's output: the first that fails ends the others."""
+    os.mkdir(f'{place}/said')
+    os.chmod(f'{place}/said', 0o777)
+    said = f'{place}/said/$MGPU_JOB_ID.$MGPU_ATTEMPT'
+    program = (f'echo $MGPU_ATTEMPT; : > {said}.$MGPU_NODE_RANK; until [ -e {said}.0 ] && [ -e {said}.1 ]; do :; done; '
+               'test $MGPU_ATTEMPT != 1 || exit 9')
+    for _ in range(8):
+        done = cluster.box.mgpu('run', '-q', '-N', '2', '--gpus-per-node', '1', '--retry', '1', '--retry-on', '9', 'sh', '-c', program)
+        assert (done.code, sorted(done.out.splitlines())) == (0, ['0: 1', '0: 2', '1: 1', '1: 2']), done
+
+
 def test_a_part_that_cannot_start_is_named_and_no_other_runs(cluster):
     box = cluster.box
     mark = f'{box.place}/ran'

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/clock.h"
 #include "base/hostlist.h"
 #include "base/json/field.h"
 #include "base/memory.h"
@@ -335,12 +336,12 @@ static void print_job(const json_t *job, const struct scontrol_form *form)
 
 /* Where it runs and which files it writes is only in the complete record, which is requested if it
  * `is_named`. */
-static void print_one(
-    struct client *client, const json_t *job, bool is_named, const struct scontrol_form *form)
+/* Lists lack its directory, its script and its history. */
+static void print_one(struct client *client, const json_t *job, const struct scontrol_form *form)
 {
     _cleanup_json_ json_t *whole = NULL;
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%" PRId64, field_integer(job, "id", 0));
-    if (!is_named || client_get(client, path, &whole, NULL) < 0) {
+    if (client_get(client, path, &whole, NULL) < 0) {
         print_job(job, form);
         return;
     }
@@ -365,6 +366,14 @@ static bool is_any(const char *name, int64_t *ret_index)
     return end == NULL || (end != name + 2 && *end == '\0');
 }
 
+static void drop_old(json_t *jobs)
+{
+    int64_t now_ms = clock_wall_ms();
+    for (size_t i = json_array_size(jobs); i-- > 0;)
+        if (slurm_job_is_old(json_array_get(jobs, i), now_ms))
+            (void)json_array_remove(jobs, i);
+}
+
 int scontrol_show_jobs(
     struct client *client, const char *name, const struct scontrol_form *form, struct error *err)
 {
@@ -385,6 +394,8 @@ int scontrol_show_jobs(
     if (r < 0)
         return r;
     slurm_jobs_narrow(&ids, &jobs);
+    if (name == NULL)
+        drop_old(jobs);
     if (json_array_size(jobs) == 0 && name != NULL)
         return error_set(err, -ENOENT, "Invalid job id specified");
     scontrol_count_print(json_array_size(jobs), form);
@@ -395,7 +406,7 @@ int scontrol_show_jobs(
     {
         if (wanted != SLURM_NO_INDEX && field_integer(job, "array_index", SLURM_NO_INDEX) != wanted)
             continue;
-        print_one(client, job, name != NULL, form);
+        print_one(client, job, form);
         shown++;
     }
     bool is_missing = wanted != SLURM_NO_INDEX && shown == 0;

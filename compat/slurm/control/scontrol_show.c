@@ -381,12 +381,19 @@ static int show_hostnames(const char *list, struct error *err)
     return 0;
 }
 
-static int show_hostlist(const char *list, struct error *err)
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int show_hostlist(const char *list, bool is_sorted, struct error *err)
 {
     _cleanup_strings_ struct strings names = { 0 };
     int r = list == NULL ? -EINVAL : hostlist_expand(list, &names, err);
     if (r < 0)
         return error_set(err, r, "Invalid hostlist: %.200s", list != NULL ? list : "(null)");
+    if (is_sorted && names.count > 0)
+        qsort(names.items, names.count, sizeof(names.items[0]), by_name);
     _cleanup_free_ char *text = hostlist_compress(&names);
     (void)puts(text);
     return 0;
@@ -416,7 +423,7 @@ int scontrol_show(struct client *client, const char *word, const char *name, con
     if (is_word(entity, "hostnames", 5))
         return show_hostnames(name, err);
     if (is_word(entity, "hostlistsorted", 5))
-        return show_hostlist(name, err);
+        return show_hostlist(name, strlen(entity) > strlen("hostlist"), err);
     if (is_word(entity, "steps", 2))
         return show_steps(client, name, form, err);
     if (is_word(entity, "licenses", 3)) {

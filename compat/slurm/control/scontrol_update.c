@@ -74,15 +74,18 @@ int scontrol_jobs_parse(struct client *client, const char *text, struct slurm_id
     return r;
 }
 
-/* A change that is only possible for waiting jobs has a different message for a running job than for an ended
- * one. */
+/* Changes that are only possible for waiting jobs, or only for running ones, have a message for each other
+ * state. */
 static const char *describe_late(struct client *client, const char *path)
 {
     _cleanup_json_ json_t *job = NULL;
     _cleanup_free_ char *request = xasprintf(API_PATH "/jobs/%s", path);
-    bool is_running =
-        client_get(client, request, &job, NULL) == 0 && text_equal(field_text(job, "state"), "running");
-    return is_running ? "Job is no longer pending execution" : "Job has already finished";
+    if (client_get(client, request, &job, NULL) < 0)
+        return "Job has already finished";
+    bool has_begun = field_is(job, "state", "running") || field_is(job, "state", "starting");
+    return has_begun                          ? "Job is no longer pending execution"
+           : field_is(job, "state", "queued") ? "Job is pending execution"
+                                              : "Job has already finished";
 }
 
 /* The messages that clients search for. */
@@ -97,10 +100,12 @@ int scontrol_complain(struct client *client, const char *what, const char *path,
                       : err->code == -EALREADY                      ? describe_late(client, path)
                                                                     : err->message;
     bool is_ours = why == err->message; // a message of mgpu's own
+    _cleanup_free_ char *id = xstrdup(path);
+    id[strcspn(id, ".")] = strchr(id, '.') != NULL ? '_' : '\0'; // "12.3" in the API
     if (what[0] == '\0')
         (void)fprintf(stderr, "%s\n", why);
     else
-        (void)fprintf(stderr, is_ours ? "%s (job %s)\n" : "%s for job %s\n", why, path);
+        (void)fprintf(stderr, is_ours ? "%s (job %s)\n" : "%s for job %s\n", why, id);
     return 1;
 }
 
@@ -206,8 +211,9 @@ static int set_nodes(struct change *change, const struct key *key, struct error 
 
 static int set_requeue(struct change *change, const struct key *key, struct error *err)
 {
-    (void)json_object_set_new(
-        change->body, "requeue_on_node_lost", json_boolean(strcmp(change->value, "0") != 0));
+    bool is_on = strcmp(change->value, "0") != 0;
+    (void)json_object_set_new(change->body, "requeue_on_node_lost", json_boolean(is_on));
+    (void)json_object_set_new(change->body, "no_restart", json_boolean(!is_on));
     return 0;
 }
 

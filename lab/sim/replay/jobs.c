@@ -18,14 +18,14 @@
 #define RETURN_BACKOFF_MAX 60000
 #define RESTORE_BACKOFF_MS 10000
 
-static struct replay_job *entry_of(const struct replay *replay, uint64_t id)
+struct replay_job *replay_entry(const struct replay *replay, uint64_t id)
 {
     return by_id_find(replay->jobs, replay->n_jobs, sizeof(*replay->jobs), id);
 }
 
 struct job *replay_find(const struct replay *replay, uint64_t id)
 {
-    const struct replay_job *entry = entry_of(replay, id);
+    const struct replay_job *entry = replay_entry(replay, id);
     return entry != NULL ? entry->job : NULL;
 }
 
@@ -101,18 +101,18 @@ static int describe(
         .hold = job->hold,
         .preemptions = job->preemptions,
         .array = job->array_job,
-        .key = replay_key(job, entry_of(replay, job->id)->stem),
+        .key = replay_key(job, replay_entry(replay, job->id)->stem),
     };
     int r = request_from_ask(job->ask, &ret->key.request, err);
     if (r == 0)
-        leave_out(entry_of(replay, job->id)->refused_by, &ret->key.request);
+        leave_out(replay_entry(replay, job->id)->refused_by, &ret->key.request);
     return r == 0 ? read_elements(job, ret, err) : r;
 }
 
 /* Not resolved yet by a start or an end; for a delay that has begun, sets when it ends. */
 static bool is_open(const struct replay *replay, struct ask_after *after)
 {
-    const struct replay_job *entry = entry_of(replay, after->job);
+    const struct replay_job *entry = replay_entry(replay, after->job);
     const struct job *job = entry != NULL ? entry->job : NULL;
     if (after->kind != AFTER_START)
         return job != NULL;
@@ -124,7 +124,7 @@ static bool is_open(const struct replay *replay, struct ask_after *after)
 /* The job has ended, or its id was omitted, and the dependency is not satisfied. */
 static bool never_comes_true(const struct replay *replay, const struct ask_after *after)
 {
-    const struct replay_job *entry = entry_of(replay, after->job);
+    const struct replay_job *entry = replay_entry(replay, after->job);
     bool is_ok = entry != NULL && entry->is_ok;
     return is_known(replay, after->job) && (entry == NULL || entry->job == NULL) &&
            !after_comes_true(after->kind, is_ok);
@@ -406,7 +406,7 @@ static int stop_run(struct replay *replay, const struct job *job, struct error *
     if (!sched_job_status(replay->sched, job->id, replay->at_ms, &status) ||
         (status.key->request.n_picks == 0 && status.key->is_preemptible == job->ask->preemptible &&
             status.key->limit_ms == job->ask->time_limit_ms && status.key->had_turn == job_had_turn(job) &&
-            job->queued_ms != replay->at_ms && entry_of(replay, job->id)->refused_by == NULL &&
+            job->queued_ms != replay->at_ms && replay_entry(replay, job->id)->refused_by == NULL &&
             text_equal(status.key->request.exclude, job->ask->exclude)))
         return 0;
     return enqueue_started(replay, job->id, err);
@@ -419,7 +419,7 @@ void replay_admit_again(struct replay_job *entry)
 
 int replay_refused(struct replay *replay, const struct cluster_change *change, struct error *err)
 {
-    struct replay_job *entry = entry_of(replay, change->job);
+    struct replay_job *entry = replay_entry(replay, change->job);
     if (entry == NULL)
         return 0; // mgpud has removed it
     if (entry->job == NULL || (change->text == NULL && entry->job->state != JOB_QUEUED))
@@ -427,43 +427,6 @@ int replay_refused(struct replay *replay, const struct cluster_change *change, s
     replay_admit_again(entry);
     entry->refused_by = xstrdup(change->text);
     return change->text == NULL ? enqueue_started(replay, change->job, err) : 0; // else its return follows
-}
-
-/* --- the scheduler's own rule of parking --- */
-
-int replay_park_bar(struct replay *replay, const struct cluster_change *change, struct error *err)
-{
-    struct replay_job *entry = entry_of(replay, change->job);
-    (void)err;
-    if (entry == NULL || entry->job == NULL)
-        return 0; // mgpud has removed it
-    entry->is_park_barred = change->text != NULL;
-    struct cluster *cluster = sched_cluster(replay->sched);
-    struct cluster_node *node = change->text == NULL ? cluster_find(cluster, entry->job->node) : NULL;
-    if (node != NULL)
-        cluster_touch(cluster, node);
-    return 0;
-}
-
-bool replay_may_park(const struct replay *replay, uint64_t id)
-{
-    const struct replay_job *entry = entry_of(replay, id);
-    return entry != NULL && entry->job != NULL && !entry->is_park_barred &&
-           park_is_permitted(sched_cluster(replay->sched), entry->job) &&
-           !park_refusals_bar(&replay->refusals, entry->stem, replay->at_ms);
-}
-
-static void note_park(struct replay *replay, const struct replay_job *entry, const struct job_event *event)
-{
-    const struct job *job = entry->job;
-    bool is_lost = job_park_was_lost(job, event);
-    if (is_lost || (job_park_was_refused(job, event) && park_cause_is_rule(job_park(job)->cause))) {
-        struct park_refusal refusal =
-            park_refusals_next(&replay->refusals, entry->stem, NULL, is_lost, replay->at_ms);
-        (void)park_refusals_put(&replay->refusals, &refusal);
-    } else if (job_park_is_over(job, event)) {
-        (void)park_refusals_drop(&replay->refusals, entry->stem);
-    }
 }
 
 static void set_hold(struct replay *replay, const struct job *job)
@@ -494,7 +457,7 @@ static int apply_returned(
 static int apply_requeued(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
-    replay_admit_again(entry_of(replay, job->id));
+    replay_admit_again(replay_entry(replay, job->id));
     int r = stop_run(replay, job, err);
     set_hold(replay, job);
     await_retry(replay, job);
@@ -514,7 +477,7 @@ static int apply_edited(
     struct replay *replay, const struct job *job, const struct job_event *event, struct error *err)
 {
     if (job->state == JOB_QUEUED) {
-        replay_admit_again(entry_of(replay, job->id));
+        replay_admit_again(replay_entry(replay, job->id));
         return enqueue(replay, job, true, err);
     }
     int r = job_is_parked(job) ? enqueue_parked(replay, job, true, err) : 0;
@@ -576,12 +539,13 @@ int replay_forward(struct replay *replay, const struct turn_event *turn, struct 
     int r = replay_apply(replay, turn, &before, err);
     struct job *job = replay_find(replay, event->job);
     if (r == 0)
-        note_park(replay, entry_of(replay, job->id), event); // before the scheduler asks who may be parked
+        replay_note_park(
+            replay, replay_entry(replay, job->id), event); // before the scheduler asks who may be parked
     if (r == 0 && notifiers[event->type] != NULL)
         r = notifiers[event->type](replay, job, event, err);
     if (r < 0)
         return r;
-    struct replay_job *entry = entry_of(replay, job->id);
+    struct replay_job *entry = replay_entry(replay, job->id);
     if (job_state_is_active(before) && !job_state_is_active(job->state))
         entry->is_park_barred = false;
     if (job_state_is_active(before) && !job_state_is_active(job->state))

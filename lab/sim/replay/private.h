@@ -63,16 +63,22 @@ struct replay {
 };
 
 /* --- jobs.c: jobs and their descriptions for the scheduler --- */
-struct job *replay_find(const struct replay *replay, uint64_t id); // NULL: ended, or unknown
+struct replay_job *replay_entry(const struct replay *replay, uint64_t id); // NULL: unknown
+struct job *replay_find(const struct replay *replay, uint64_t id);         // NULL: ended, or unknown
 int replay_apply(
     struct replay *replay, const struct turn_event *turn, enum job_state *ret_before, struct error *err);
 int replay_forward(
     struct replay *replay, const struct turn_event *turn, struct error *err); // also applies it
 int replay_refused(struct replay *replay, const struct cluster_change *change, struct error *err);
-int replay_park_bar(struct replay *replay, const struct cluster_change *change, struct error *err);
-bool replay_may_park(const struct replay *replay, uint64_t id);                // by the scheduler's own rule
 void replay_admit_again(struct replay_job *entry);                             // on every node
 int replay_take_up(struct replay *replay, struct job *job, struct error *err); // at a start
+
+/* --- park_rule.c --- */
+int replay_park_bar(struct replay *replay, const struct cluster_change *change, struct error *err);
+bool replay_may_park(const struct replay *replay, uint64_t id); // by the scheduler's own rule
+bool replay_may_borrow(const struct replay *replay, uint64_t id);
+/* To be called before the scheduler asks which jobs may be parked. */
+void replay_note_park(struct replay *replay, const struct replay_job *entry, const struct job_event *event);
 
 /* --- cluster.c --- */
 int replay_change(struct replay *replay, const struct cluster_change *change, struct error *err);

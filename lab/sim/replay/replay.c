@@ -102,6 +102,12 @@ static void on_preempt(void *arg, uint64_t id, const char *why)
         add_decision(replay, (struct decision){ .kind = DECIDED_PREEMPT, .id = id });
 }
 
+static void on_reclaim(void *arg, uint64_t id, uint64_t parked)
+{
+    (void)parked;
+    on_preempt(arg, id, NULL);
+}
+
 static void on_park(void *arg, uint64_t id, uint64_t guest)
 {
     struct replay *replay = arg;
@@ -118,14 +124,23 @@ static bool may_park(void *arg, uint64_t id)
     return replay_may_park(arg, id);
 }
 
+static bool may_borrow(void *arg, uint64_t id)
+{
+    return replay_may_borrow(arg, id);
+}
+
 static void on_unreserve(void *arg, uint64_t reservation)
 {
     add_decision(arg, (struct decision){ .kind = DECIDED_UNRESERVE, .id = reservation });
 }
 
-const struct sched_callbacks replay_callbacks = {
-    .start = on_start, .preempt = on_preempt, .park = on_park, .may_park = may_park, .unreserve = on_unreserve
-};
+const struct sched_callbacks replay_callbacks = { .start = on_start,
+    .preempt = on_preempt,
+    .reclaim = on_reclaim,
+    .park = on_park,
+    .may_park = may_park,
+    .may_borrow = may_borrow,
+    .unreserve = on_unreserve };
 
 /* "job 5 starts on box:0" */
 static char *decision_text(const struct decision *decision)
@@ -156,8 +171,8 @@ static bool is_decision(const struct job_event *event)
     const struct cluster_change *change = change_of(event);
     if (change != NULL)
         return change->kind == CHANGE_UNRESERVE && change->text != NULL; // an administrator's has no reason
-    bool gives_way =
-        event->type == EVENT_PREEMPTED && event->cause == REQUEUE_PREEMPTED && event->park_cause == 0;
+    bool gives_way = event->type == EVENT_PREEMPTED && event->cause == REQUEUE_PREEMPTED &&
+                     event->park_cause != PARK_PREEMPTED;
     /* Otherwise requested by a user, or the job could not be parked instead. */
     bool is_parked = event->type == EVENT_PARK &&
                      (event->park_cause == PARK_PREEMPTED || park_cause_is_rule(event->park_cause));

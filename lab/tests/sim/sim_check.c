@@ -354,16 +354,51 @@ static void preempting_a_job_that_should_not_have_started_is_found(void **state)
     of.jobs[2][JOB_REFUSES] = 2;
     assert_int_equal(check_run(&of, NULL, &err), 0);
     assert_int_equal(check_run(&of, &spoiler, &err), -EPROTO);
-    assert_non_null(
-        strstr(err.message, "job 3 is preempted although it can neither be parked nor has a time limit"));
+    assert_non_null(strstr(err.message,
+        "job 3, which can neither be parked nor has a time limit, starts again although it had its GPUs too "
+        "briefly"));
     case_clear(&of);
 }
 
-/* So the random cases do come to the bound. */
+/* Job 2 refuses to be parked and has job 1's GPU, because it is believed to end at once. It does not. */
+static void make_borrower(struct sim_case *ret)
+{
+    make_guest(ret);
+    ret->jobs[0][JOB_RUN] = 4000000;
+    ret->jobs[1][JOB_REFUSES] = 2;
+    ret->jobs[1][JOB_RUN] = 2000000;
+    ret->jobs[1][JOB_TOLD] = 1000;
+}
+
+static void a_job_that_borrows_a_gpu_too_often_or_too_briefly_is_found(void **state)
+{
+    static const struct {
+        struct check_spoiler spoiler;
+        const char *found;
+    } tries[] = {
+        { { .borrows_again = true }, "starts again for parked jobs a second time" },
+        { { .park_margin = 1 }, "starts again although it had its GPUs too briefly" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+        struct sim_case of;
+        struct error err = { 0 };
+        make_borrower(&of);
+        if (tries[i].spoiler.park_margin > 0)
+            of.jobs[1][JOB_TOLD] = 100000;
+        assert_int_equal(check_run(&of, NULL, &err), 0);
+        assert_int_equal(check_run(&of, &tries[i].spoiler, &err), -EPROTO);
+        if (strstr(err.message, tries[i].found) == NULL)
+            fail_msg("expected '%s', found '%s'", tries[i].found, err.message);
+        case_clear(&of);
+    }
+}
+
+/* So the random cases do come to the bound, and to jobs that start again for parked ones. */
 static void random_cases_come_to_the_bound(void **state)
 {
     (void)state;
-    unsigned n_rule = 0, n_found = 0;
+    unsigned n_rule = 0, n_found = 0, n_again = 0;
     for (uint64_t seed = 1; seed <= 800; seed++) {
         struct check_spoiler spoiler = { .park_bound = 40 };
         struct sim_case of;
@@ -374,11 +409,15 @@ static void random_cases_come_to_the_bound(void **state)
             assert_int_equal(check_run(&of, NULL, &err), 0);
             n_found +=
                 check_run(&of, &spoiler, &err) < 0 && strstr(err.message, "has been parked for") != NULL;
+            spoiler = (struct check_spoiler){ .borrows_again = true };
+            n_again += check_run(&of, &spoiler, &err) < 0 && strstr(err.message, "a second time") != NULL;
         }
         case_clear(&of);
     }
-    if (n_rule < 20 || n_found < 3)
-        fail_msg("%u cases have the rule, and in %u a job is parked for too long", n_rule, n_found);
+    if (n_rule < 20 || n_found < 3 || n_again < 1)
+        fail_msg(
+            "%u cases have the rule, in %u a job is parked for too long, and in %u one starts again twice",
+            n_rule, n_found, n_again);
 }
 
 int main(void)
@@ -390,6 +429,7 @@ int main(void)
         cmocka_unit_test(parking_against_a_rule_is_found),
         cmocka_unit_test(parking_for_longer_than_promised_is_found),
         cmocka_unit_test(preempting_a_job_that_should_not_have_started_is_found),
+        cmocka_unit_test(a_job_that_borrows_a_gpu_too_often_or_too_briefly_is_found),
         cmocka_unit_test(random_cases_come_to_the_bound),
         cmocka_unit_test(own_priorities_order_a_job_that_gives_way_in_the_same_pass),
         cmocka_unit_test(a_case_survives_being_written_and_read),

@@ -134,7 +134,7 @@ char *launch_expand_path(
     _cleanup_buffer_ struct buffer path = { 0 };
     for (const char *p = pattern; *p != '\0'; p++) {
         size_t digits = *p == '%' ? strspn(p + 1, "0123456789") : 0;
-        if (*p != '%' || p[1 + digits] == '\0' || strchr("jnaAhr%", p[1 + digits]) == NULL) {
+        if (*p != '%' || p[1 + digits] == '\0' || strchr(SPEC_FILE_CODES, p[1 + digits]) == NULL) {
             buffer_append(&path, p, 1);
             continue;
         }

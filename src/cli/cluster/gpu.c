@@ -29,7 +29,8 @@ static int add_gpus(json_t *names, const char *word, struct error *err)
     int r = parse_gpu_ids(word, &gpus, &count, NULL);
     if (r < 0) {
         (void)error_set(err, -EINVAL, "'%.60s' is not a GPU", word);
-        return error_hint(err, "give a number or node:number as shown by mgpu gpus");
+        return error_hint(err, "give a number or node:number as shown by mgpu gpus; "
+                               "for jobs: mgpu suspend, mgpu continue");
     }
     for (size_t i = 0; r == 0 && i < count; i++) {
         _cleanup_free_ char *name = gpus[i].node == NULL ? xasprintf("%u", gpus[i].index)

@@ -101,17 +101,18 @@ static int take_first(void *target, const void *bytes, size_t length)
                                    : take_output(target, bytes, length);
 }
 
-static void listen_to_ranks(struct follow *follow)
-{
-    if (!follow->options->is_until_start)
-        follow_ranks_open(&follow->ranks, follow_ranks_count(follow->job), take_output, follow);
-}
-
 static void listen_to_errors(struct follow *follow)
 {
     bool is_split = json_is_true(json_object_get(follow->job, "split_log"));
     if (is_split && !follow->options->is_until_start && !follow->error.is_gone)
         follow_ranks_open(&follow->errors, follow_ranks_count(follow->job), take_errors, follow);
+}
+
+static void listen_to_ranks(struct follow *follow)
+{
+    if (!follow->options->is_until_start)
+        follow_ranks_open(&follow->ranks, follow_ranks_count(follow->job), take_output, follow);
+    listen_to_errors(follow);
 }
 
 static void forget_ranks(struct follow *follow)
@@ -280,6 +281,7 @@ static int on_watch(struct follow *follow, struct error *err)
                    (field_is(job, "state", "queued") || attempt > follow->attempt);
     if (is_next || follow_requeues(job) > follow->requeues) { // an attempt may be short
         follow->phase = FOLLOW_BETWEEN;
+        listen_to_ranks(follow); // unless that was done while it ran
         return 0;
     }
     follow->attempt = attempt > follow->attempt ? attempt : follow->attempt;
@@ -287,7 +289,6 @@ static int on_watch(struct follow *follow, struct error *err)
         waiting_line_started(&follow->line, job);
     raw_terminal_restore(&follow->raw);
     listen_to_ranks(follow); // also if the end is the first state received
-    listen_to_errors(follow);
     if (job_is_done(job)) {
         follow->phase = FOLLOW_DONE;
         input_feed_over(follow->options->input);
@@ -567,7 +568,6 @@ int follow_job(struct call *call, const json_t *job, const struct follow_options
     if (!options->is_until_start)
         listen_to_log(&follow, 0);
     listen_to_ranks(&follow);
-    listen_to_errors(&follow);
     while (!is_over(&follow)) {
         int r = turn(&follow, signal_fd, err);
         if (r == 0)

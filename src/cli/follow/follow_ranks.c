@@ -127,10 +127,16 @@ bool follow_ranks_are_over(const struct follow_ranks *ranks)
     return true;
 }
 
+/* It was never asked for, or its answer is not complete. */
+static bool is_awaited(const struct stream *stream)
+{
+    return stream->state == STREAM_OPEN || (stream->state == STREAM_AWAY && stream->asked_ms == 0);
+}
+
 bool follow_ranks_are_read(const struct follow_ranks *ranks)
 {
     for (size_t i = 0; i < ranks->count; i++)
-        if (!ranks->items[i].is_over && ranks->items[i].stream.state == STREAM_OPEN)
+        if (!ranks->items[i].is_over && is_awaited(&ranks->items[i].stream))
             return false;
     return true;
 }

@@ -387,6 +387,23 @@ static int read_flag(
     return error_set(err, -EINVAL, "%s: '%.60s' is not yes or no", what, text);
 }
 
+/* An element that still waits in its array becomes a job of its own, because only jobs have numbers. */
+static int find_element(struct client *client, const char *name, json_t **ret, struct error *err)
+{
+    _cleanup_json_ json_t *found = NULL, *nothing = json_object();
+    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", name);
+    _cleanup_free_ char *edit = xasprintf("%s/edit", path);
+    int r = client_get(client, path, &found, err);
+    if (r == 0 && field_is_known(found, "array_job"))
+        *ret = take_ptr(found);
+    else if (r == 0)
+        r = client_call(client, "POST", edit, nothing, ret, err);
+    if (r != -EPERM && r != -EACCES)
+        return r;
+    (void)error_set(err, r, "%s has not started, and only its owner can wait for it alone", name);
+    return error_hint(err, "the number before the dot names the whole array");
+}
+
 /* A job by any of its names; its own number even when it is an element of an array. */
 static int find_job(struct client *client, const char *what, char *word, int64_t *ret_id, struct error *err)
 {
@@ -405,8 +422,7 @@ static int find_job(struct client *client, const char *what, char *word, int64_t
         return 0;
     }
     _cleanup_json_ json_t *job = NULL;
-    _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s", jobs.items[0]);
-    r = client_get(client, path, &job, err);
+    r = find_element(client, jobs.items[0], &job, err);
     if (r < 0)
         return error_wrap(err, "%s", what);
     *ret_id = field_integer(job, "id", 0);

@@ -133,7 +133,9 @@ const struct option_meaning foreign_options[] = {
     { "mail-type", "ram", "--notify mail --notify-on end,fail" },
     { "mail-user", "ram", "--notify mail:ADDRESS" },
     { "requeue", "ram", "--requeue-on node-lost, --on-timeout requeue or --retry N" },
-    { "no-requeue", "ram", "nothing is requeued unless requested; omit it" },
+    { "no-requeue", "ram",
+        "nothing is requeued unless requested; with park: auto, --no-park keeps the job from being started "
+        "again" },
     { "parsable", "ram", "mgpu submit prints the number alone on standard output; omit it" },
     { "test-only", "ram", "--dry-run shows where and when it would start" },
     { "reservation", "ram", "the reservations of their users are used without an option: mgpu reserve list" },

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
@@ -26,17 +27,18 @@ static const struct {
     const char *state, *glyph, *plain_glyph;
     enum color color;
     bool is_done;
+    const char *api; // the state in the API, of which this one is a part; NULL: the same
 } looks[] = {
     { "queued", "◌", "o", COLOR_YELLOW, false },
-    { "held", "‖", "=", COLOR_MAGENTA, false },
+    { "held", "‖", "=", COLOR_MAGENTA, false, "queued" },
     { "starting", "◔", ">", COLOR_GREEN, false },
-    { "starting early", "◔", ">", COLOR_GREEN, false },
+    { "starting early", "◔", ">", COLOR_GREEN, false, "running" },
     { "running", "●", "*", COLOR_GREEN, false },
     { "stopping", "◍", "<", COLOR_YELLOW, false },
-    { "suspended", "◫", "z", COLOR_MAGENTA, false },
-    { "parking", "◫", "z", COLOR_MAGENTA, false },
-    { "parked", "◫", "z", COLOR_MAGENTA, false },
-    { "unparking", "◫", "z", COLOR_MAGENTA, false },
+    { "suspended", "◫", "z", COLOR_MAGENTA, false, "running" },
+    { "parking", "◫", "z", COLOR_MAGENTA, false, "running" },
+    { "parked", "◫", "z", COLOR_MAGENTA, false, "running" },
+    { "unparking", "◫", "z", COLOR_MAGENTA, false, "running" },
     { "done", "✓", "+", COLOR_DIM, true },
     { "failed", "✗", "x", COLOR_RED, true },
     { "cancelled", "⊘", "-", COLOR_DIM, true },
@@ -91,6 +93,39 @@ int job_states_check(const char *what, const char *list, struct error *err)
     for (char *word = NULL; r == 0 && (word = strsep(&rest, ",")) != NULL;)
         r = check_state(what, word, err);
     return r;
+}
+
+bool job_states_name(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *p = list; *p != '\0'; p += strcspn(p, ",") + (p[strcspn(p, ",")] == ','))
+        if (strncmp(p, word, length) == 0 && (p[length] == ',' || p[length] == '\0'))
+            return true;
+    return false;
+}
+
+char *job_states_of_api(const char *list)
+{
+    struct buffer out = { 0 };
+    for (size_t i = 0; i + 1 < N_LOOKS; i++)
+        if (job_states_name(list, looks[i].state))
+            buffer_printf(&out, "%s%s", out.length > 0 ? "," : "",
+                looks[i].api != NULL ? looks[i].api : looks[i].state);
+    return buffer_take(&out);
+}
+
+bool job_states_are_parts(const char *list)
+{
+    for (size_t i = 0; i + 1 < N_LOOKS; i++)
+        if (looks[i].api != NULL && job_states_name(list, looks[i].state))
+            return true;
+    return false;
+}
+
+bool job_states_have(const char *list, const json_t *job)
+{
+    const char *state = field_text(job, "state");
+    return job_states_name(list, state != NULL ? state : "") || job_states_name(list, job_state_shown(job));
 }
 
 static size_t look_of(const json_t *job)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A job that mgpud has parked by its own rule (mgpud --park auto), in one line of a list. */
+/* Jobs that mgpud has parked by its own rule (mgpud --park auto), and GPUs that are due to them, in words. */
 #pragma once
 
 #include <jansson.h>
@@ -9,3 +9,10 @@
 /* "for job 42, back by 15:40", or with another cause "back by 15:40"; NULL: mgpud has not parked it by
  * itself. The caller frees it. */
 char *park_text(const struct view *view, const json_t *job);
+
+/* "due to job 43 at 15:40: ...", of a running job that cannot be parked; NULL: they are due to none. The
+ * caller frees it. */
+char *park_due_text(const struct view *view, const json_t *job);
+
+/* The same of the parked job: "lent to job 45, ..."; NULL: they are not. */
+char *park_lent_text(const json_t *job);

@@ -8,6 +8,7 @@
 #include "base/json/field.h"
 #include "base/memory.h"
 #include "base/parse.h"
+#include "cli/show/park_text.h"
 #include "cli/show/show_page.h"
 #include "cli/term/time_text.h"
 
@@ -106,6 +107,22 @@ static void print_stretch(const struct page *page, const struct stretch *stretch
     show_print_line(page, "parked", buffer_text(&text));
 }
 
+/* GPUs that are due to a parked job. */
+static void print_loan(const struct page *page)
+{
+    double lender = 0;
+    _cleanup_free_ char *due = park_due_text(&page->view, page->job), *lent = park_lent_text(page->job);
+    if (due != NULL)
+        show_print_line(page, "its GPUs", due);
+    if (lent != NULL)
+        show_print_line(page, "its GPUs", lent);
+    if (!field_measured(page->job, "reclaimed_by", &lender))
+        return;
+    _cleanup_free_ char *text =
+        xasprintf("because its GPUs were due to job %.0f, which was parked; this happens once", lender);
+    show_print_line(page, "reclaimed", text);
+}
+
 /* How the rule that short jobs go first affects it. */
 static void print_rule(const struct page *page)
 {
@@ -120,11 +137,24 @@ static void print_rule(const struct page *page)
         _cleanup_free_ char *text = xasprintf("job %.0f is parked for it", host);
         show_print_line(page, "instead of", text);
     }
+    print_loan(page);
     if (!field_is_known(page->job, "park_bar"))
         return;
     _cleanup_free_ char *bar = field_shown(page->job, "park_bar");
     _cleanup_free_ char *text = xasprintf("not for shorter jobs: %s", bar);
     show_print_line(page, "parking", text);
+}
+
+/* Where the contents of its GPUs are. */
+static void print_saved(const struct page *page)
+{
+    char size[32];
+    double bytes = 0;
+    if (!field_measured(page->job, "parked_bytes", &bytes))
+        return;
+    format_size((uint64_t)bytes, size, sizeof(size));
+    _cleanup_free_ char *text = xasprintf("%s of GPU memory are in host memory", size);
+    show_print_line(page, "saved", text);
 }
 
 void show_print_parks(const struct page *page)
@@ -142,4 +172,5 @@ void show_print_parks(const struct page *page)
     for (size_t i = first; i < all.count; i++)
         print_stretch(page, &all.latest[i % SHOWN_MAX]);
     print_rule(page);
+    print_saved(page);
 }

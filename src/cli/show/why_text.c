@@ -17,6 +17,7 @@
 #include "cli/options/ask.h"
 #include "cli/show/job_columns.h"
 #include "cli/show/node_unreachable_text.h"
+#include "cli/show/park_text.h"
 #include "cli/term/table.h"
 #include "cli/term/wrapped.h"
 
@@ -286,6 +287,16 @@ static void print_parking(const struct view *view, const json_t *parking, FILE *
     wrapped_print(view->screen, line, 0, 2, out);
 }
 
+/* It may have to start again, or has. */
+static void print_borrowing(const struct view *view, const json_t *why, FILE *out)
+{
+    if (field_text(why, "borrowing") == NULL)
+        return;
+    _cleanup_free_ char *text = field_shown(why, "borrowing");
+    _cleanup_free_ char *line = xasprintf("Borrowing: %s.", text);
+    wrapped_print(view->screen, line, 0, 2, out);
+}
+
 static void print_change(const struct view *view, const json_t *why, FILE *out)
 {
     const json_t *change = json_object_get(why, "change");
@@ -344,6 +355,7 @@ void why_print_reasons(const struct view *view, const json_t *why, FILE *out)
     print_ahead(view, json_object_get(why, "ahead"), out);
     print_forecast(view, why, out);
     print_parking(view, json_object_get(why, "parking"), out);
+    print_borrowing(view, why, out);
     print_change(view, why, out);
     print_commands(view, why, out);
     print_external(view, json_object_get(why, "external"), out);
@@ -361,6 +373,15 @@ static char *situation(const json_t *job)
     bool has_gpus = field_integer(job, "gpus", 0) > 0;
     return xasprintf("Job %s (%s) has waited %s%s%s%s", id, name, waited, has_gpus ? " for " : " (", request,
         has_gpus ? "" : " requested)");
+}
+
+static void print_loan(const struct view *view, const json_t *job, FILE *out)
+{
+    _cleanup_free_ char *due = park_due_text(view, job), *lent = park_lent_text(job);
+    if (due != NULL)
+        (void)fprintf(out, "Its GPUs are %s.\n", due);
+    if (lent != NULL)
+        (void)fprintf(out, "Its GPUs are %s.\n", lent);
 }
 
 /* For the rule that short jobs go first: for which job it is parked and until when, or which job is parked
@@ -381,6 +402,7 @@ static void print_parks(const struct view *view, const json_t *job, FILE *out)
     }
     if (field_measured(job, "park_host", &host))
         (void)fprintf(out, "Job %.0f is parked for it.\n", host);
+    print_loan(view, job, out);
 }
 
 /* For a job that is no longer waiting: where it is or how it ended. */

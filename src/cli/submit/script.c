@@ -180,9 +180,10 @@ static int apply_options(void *arg, const char *line, unsigned number, struct er
 static int warn_late(void *arg, const char *line, unsigned number, struct error *err)
 {
     struct reading *reading = arg;
-    if (!reading->is_late_told && after_mark(line, OPTION_MARK) != NULL)
+    bool is_late = after_mark(line, OPTION_MARK) != NULL || after_mark(line, SLURM_LINE_MARK) != NULL;
+    if (!reading->is_late_told && is_late)
         talk_line("%s:%u: this line has no effect: it follows the first command", reading->path, number);
-    reading->is_late_told |= after_mark(line, OPTION_MARK) != NULL;
+    reading->is_late_told |= is_late;
     return 0;
 }
 
@@ -194,10 +195,14 @@ int script_apply(struct call *call, void *arg, struct error *err)
     int r = script->is_slurm ? sbatch_apply(call, script->head, script->path, err) : 0;
     if (r == 0)
         r = each_line(script->head, true, apply_options, &reading, err);
-    if (r == 0 && !call->is_quiet)
-        (void)each_line(script->head, false, warn_late, &reading, NULL);
     call->layer = NULL;
     return r;
+}
+
+void script_warn_late(const struct script *script)
+{
+    struct reading reading = { .path = script->path };
+    (void)each_line(script->head, false, warn_late, &reading, NULL);
 }
 
 /* --- its text --- */

@@ -44,6 +44,9 @@ int script_check(const struct script *script, bool is_in_place, struct error *er
  * line. */
 int script_apply(struct call *call, void *arg, struct error *err);
 
+/* Warns about option lines after the head, which have no effect. */
+void script_warn_late(const struct script *script);
+
 /* Reads the text to be sent, so that later changes of the file do not affect the job. A file that is not
  * text, or that this user cannot change, is run in place. -EFBIG above SPEC_SCRIPT_MAX. */
 int script_read(struct script *script, const struct call *call, struct error *err);

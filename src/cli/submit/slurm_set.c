@@ -523,6 +523,7 @@ SETTER(requeue)
     bool is_on = strcmp(option->name, "requeue") == 0;
     (void)value, (void)err;
     (void)json_object_set_new(ask_of(target), "requeue_on_node_lost", json_boolean(is_on));
+    (void)json_object_set_new(ask_of(target), "no_restart", json_boolean(!is_on));
     return 0;
 }
 

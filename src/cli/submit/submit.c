@@ -43,8 +43,7 @@ static int add_text(json_t *request, const char *key, const char *what, const ch
     return json_object_set_new(request, key, text);
 }
 
-/* A single word with blanks or shell characters is meant for a shell, unless a file has that name. */
-static bool is_shell_text(int argc, char **argv)
+bool submit_is_shell_text(int argc, char *const *argv)
 {
     return argc == 1 && strpbrk(argv[0], SHELL_CHARACTERS) != NULL && access(argv[0], F_OK) != 0;
 }
@@ -70,7 +69,7 @@ int submit_command(int argc, char **argv, json_t **ret, struct error *err)
     }
     if (argc == 1 && argv[0][strspn(argv[0], " \t\r\n")] == '\0')
         return error_set(err, -EINVAL, "the command is blank");
-    if (!is_shell_text(argc, argv))
+    if (!submit_is_shell_text(argc, argv))
         return submit_words(argc, argv, ret, err);
     *ret = json_string(argv[0]);
     return *ret == NULL ? error_set(err, -EINVAL, "the command is not UTF-8 text") : 0;

@@ -31,6 +31,9 @@ extern const struct option_row submit_rows[];
 
 void submit_options_clear(void *options);
 
+/* A single word with blanks or shell characters is meant for a shell, unless a file has that name. */
+bool submit_is_shell_text(int argc, char *const *argv);
+
 /* A command in the API's form: its words, or text for a shell. The caller releases it. */
 int submit_command(int argc, char **argv, json_t **ret, struct error *err);
 

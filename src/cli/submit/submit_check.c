@@ -94,6 +94,22 @@ static void check_tilde(const char *option, const char *path)
             option, name);
 }
 
+/* Slurm and others have more codes. */
+static void check_codes(const char *option, const char *path)
+{
+    for (const char *p = path != NULL ? strchr(path, '%') : NULL; p != NULL; p = strchr(p, '%')) {
+        p += 1 + strspn(p + 1, "0123456789");
+        if (*p != '\0' && strchr(SPEC_FILE_CODES, *p) != NULL) {
+            p++;
+            continue;
+        }
+        _cleanup_free_ char *name = shown(path);
+        talk_line("warning: %s %s: a %% that begins none of %%j %%n %%a %%A %%h %%r %%%% stays as it is",
+            option, name);
+        return;
+    }
+}
+
 /* In a job, only mgpu's choice of GPUs and numbers is valid. */
 static void check_variables(const struct submit_options *options)
 {
@@ -255,6 +271,13 @@ void submit_check_interpreter(const struct call *call, const char *path)
         talk_line("warning: %s names no interpreter; to run it: %s", name, command);
 }
 
+/* Its author expects them to have an effect. */
+static bool has_option_lines(const char *path)
+{
+    _cleanup_script_ struct script script = { 0 };
+    return script_open(&script, path) && script.has_options;
+}
+
 /* Checks a program that is given by its path. */
 static void check_path(const struct submit_options *options, const char *word)
 {
@@ -276,6 +299,10 @@ static void check_path(const struct submit_options *options, const char *word)
         talk_line(
             "warning: %s has Windows line endings, so its interpreter is not found: sed -i 's/\\r$//' %s",
             name, name);
+    else if (has_option_lines(path))
+        talk_line(
+            "warning: the #MGPU and #SBATCH lines of %s have no effect here: only mgpu submit reads them",
+            name);
 }
 
 /* Checks a program that is searched for in PATH, which a setup may change. */
@@ -373,6 +400,9 @@ void submit_check(const struct call *call, const json_t *command)
     check_tilde("-o", options->output);
     check_tilde("--error", options->error);
     check_tilde("--input", options->input);
+    check_codes("-o", options->output);
+    check_codes("--error", options->error);
+    check_codes("--input", options->input);
     check_variables(options);
     submit_check_setup(options);
     check_input(options);

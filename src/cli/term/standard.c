@@ -32,10 +32,11 @@ void standard_note_submitted(int64_t job)
 static void print_submitted(void)
 {
     if (submitted.count == 1)
-        (void)fprintf(stderr, "mgpu: job %" PRId64 " was submitted\n", submitted.first);
+        (void)fprintf(
+            stderr, "%s: job %" PRId64 " was submitted\n", program_invocation_short_name, submitted.first);
     else if (submitted.count > 1)
-        (void)fprintf(stderr, "mgpu: %zu jobs were submitted, from %" PRId64 " to %" PRId64 "\n",
-            submitted.count, submitted.first, submitted.last);
+        (void)fprintf(stderr, "%s: %zu jobs were submitted, from %" PRId64 " to %" PRId64 "\n",
+            program_invocation_short_name, submitted.count, submitted.first, submitted.last);
 }
 
 int standard_output_end(int status)
@@ -44,8 +45,8 @@ int standard_output_end(int status)
     int error = errno;
     if (!is_lost && ferror(stdout) == 0)
         return status;
-    (void)fprintf(
-        stderr, "mgpu: cannot write the output%s%s\n", is_lost ? ": " : "", is_lost ? strerror(error) : "");
+    (void)fprintf(stderr, "%s: cannot write the output%s%s\n", program_invocation_short_name,
+        is_lost ? ": " : "", is_lost ? strerror(error) : "");
     print_submitted();
     return status != 0 ? status : 1;
 }

@@ -46,30 +46,17 @@ static int set_grace(void *target, const char *value, struct error *err)
     return 0;
 }
 
-/* The states of the API, and the names that lists use for parts of them. */
-static const char *const state_words[] = { "queued", "held", "starting", "running", "suspended", "stopping",
-    NULL };
-
-static bool is_in(const char *list, const char *word)
-{
-    size_t length = strlen(word);
-    for (const char *p = list; *p != '\0'; p += strcspn(p, ",") + (p[strcspn(p, ",")] == ','))
-        if (strncmp(p, word, length) == 0 && (p[length] == ',' || p[length] == '\0'))
-            return true;
-    return false;
-}
-
 static int set_states(void *target, const char *value, struct error *err)
 {
-    for (const char *p = value; p != NULL; p = strchr(p, ',') != NULL ? strchr(p, ',') + 1 : NULL) {
-        _cleanup_free_ char *word = xstrndup(p, strcspn(p, ","));
-        size_t i = 0;
-        while (state_words[i] != NULL && strcmp(state_words[i], word) != 0)
-            i++;
-        if (state_words[i] != NULL)
+    static const char *const ended[] = { "done", "failed", "cancelled" };
+    int r = job_states_check("-s", value, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < sizeof(ended) / sizeof(ended[0]); i++) {
+        if (!job_states_name(value, ended[i]))
             continue;
-        (void)error_set(err, -EINVAL, "-s: '%.60s' is not the state of an unended job", word);
-        return error_hint(err, "one or more of queued,held,starting,running,suspended,stopping");
+        (void)error_set(err, -EINVAL, "-s: '%s' is not the state of an unended job", ended[i]);
+        return error_hint(err, "one or more of queued, held, starting, running, suspended, parked, stopping");
     }
     options_of(target)->states = value;
     return 0;
@@ -102,9 +89,7 @@ static void build_filter(const struct cancel_options *options, struct buffer *pa
 
 static bool fits(const json_t *job, const struct cancel_options *options)
 {
-    const char *state = field_text(job, "state");
-    return options->states == NULL || is_in(options->states, state != NULL ? state : "") ||
-           is_in(options->states, job_state_shown(job));
+    return options->states == NULL || job_states_have(options->states, job);
 }
 
 static bool has_filter(const struct cancel_options *options)
@@ -112,20 +97,29 @@ static bool has_filter(const struct cancel_options *options)
     return options->is_all || options->name != NULL || options->user != NULL || options->states != NULL;
 }
 
+/* Jobs in the order in which they are cancelled. */
+struct chosen {
+    struct strings jobs;
+    size_t waiting; // the first ones: chosen because they wait, so what runs of them is spared
+};
+
 /* Waiting jobs first, and of these the newest before those they may depend on, so that no job starts because
  * another was cancelled. */
-static void add_in_order(const json_t *found, const struct cancel_options *options, struct strings *jobs)
+static void add_in_order(const json_t *found, const struct cancel_options *options, struct chosen *chosen)
 {
+    struct strings *jobs = &chosen->jobs;
     for (size_t i = json_array_size(found); i > 0; i--)
         if (field_is(json_array_get(found, i - 1), "state", "queued") &&
             fits(json_array_get(found, i - 1), options))
             strings_take(jobs, field_shown(json_array_get(found, i - 1), "id"));
+    if (options->states != NULL && !job_states_name(options->states, "running"))
+        chosen->waiting = jobs->count;
     for (size_t i = 0; i < json_array_size(found); i++)
         if (!field_is(json_array_get(found, i), "state", "queued") && fits(json_array_get(found, i), options))
             strings_take(jobs, field_shown(json_array_get(found, i), "id"));
 }
 
-static int find_live(struct call *call, struct strings *jobs, struct error *err)
+static int find_live(struct call *call, struct chosen *chosen, struct error *err)
 {
     _cleanup_buffer_ struct buffer path = { 0 };
     _cleanup_json_ json_t *answer = NULL;
@@ -133,7 +127,7 @@ static int find_live(struct call *call, struct strings *jobs, struct error *err)
     int r = client_get(&call->client, buffer_text(&path), &answer, err);
     if (r < 0)
         return r;
-    add_in_order(json_object_get(answer, "jobs"), call->options, jobs);
+    add_in_order(json_object_get(answer, "jobs"), call->options, chosen);
     return 0;
 }
 
@@ -160,15 +154,19 @@ static void print_result(const struct call *call, const char *id, const json_t *
         (void)fprintf(stderr, "  job %s %s\n", id, is_stopping ? "is stopping" : "is cancelled");
 }
 
+/* `arg`: whether only what waits is cancelled. */
 static int cancel(struct call *call, const char *id, void *arg, struct error *err)
 {
     const struct cancel_options *options = call->options;
+    const bool *is_waiting = arg;
     _cleanup_json_ json_t *body = json_object(), *job = NULL;
     _cleanup_free_ char *path = xasprintf(API_PATH "/jobs/%s/cancel", id);
     if (options->has_grace)
         (void)json_object_set_new(body, "grace_s", json_integer((options->grace_ms + 999) / 1000));
     if (options->is_kill)
         (void)json_object_set_new(body, "kill", json_true());
+    if (*is_waiting)
+        (void)json_object_set_new(body, "waiting", json_true());
     int r = client_call(&call->client, "POST", path, body, &job, err);
     if (r == -EALREADY && has_filter(options))
         return 0; // it has ended meanwhile, for example an element with its array
@@ -179,6 +177,18 @@ static int cancel(struct call *call, const char *id, void *arg, struct error *er
     else if (!call->is_quiet)
         print_result(call, id, job);
     return 0;
+}
+
+static int cancel_chosen(struct call *call, const struct chosen *chosen)
+{
+    const struct strings *jobs = &chosen->jobs;
+    const struct strings waiting = { .items = jobs->items, .count = chosen->waiting };
+    const struct strings others = { .items = jobs->items + waiting.count,
+        .count = jobs->count - waiting.count };
+    bool is_waiting = true, is_whole = false;
+    int first = waiting.count > 0 ? jobs_each_beside(call, &waiting, cancel, &is_waiting) : EXIT_OK;
+    int next = others.count > 0 ? jobs_each_beside(call, &others, cancel, &is_whole) : EXIT_OK;
+    return first != EXIT_OK ? first : next;
 }
 
 static int check(const struct cancel_options *options, int argc, struct error *err)
@@ -192,26 +202,32 @@ static int check(const struct cancel_options *options, int argc, struct error *e
     return 0;
 }
 
-static int run(struct call *call, int argc, char **argv, struct error *err)
+static int run_chosen(struct call *call, const struct chosen *chosen, struct error *err)
 {
     const struct cancel_options *options = call->options;
-    _cleanup_strings_ struct strings jobs = { 0 };
-    int r = check(options, argc, err);
-    if (r < 0)
-        return r;
-    r = has_filter(options) ? find_live(call, &jobs, err)
-                            : selector_resolve(&call->client, argc, argv, &jobs, err);
-    if (r < 0)
-        return r;
-    if (jobs.count == 0) {
+    if (chosen->jobs.count == 0) {
         if (!call->is_quiet)
             talk_line("no job to cancel");
         return EXIT_OK;
     }
     bool must_ask = !options->is_yes && isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1;
-    if (must_ask && jobs.count > ASK_ABOVE && !is_confirmed(&jobs))
+    if (must_ask && chosen->jobs.count > ASK_ABOVE && !is_confirmed(&chosen->jobs))
         return error_set(err, -ECANCELED, "nothing was cancelled");
-    return jobs_each_beside(call, &jobs, cancel, NULL);
+    return cancel_chosen(call, chosen);
+}
+
+static int run(struct call *call, int argc, char **argv, struct error *err)
+{
+    struct chosen chosen = { 0 };
+    int r = check(call->options, argc, err);
+    if (r < 0)
+        return r;
+    r = has_filter(call->options) ? find_live(call, &chosen, err)
+                                  : selector_resolve(&call->client, argc, argv, &chosen.jobs, err);
+    if (r == 0)
+        r = run_chosen(call, &chosen, err);
+    strings_clear(&chosen.jobs);
+    return r;
 }
 
 const struct command command_cancel = {

@@ -14,6 +14,7 @@
 #include "cli/follow/session.h"
 #include "cli/follow/terminal_options.h"
 #include "cli/options/selector.h"
+#include "cli/submit/submit.h"
 #include "cli/verbs/verbs.h"
 
 #define TASKS_MAX 65536
@@ -127,12 +128,17 @@ static void add_env(json_t *body, const struct exec_options *options, bool is_tt
     }
 }
 
+static char shell[] = "/bin/sh", shell_text[] = "-c";
+
 static int make_body(
     const struct exec_options *options, bool is_tty, int argc, char **argv, json_t **ret, struct error *err)
 {
     unsigned rows_here, columns_here;
     _cleanup_json_ json_t *body = json_object();
-    int r = add_words(body, "command", argc, argv, err);
+    char *by_shell[] = { shell, shell_text, argv[0] };
+    bool is_text = submit_is_shell_text(argc, argv);
+    int r =
+        is_text ? add_words(body, "command", 3, by_shell, err) : add_words(body, "command", argc, argv, err);
     if (r < 0)
         return r;
     add_env(body, options, is_tty);

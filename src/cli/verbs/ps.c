@@ -22,6 +22,7 @@
 #include "cli/show/why_brief.h"
 #include "cli/term/wrapped.h"
 #include "cli/verbs/verbs.h"
+#include "job/array.h"
 
 #define ENDED_SHOWN    20U // number of ended jobs, unless specified otherwise
 #define STATE_SHOWN    200 // jobs of each state on a terminal, unless specified otherwise
@@ -65,7 +66,7 @@ static int set_limit(void *target, const char *value, struct error *err)
 static const struct option_row rows[] = {
     { 'a', "all-users", NULL, "jobs of all users", OPTION_INNER(flag, struct ps_options, is_everybody) },
     { 'u', "user", "USER", "jobs of this user", OPTION_INNER(text, struct ps_options, user) },
-    { 's', "state", "LIST", "only these states: queued,held,starting,running,stopping,done,failed,cancelled",
+    { 's', "state", "LIST", "only these states: queued,held,running,suspended,parked,done,failed,cancelled",
         set_states },
     { 'n', "name", "GLOB", "only jobs whose name matches", OPTION_INNER(text, struct ps_options, name) },
     { 0, "ended", NULL, "include ended jobs of any age", OPTION_INNER(flag, struct ps_options, is_ended) },
@@ -83,39 +84,15 @@ static void append_filter(struct buffer *path, const char *key, const char *valu
     http_append_encoded(path, value);
 }
 
-static bool has_state(const char *states, const char *state)
-{
-    size_t length = strlen(state);
-    for (const char *p = states; p != NULL; p = strchr(p, ',')) {
-        p += *p == ',';
-        if (strncmp(p, state, length) == 0 && (p[length] == ',' || p[length] == '\0'))
-            return true;
-    }
-    return false;
-}
-
-/* In the API, a held job is a queued one. The caller frees it. */
-static char *api_states(const char *states)
-{
-    struct buffer out = { 0 };
-    _cleanup_free_ char *copy = xstrdup(states);
-    char *rest = copy;
-    for (char *state = NULL; (state = strsep(&rest, ",")) != NULL;)
-        buffer_printf(&out, "%s%s", out.length > 0 ? "," : "", strcmp(state, "held") == 0 ? "queued" : state);
-    return buffer_take(&out);
-}
-
-/* If held jobs were requested but not all waiting ones, the others are removed. */
-static void drop_unheld(const char *states, json_t *answer)
+/* If only parts of a state were requested (held jobs, not all queued ones), the others are removed. */
+static void drop_other_parts(const char *states, json_t *answer)
 {
     json_t *jobs = json_object_get(answer, "jobs");
-    if (!has_state(states, "held") || has_state(states, "queued"))
+    if (states == NULL || !job_states_are_parts(states))
         return;
-    for (size_t i = json_array_size(jobs); i-- > 0;) {
-        const json_t *job = json_array_get(jobs, i);
-        if (field_is(job, "state", "queued") && !job_is_held(job))
+    for (size_t i = json_array_size(jobs); i-- > 0;)
+        if (!job_states_have(states, json_array_get(jobs, i)))
             (void)json_array_remove(jobs, i);
-    }
 }
 
 /* A list that is too long to read is shortened on a terminal; output for programs is complete. */
@@ -124,8 +101,8 @@ static void append_limit(const struct call *call, int argc, struct buffer *path)
     const struct ps_options *options = call->options;
     bool is_read_by_eye = isatty(STDOUT_FILENO) == 1 && !list_is_machine(call) && call->list.sort == NULL;
     int64_t limit = options->has_limit ? options->limit : is_read_by_eye ? STATE_SHOWN : 0;
-    bool is_held = has_state(options->states, "held"); // in no line
-    if (argc > 0 || options->is_ended || is_held || limit == 0)
+    bool is_sifted = options->states != NULL && job_states_are_parts(options->states); // after the limit
+    if (argc > 0 || options->is_ended || is_sifted || limit == 0)
         return;
     _cleanup_free_ char *text = xasprintf("%" PRId64, limit);
     append_filter(path, "top", text);
@@ -157,7 +134,7 @@ static int build_path(struct call *call, int argc, char **argv, struct buffer *p
     const char *user = options->user != NULL ? options->user : options->is_everybody ? NULL : own;
     if (user != NULL)
         append_filter(path, "user", user);
-    _cleanup_free_ char *states = options->states == NULL ? NULL : api_states(options->states);
+    _cleanup_free_ char *states = options->states == NULL ? NULL : job_states_of_api(options->states);
     if (states != NULL)
         append_filter(path, "state", states);
     if (options->name != NULL)
@@ -307,6 +284,18 @@ static struct list_kind kind_for(bool has_user, const struct screen *screen)
     };
 }
 
+/* "42.3" while it waits in array 42, whose line stands for it. */
+static bool waits_in(const json_t *job, const char *name)
+{
+    const char *dot = strchr(name, '.'), *left = field_text(job, "array_left");
+    _cleanup_free_ char *array = dot != NULL ? xstrndup(name, (size_t)(dot - name)) : NULL;
+    _cleanup_free_ char *number = field_shown(job, "id");
+    if (array == NULL || left == NULL || strcmp(array, number) != 0)
+        return false;
+    _cleanup_free_ char *without = array_without(left, (uint32_t)strtoul(dot + 1, NULL, 10));
+    return without != NULL;
+}
+
 static bool is_listed(const json_t *jobs, const char *name)
 {
     size_t i = 0;
@@ -314,7 +303,7 @@ static bool is_listed(const json_t *jobs, const char *name)
     json_array_foreach(jobs, i, job)
     {
         _cleanup_free_ char *element = job_id(job), *number = field_shown(job, "id");
-        if (strcmp(element, name) == 0 || strcmp(number, name) == 0)
+        if (strcmp(element, name) == 0 || strcmp(number, name) == 0 || waits_in(job, name))
             return true;
     }
     return false;
@@ -349,7 +338,7 @@ int ps_show(struct call *call, const char *path, const struct ps_choice *choice,
     int r = client_get(&call->client, path, &answer, err);
     if (r < 0)
         return r;
-    drop_unheld(choice->states, answer);
+    drop_other_parts(choice->states, answer);
     json_t *jobs = json_object_get(answer, "jobs");
     bool is_plain = screen.is_tty && !list_is_machine(call) && !choice->keeps_ended;
     bool is_printed = !list_is_machine(call) && print_whose(call, jobs, choice->has_user);

@@ -141,6 +141,29 @@ static void append_text_of(struct buffer *out, const json_t *job, const char *na
     buffer_printf(out, "%s%s", label, text);
 }
 
+/* What happens to its attempts. */
+static void append_flags(struct buffer *out, const json_t *job)
+{
+    static const struct {
+        const char *name, *words;
+    } flags[] = {
+        { "checkpoint", "checkpoints on request" },
+        { "requeue_on_timeout", "requeued at the time limit" },
+        { "park_on_timeout", "parked at the time limit" },
+        { "park_on_preempt", "parked when it is preempted" },
+        { "park_anywhere", "returns on other GPUs if parked" },
+        { "no_park", "never parked" },
+        { "no_restart", "never on GPUs owed to a parked job" },
+        { "requeue_on_node_lost", "requeued if the node is lost" },
+        { "preemptible", "preemptible" },
+        { "idle_ok", "exempt from idle handling" },
+        { "cancel_if_never", "ended if its dependency can never be satisfied" },
+    };
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        if (json_is_true(json_object_get(job, flags[i].name)))
+            buffer_printf(out, ", %s", flags[i].words);
+}
+
 static void print_request(const struct page *page)
 {
     struct buffer text = { 0 };
@@ -150,20 +173,7 @@ static void print_request(const struct page *page)
     append_span_of(&text, page->job, "time_limit_s", ", at most ");
     append_text_of(&text, page->job, "warn_signal", ", signal before the limit: ");
     append_span_of(&text, page->job, "grace_s", ", grace ");
-    if (json_is_true(json_object_get(page->job, "checkpoint")))
-        buffer_append_text(&text, ", checkpoints on request");
-    if (json_is_true(json_object_get(page->job, "requeue_on_timeout")))
-        buffer_append_text(&text, ", requeued at the time limit");
-    if (json_is_true(json_object_get(page->job, "park_on_timeout")))
-        buffer_append_text(&text, ", parked at the time limit");
-    if (json_is_true(json_object_get(page->job, "park_on_preempt")))
-        buffer_append_text(&text, ", parked when it is preempted");
-    if (json_is_true(json_object_get(page->job, "park_anywhere")))
-        buffer_append_text(&text, ", returns on other GPUs if parked");
-    if (json_is_true(json_object_get(page->job, "no_park")))
-        buffer_append_text(&text, ", never parked");
-    if (json_is_true(json_object_get(page->job, "requeue_on_node_lost")))
-        buffer_append_text(&text, ", requeued if the node is lost");
+    append_flags(&text, page->job);
     if (retries > 0)
         buffer_printf(&text, ", retried up to %" PRId64 " time%s", retries, retries == 1 ? "" : "s");
     append_text_of(&text, page->job, "retry_on", ", also after exit ");
@@ -172,8 +182,6 @@ static void print_request(const struct page *page)
     buffer_printf(&text, ", priority %" PRId64, field_integer(page->job, "priority", 0));
     if (json_is_true(json_object_get(page->job, "own_priority")))
         buffer_append_text(&text, " among its owner's jobs");
-    if (json_is_true(json_object_get(page->job, "preemptible")))
-        buffer_append_text(&text, ", preemptible");
     append_span_of(&text, page->job, "idle_timeout_s", ", ended if its GPUs are unused for ");
     append_span_of(&text, page->job, "tty_idle_s", ", ended if its terminal is unused for ");
     if (field_integer(page->job, "log_max", 0) > 0) {
@@ -181,10 +189,6 @@ static void print_request(const struct page *page)
         format_size((uint64_t)field_integer(page->job, "log_max", 0), most, sizeof(most));
         buffer_printf(&text, ", at most %s of its output kept", most);
     }
-    if (json_is_true(json_object_get(page->job, "idle_ok")))
-        buffer_append_text(&text, ", exempt from idle handling");
-    if (json_is_true(json_object_get(page->job, "cancel_if_never")))
-        buffer_append_text(&text, ", ended if its dependency can never be satisfied");
     show_print_line(page, "requested", buffer_text(&text));
     buffer_clear(&text);
 }
@@ -209,14 +213,7 @@ static void print_count(const struct page *page, const char *label, const char *
 /* When it was parked, where its GPU memory is, and why it could not be parked or restored. */
 static void print_park(const struct page *page)
 {
-    char size[32];
-    double bytes = 0;
     show_print_parks(page);
-    if (field_measured(page->job, "parked_bytes", &bytes)) {
-        format_size((uint64_t)bytes, size, sizeof(size));
-        _cleanup_free_ char *text = xasprintf("%s of GPU memory are in host memory", size);
-        show_print_line(page, "saved", text);
-    }
     print_time(page, "returns", "return_at");
     if (!field_is_known(page->job, "park_text") || field_is(page->job, "ended_by", "gpu_fault"))
         return; // the state shows it already

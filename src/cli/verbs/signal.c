@@ -53,7 +53,9 @@ static int run_signal(struct call *call, int argc, char **argv, struct error *er
     int signal = signal_find(word);
     if (signal == 0) {
         (void)error_set(err, -EINVAL, "'%.60s' is not a signal", word);
-        return error_hint(err, "give the signal last: mgpu signal %.60s USR1", argv[0]);
+        bool is_first = !isdigit((unsigned char)argv[0][0]) && signal_find(argv[0]) != 0 && argc == 2;
+        return error_hint(err, "give the signal last: mgpu signal %.60s %.60s", is_first ? word : argv[0],
+            is_first ? argv[0] : "USR1");
     }
     (void)json_object_set_new(body, "signal", json_string(word));
     if (options->to != NULL)

@@ -69,6 +69,8 @@ static int add_script(
     _cleanup_free_ char *name = text_escape_fit(slash != NULL ? slash + 1 : script->path, SPEC_NAME_MAX);
     int r = script->has_options ? call_read_again(call, script_apply, script, err) : 0;
     const struct submit_options *options = call->options;
+    if (r == 0 && !call->is_quiet)
+        script_warn_late(script);
     if (r == 0)
         r = script_check(script, options->is_in_place, err);
     if (r == 0 && !options->is_in_place)

@@ -11,7 +11,8 @@
 #include "wire/limits.h"
 #include "wire/requests.h"
 
-static int read_cancel(const struct request *request, int64_t *ret_ms, bool *ret_is_kill, struct error *err)
+/* `grace_s` of the result is negative unless it was given. */
+static int read_cancel(const struct request *request, struct cancel_request *ret, struct error *err)
 {
     _cleanup_json_ json_t *body = NULL;
     struct cancel_request cancel = { .grace_s = -1 };
@@ -24,8 +25,8 @@ static int read_cancel(const struct request *request, int64_t *ret_ms, bool *ret
     if (is_given && (cancel.grace_s < 0 || cancel.grace_s > LIMIT_GRACE_S))
         return error_set(
             err, -ERANGE, "grace_s: %" PRId64 " is outside 0 to %d", cancel.grace_s, LIMIT_GRACE_S);
-    *ret_is_kill = cancel.kill;
-    *ret_ms = is_given ? cancel.grace_s * 1000 : -1;
+    *ret = cancel;
+    ret->grace_s = is_given ? cancel.grace_s : -1;
     return 0;
 }
 
@@ -45,11 +46,10 @@ static void on_cancelled(struct request *request, const struct core_answer *answ
 void handle_cancel(struct request *request, const struct job *job)
 {
     struct error err = { 0 };
-    int64_t grace_ms = -1;
-    bool is_kill = false;
+    struct cancel_request cancel = { 0 };
     if (!jobs_check(request, ACTION_CONTROL, job, "cancel it"))
         return;
-    int r = read_cancel(request, &grace_ms, &is_kill, &err);
+    int r = read_cancel(request, &cancel, &err);
     if (r == 0 && job->state == JOB_DONE && job->array_job != 0)
         r = error_set(&err, -EALREADY, "job %" PRIu64 ".%" PRIu32 " has already ended", job->array_job,
             job->array_index);
@@ -59,10 +59,16 @@ void handle_cancel(struct request *request, const struct job *job)
         request_reply_problem(request, &err);
         return;
     }
-    if (is_kill && job->ask->adopted_pid != 0 &&
+    if (cancel.kill && job->ask->adopted_pid != 0 &&
         !jobs_check(request, ACTION_KILL, job, "end its process, only release it"))
         return;
     request->on_answer = on_cancelled;
-    (is_kill ? core_cancel_process : core_cancel)(request->serve->controller->core, clock_boot_ms(),
-        clock_wall_ms(), &request->who, job->id, grace_ms, request);
+    struct core *core = request->serve->controller->core;
+    int64_t boot_ms = clock_boot_ms(), wall_ms = clock_wall_ms();
+    int64_t grace_ms = cancel.grace_s >= 0 ? cancel.grace_s * 1000 : -1;
+    if (cancel.waiting)
+        core_cancel_waiting(core, boot_ms, wall_ms, &request->who, job->id, request);
+    else
+        (cancel.kill ? core_cancel_process : core_cancel)(
+            core, boot_ms, wall_ms, &request->who, job->id, grace_ms, request);
 }

@@ -136,6 +136,8 @@ static void add_forecast(
     view->early_start = ret->early = core_describe_early(core, entry);
     view->latest_return_ms = known_or_0(core_latest_return(core, job->id));
     view->park_host = core_park_host(core, job->id);
+    view->lender = sched_lender(core_sched(core), job->id, &view->due_ms);
+    view->borrower = sched_borrower(core_sched(core), job->id);
     view->park_bar = ret->park_bar = core_why_not_parked(core, entry);
 }
 

@@ -25,10 +25,10 @@
 #include "base/parse.h"
 #include "controller/api/jobs.h"
 #include "controller/api/routes.h"
-#include "controller/core/earlier_log.h"
 #include "controller/http/range.h"
 #include "controller/nodes/links.h"
 #include "controller/nodes/streams.h"
+#include "job/behind.h"
 #include "job/launch.h"
 #include "wire/limits.h"
 
@@ -281,12 +281,13 @@ static void on_stream(void *arg, struct bufferevent *stream, const struct messag
     jobs_find(request, request->job, open_log);
 }
 
-/* The requested attempt was requeued, and the job may be in its next one; else NULL. */
-static const struct earlier_log *earlier_log(const struct request *request, const struct job *job)
+/* The output of an attempt that was requeued is requested: the job may be in its next one. */
+static bool is_earlier(const struct log_reader *log, const struct job *job)
 {
-    const struct log_reader *log = request->work;
-    uint32_t attempt = log->attempt == 0 && job->state == JOB_QUEUED ? job->attempt : log->attempt;
-    return log->rank == 0 ? core_earlier_log(request->serve->controller->core, job->id, attempt) : NULL;
+    const struct job_earlier *earlier = job_run(job)->earlier;
+    if (log->attempt > 0)
+        return earlier != NULL && log->attempt <= earlier->attempt;
+    return job_earlier_is_latest(job) && (!log->is_follow || job->state == JOB_DONE);
 }
 
 static bool is_over(const struct log_reader *log, const struct job *job)
@@ -298,32 +299,28 @@ static bool is_over(const struct log_reader *log, const struct job *job)
 static bool is_there(const struct request *request, const struct job *job)
 {
     const struct log_reader *log = request->work;
-    if (earlier_log(request, job) != NULL)
-        return true;
-    bool is_early = job->attempt < log->attempt ||
+    if (is_earlier(log, job))
+        return job_earlier_rank(job, log->rank) != NULL;
+    bool is_early = job->attempt < log->attempt || job_earlier_is_latest(job) ||
                     (log->attempt > 0 && job_state_is_active(job->state) && job->started_ms == 0);
-    return !is_early && core_log_path(request->serve->controller->core, job, log->rank) != NULL;
+    return !is_early && job_node_name(job, log->rank) != NULL &&
+           core_log_path(request->serve->controller->core, job, log->rank) != NULL;
 }
 
 static void open_log(struct request *request, const struct job *job)
 {
     struct log_reader *log = request->work;
     struct controller *controller = request->serve->controller;
-    const struct earlier_log *earlier = earlier_log(request, job);
-    const char *name = earlier != NULL ? earlier->node : job_node_name(job, log->rank);
-    const char *main_path = earlier != NULL ? earlier->path : core_log_path(controller->core, job, log->rank);
+    const struct job_node *earlier = is_earlier(log, job) ? job_earlier_rank(job, log->rank) : NULL;
+    const char *name = earlier != NULL ? earlier->name : job_node_name(job, log->rank);
+    const char *main_path =
+        earlier != NULL ? earlier->log_path : core_log_path(controller->core, job, log->rank);
     _cleanup_free_ char *path = log->is_error ? launch_error_log(main_path) : xstrdup(main_path);
-    const struct core_node *node = name != NULL ? core_node_named(controller->core, name) : NULL;
+    const struct core_node *node = core_node_named(controller->core, name);
     if (node == NULL || !node->is_up) {
         struct error err = { 0 };
-        if (name != NULL)
-            (void)error_set(&err, -EHOSTDOWN,
-                "node %s, which has the log of job %" PRIu64 ", is not connected", name, job->id);
-        else
-            (void)error_set(&err, -EHOSTDOWN,
-                "job %" PRIu64
-                " waits to be tried again; which node has the log of its last attempt is no longer known",
-                job->id);
+        (void)error_set(&err, -EHOSTDOWN, "node %s, which has the log of job %" PRIu64 ", is not connected",
+            name, job->id);
         (void)error_hint(&err, "the file is %s", path);
         request_reply_problem(request, &err);
         return;
@@ -362,6 +359,12 @@ static void await_start(struct request *request, const struct job *job)
         open_log(request, job);
         return;
     }
+    if (is_earlier(log, job)) {
+        (void)error_set(&err, -ENOENT, "job %" PRIu64 " has no output of rank %u in attempt %u", job->id,
+            log->rank, job_run(job)->earlier->attempt);
+        request_reply_problem(request, &err);
+        return;
+    }
     if (job_node_count(job) > 0 && log->rank >= job_node_count(job)) {
         (void)error_set(&err, -ENOENT, "job %" PRIu64 " has %zu node%s: no such rank: %u", job->id,
             job_node_count(job), job_node_count(job) == 1 ? "" : "s", log->rank);
@@ -384,7 +387,7 @@ static void await_start(struct request *request, const struct job *job)
     bool is_rank_late = log->rank > 0 && job->state == JOB_RUNNING;
     if (is_rank_late || (!log->is_follow && !log->is_wait)) {
         (void)error_set(&err, -ENOENT, "job %" PRIu64 " is %s: there is no output yet", job->id,
-            job_state_name(job->state));
+            job_state_name(job_shown_state(job)));
         (void)error_hint(&err, "mgpu logs -f %" PRIu64 " waits for it", job->id);
         request_reply_problem(request, &err);
         return;

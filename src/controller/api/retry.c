@@ -10,6 +10,7 @@
 #include "controller/api/routes.h"
 #include "controller/api/submit.h"
 #include "controller/identity/rights.h"
+#include "job/behind.h"
 #include "wire/requests.h"
 
 struct retry {
@@ -87,9 +88,10 @@ static int check(const struct request *request, const struct job *job, struct er
         return error_hint(err, "a copy would be yours: only its owner may submit one");
     }
     if (job->state != JOB_DONE) {
-        (void)error_set(
-            err, -EALREADY, "job %" PRIu64 " has not ended: it is %s", job->id, job_state_name(job->state));
-        bool has_begun = job->state == JOB_STARTING || job->state == JOB_RUNNING;
+        (void)error_set(err, -EALREADY, "job %" PRIu64 " has not ended: it is %s", job->id,
+            job_state_name(job_shown_state(job)));
+        enum job_state shown = job_shown_state(job);
+        bool has_begun = shown == JOB_STARTING || shown == JOB_RUNNING;
         return has_begun ? error_hint(err, "mgpu requeue %" PRIu64 " ends and requeues it", job->id)
                          : -EALREADY;
     }

@@ -12,6 +12,7 @@ void handle_wait(struct request *request);                            // api/wai
 void handle_cancel(struct request *request, const struct job *job);   // api/cancel.c
 void handle_log(struct request *request);                             // api/log.c
 void handle_why(struct request *request, const struct job *job);      // api/why.c
+void handle_waiting(struct request *request);                         // api/rules.c
 void handle_hold(struct request *request, const struct job *job);     // api/rules.c
 void handle_release(struct request *request, const struct job *job);  // api/rules.c
 void handle_edit(struct request *request, const struct job *job);     // api/rules.c

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* POST /jobs/ID/hold, release and edit: 200 and the job when the change is durable. */
+/*
+ * POST /jobs/ID/hold, release and edit: 200 and the job when the change is durable.
+ *
+ * An element that waits behind another one is committed to its node, which is asked for it before it is held,
+ * edited or requeued: it is then changed like any other job that waits, unless it has just begun.
+ */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -7,11 +12,35 @@
 #include "base/memory.h"
 #include "controller/api/after.h"
 #include "controller/api/jobs.h"
+#include "controller/api/route.h"
 #include "controller/api/routes.h"
 #include "controller/identity/rights.h"
 #include "wire/json_spec.h"
 #include "wire/json_text.h"
 #include "wire/requests.h"
+
+static void on_outcome(struct request *request, const struct core_answer *answer)
+{
+    request->is_patient = false;
+    jobs_find(request, request->job, request->route->found);
+}
+
+static void take_back(struct request *request, const struct job *job)
+{
+    struct core *core = request->serve->controller->core;
+    if (!core_take_back(core, clock_boot_ms(), clock_wall_ms(), &request->who, job->id)) {
+        request->route->found(request, job);
+        return;
+    }
+    request->is_patient = true;
+    request->on_answer = on_outcome;
+    core_wait_outcome(core, job->id, request);
+}
+
+void handle_waiting(struct request *request)
+{
+    jobs_find(request, request->job, take_back);
+}
 
 static void set_hold(struct request *request, const struct job *job, bool is_release)
 {

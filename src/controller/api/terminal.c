@@ -26,6 +26,7 @@
 #include "controller/http/relay.h"
 #include "controller/nodes/links.h"
 #include "controller/nodes/streams.h"
+#include "job/behind.h"
 #include "wire/json_text.h"
 #include "wire/limits.h"
 #include "wire/requests.h"
@@ -247,8 +248,8 @@ static int check_state(const struct job *job, struct error *err)
         return error_set(err, -EALREADY, "job %" PRIu64 " has already ended", job->id);
     if ((job->state == JOB_RUNNING || job->state == JOB_STOPPING) && job->started_ms != 0)
         return 0;
-    (void)error_set(
-        err, -ENOTCONN, "job %" PRIu64 " is %s, not running yet", job->id, job_state_name(job->state));
+    (void)error_set(err, -ENOTCONN, "job %" PRIu64 " is %s, not running yet", job->id,
+        job_state_name(job_shown_state(job)));
     return error_hint(err,
         "mgpu logs -f %" PRIu64 " waits for its output; mgpu why %" PRIu64 " shows why it waits", job->id,
         job->id);

@@ -212,6 +212,29 @@ static json_t *write_parking(const struct core *core, const struct why_park *par
     return object;
 }
 
+/* It might have to start again, or has; NULL: neither. */
+static char *borrowing_text(const struct core *core, const struct job *job)
+{
+    uint32_t margin = sched_settings(core_sched(core))->park_margin;
+    if (job_was_reclaimed(job))
+        return xasprintf("it started again because its GPUs were due to job %" PRIu64
+                         ", which was parked; this does not happen a second time",
+            job_park(job)->lender);
+    if (!sched_may_borrow(core_sched(core), job->id))
+        return NULL;
+    return xasprintf("its command refuses to be parked, so it may start on GPUs that are due to a parked job "
+                     "later, if it has probably ended in 1/%" PRIu32
+                     " of that time; if it still runs then, it "
+                     "starts again, once (--no-park prevents this)",
+        margin);
+}
+
+static json_t *write_borrowing(const struct core *core, const struct job *job)
+{
+    _cleanup_free_ char *text = job != NULL && job->state == JOB_QUEUED ? borrowing_text(core, job) : NULL;
+    return json_text_string(text);
+}
+
 /* GPUs that external processes use and that are allocated to jobs nevertheless. */
 static void add_external(struct serve *serve, const struct core_node *node, json_t *array)
 {
@@ -288,6 +311,7 @@ json_t *why_write(
     (void)json_object_set_new(object, "promise_basis", write_basis(from->promise_basis));
     (void)json_object_set_new(object, "ahead", ahead);
     (void)json_object_set_new(object, "parking", write_parking(serve->controller->core, &from->park));
+    (void)json_object_set_new(object, "borrowing", write_borrowing(serve->controller->core, job));
     (void)json_object_set_new(object, "change", write_change(ask, why));
     (void)json_object_set_new(object, "external", write_external(serve, ask, why));
     return object;

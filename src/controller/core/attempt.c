@@ -28,6 +28,7 @@
 #define RETURN_WAIT_MS  1000 // after the first return; doubles each time
 #define RETURN_WAIT_MAX 60000
 #define RECALL_WAIT_MS  1
+#define WANTED_WAIT_MS  1000 // for the change for which it was asked back
 
 /* The message for the end of a job that did not use its GPUs; the caller frees it. */
 static char *idle_text(const struct core *core, const struct job *job)
@@ -243,7 +244,9 @@ static void hold_with_array(struct core *core, struct core_entry *entry)
 
 void core_give_back_recalled(struct core *core, struct core_entry *entry, const char *text)
 {
-    give_back(core, entry, RECALL_WAIT_MS, text);
+    const struct core_extra *extra = core_extra(entry);
+    bool is_wanted = extra->wanted != 0 && extra->wanted == entry->job->token;
+    give_back(core, entry, is_wanted ? WANTED_WAIT_MS : RECALL_WAIT_MS, text);
     hold_with_array(core, entry);
 }
 

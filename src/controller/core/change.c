@@ -169,8 +169,6 @@ static void change(
     event->wall_ms = core->now_ms;
     event->boot_ms = core->boot_ms;
     event->seq = ++core->last_event;
-    _cleanup_free_ char *node =
-        event->type == EVENT_REQUEUED && job->node != NULL ? xstrdup(job_node_name(job, 0)) : NULL;
     apply(core, entry, event);
     if (event->ask.count > 0)
         ask_cache_share(&core->asks, &job->ask);
@@ -180,8 +178,7 @@ static void change(
         core_note_done(core, entry);
         core_drop_spec(core, entry);
     }
-    struct core_news news = { .event = event, .spec = spec, .before = before, .node = node };
-    core_hook_event(core, entry, &news);
+    core_hook_event(core, entry, &(struct core_news){ .event = event, .spec = spec, .before = before });
 }
 
 /* An event that cannot be read back would keep every later mgpud from starting, and what is folded must equal

@@ -16,7 +16,6 @@ struct core_news {
     const struct job_event *event;
     const struct spec_bytes *spec; // of a submit: the request; NULL for an element
     enum job_state before;
-    const char *node; // of a requeue: of the attempt that is over
 };
 
 /* Rows of the store that belong to a concern; one of these two functions loads a row. The last has no

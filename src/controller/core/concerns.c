@@ -10,10 +10,10 @@
 #include "controller/core/concern.h"
 #include "controller/core/state.h"
 
-extern const struct core_concern core_concern_counts, core_concern_earlier_log, core_concern_limits,
-    core_concern_notifications, core_concern_delays, core_concern_quotas, core_concern_schedule,
-    core_concern_accounts, core_concern_adoptions, core_concern_waiters, core_concern_restored,
-    core_concern_loss, core_concern_orphans, core_concern_release, core_concern_external, core_concern_health,
+extern const struct core_concern core_concern_counts, core_concern_limits, core_concern_notifications,
+    core_concern_delays, core_concern_quotas, core_concern_schedule, core_concern_accounts,
+    core_concern_adoptions, core_concern_waiters, core_concern_restored, core_concern_loss,
+    core_concern_orphans, core_concern_release, core_concern_external, core_concern_health,
     core_concern_marks, core_concern_single, core_concern_ranks, core_concern_idle, core_concern_share,
     core_concern_instances, core_concern_reservations, core_concern_prepare, core_concern_arrays,
     core_concern_steps, core_concern_park, core_concern_park_rule, core_concern_pairs, core_concern_budgets,
@@ -22,7 +22,6 @@ extern const struct core_concern core_concern_counts, core_concern_earlier_log, 
 
 const struct core_concern *const core_concerns[] = {
     &core_concern_counts,
-    &core_concern_earlier_log,
     &core_concern_limits,
     &core_concern_notifications,
     &core_concern_delays,

@@ -22,6 +22,7 @@
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
 #include "job/array.h"
+#include "job/behind.h"
 #include "job/launch.h"
 #include "job/slurm.h"
 
@@ -47,7 +48,7 @@ static int check_job(
         return r;
     if (!control->is_possible(job)) {
         (void)error_set(err, -EALREADY, "job %" PRIu64 " is %s: only a running job can be %s", job->id,
-            job_state_name(job->state), control->done);
+            job_state_name(job_shown_state(job)), control->done);
         return job->state == JOB_STOPPING ? err->code : error_hint(err, "mgpu show %" PRIu64, job->id);
     }
     for (size_t rank = 0; control->needs_node && rank < job_node_count(job); rank++) {

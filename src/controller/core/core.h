@@ -219,6 +219,11 @@ void core_cancel(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
 void core_cancel_process(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
     uint64_t job, int64_t grace_ms, void *request);
 
+/* Only what waits: a job that has not been started, or the elements of an array that have not. -EALREADY:
+ * nothing waits any more. */
+void core_cancel_waiting(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t job, void *request);
+
 /* For waiting jobs and those that go back to the queue. Holds are the owner's, or an administrator's if set
  * by another user; a release removes those the caller may remove. -ENOENT, -EPERM, -EALREADY (not waiting any
  * more). Idempotent. */
@@ -253,6 +258,13 @@ void core_unpark(struct core *core, int64_t boot_ms, int64_t wall_ms, const stru
  * for core_hold and core_submit. */
 void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job,
     const struct job_ask *ask, const char *name, const struct core_facts *facts, void *request);
+
+/* Asks the node of an element that waits behind another one for it (job/behind.h), because `who` wants to
+ * change it. True: the caller waits for the outcome with core_wait_outcome(), and then has some time to
+ * change it before it starts again. False: it is not behind another, may not be changed by `who`, or cannot
+ * be asked for now. */
+bool core_take_back(
+    struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job);
 
 /* The job of this element: 0 if there is none with this index (in memory). With `is_split`, a waiting element
  * first becomes a separate job; otherwise *ret_waits tells that it is still part of the array. */
@@ -308,6 +320,10 @@ void core_wait(struct core *core, uint64_t job, uint32_t states, void *request);
 void core_wait_element(struct core *core, uint64_t array, uint32_t index, uint32_t states, void *request);
 /* The same, or when its enum idle_level differs. */
 void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t idle_level, void *request);
+
+/* Answers when an element that is asked back has begun, or has been given back, or its node is disconnected.
+ */
+void core_wait_outcome(struct core *core, uint64_t job, void *request);
 
 struct job_step;
 

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/parse.h"
+#include "base/utc.h"
 #include "controller/core/access.h"
 #include "controller/core/batch.h"
 #include "controller/core/change.h"
@@ -30,11 +31,10 @@ static int check_waiting(const struct core *core, const struct identity *who, ui
         return r;
     if (entry->job->state == JOB_QUEUED && !job_is_split_up(entry->job))
         return 0;
-    if (job_waits_behind(entry->job)) {
-        (void)error_set(err, -EALREADY,
-            "job %" PRIu64 " is prepared for the GPUs of the element before it: it cannot be %s", id, what);
-        return error_hint(err, "mgpu hold %" PRIu64 " takes it back, with all that waits of its array",
-            entry->job->array_job);
+    if (job_waits_behind(entry->job)) { // and could not be taken back
+        (void)error_set(err, -EALREADY, "job %" PRIu64 " is about to start on node %s: it cannot be %s now",
+            id, entry->job->node, what);
+        return error_hint(err, "try again");
     }
     (void)error_set(err, -EALREADY, "job %" PRIu64 " is no longer waiting: it cannot be %s", id, what);
     return error_hint(err, "mgpu cancel %" PRIu64 " ends it", id);
@@ -110,7 +110,8 @@ void core_hold(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     core_begin(core, boot_ms, wall_ms);
     bool goes_back = entry != NULL && entry->job->state == JOB_STOPPING && entry->job->is_requeued;
     bool is_split = entry != NULL && has_only_elements(entry);
-    answer.code = goes_back || is_split
+    bool is_free = entry != NULL && is_release && job_waits_behind(entry->job); // none of these is held
+    answer.code = goes_back || is_split || is_free
                       ? core_check_control(core, who, id, entry, &answer.err)
                       : check_waiting(core, who, id, entry, is_release ? "released" : "held", &answer.err);
     if (answer.code == 0)
@@ -291,6 +292,26 @@ static int check_running(const struct core *core, const struct identity *who, co
     return error_hint(err, "operators can extend it");
 }
 
+/* The scheduler lets a job start on a GPU to which a parked job returns if it has certainly left by then. */
+static int check_debts(struct core *core, const struct job *job, const struct job_ask *ask, struct error *err)
+{
+    struct sched_debt debt;
+    bool is_longer = ask->time_limit_ms == 0 || ask->time_limit_ms > job->ask->time_limit_ms;
+    bool refuses = ask->no_park && !job->ask->no_park;
+    if ((job->ask->time_limit_ms == 0 || !is_longer) && !refuses)
+        return 0;
+    if (sched_may_stay(core->sched, job->id, ask->time_limit_ms, ask->no_park, &debt))
+        return 0;
+    char due[32];
+    const struct cluster_node *node = &sched_cluster(core->sched)->nodes[debt.gpu.node];
+    utc_format(debt.due_ms, due, sizeof(due));
+    (void)error_set(err, -EBUSY,
+        "job %" PRIu64 " has GPU %s:%u, to which parked job %" PRIu64
+        " returns at %s: changed like this, it could still have it then",
+        job->id, node->name, node->gpus[debt.gpu.gpu].index, debt.job, due);
+    return error_hint(err, "a time limit that ends before that is possible");
+}
+
 static void edit_running(struct core *core, struct core_entry *entry, const struct identity *who,
     const struct job_ask *ask, const char *name, void *request)
 {
@@ -298,6 +319,8 @@ static void edit_running(struct core *core, struct core_entry *entry, const stru
     answer.code = check_running(core, who, entry->job, ask, name, &answer.err);
     bool is_change = answer.code == 0 && !job_ask_equal(ask, entry->job->ask);
     if (is_change)
+        answer.code = check_debts(core, entry->job, ask, &answer.err);
+    if (is_change && answer.code == 0)
         answer.code = core_check_change(core, who, &answer.err);
     if (is_change && answer.code == 0) {
         struct job_ask copy;

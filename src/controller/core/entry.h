@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/containers/map.h"
-#include "controller/core/earlier_log.h"
 #include "job/job.h"
 
 struct core_ranks;
@@ -61,10 +60,9 @@ struct core_extra {
     bool is_asking;               // early.c: it waits, and may start before its GPUs are free
     bool is_early_unasked;        // early_commands.c: it runs before it has its GPUs, without a request
     bool is_allocated_here;       // by this mgpud, not by an earlier one or in a backup
-    struct earlier_log earlier_log;
-    uint32_t n_counted;      // counts.c: waiting elements of an array
-    bool is_counted_behind;  // counts.c: as a job that waits, because its GPUs are another element's
-    int64_t parked_since_ms; // counts.c: wall clock: since when it is parked; 0: it is not
+    uint32_t n_counted;           // counts.c: waiting elements of an array
+    bool is_counted_behind;       // counts.c: as a job that waits, because its GPUs are another element's
+    int64_t parked_since_ms;      // counts.c: wall clock: since when it is parked; 0: it is not
     /* behind.c: the element that is committed behind this one, and the one that this one is behind. */
     struct core_entry *follower, *leader;
     struct element_pace pace;
@@ -72,6 +70,7 @@ struct core_extra {
     uint64_t recalled;      // token of the attempt that its node was asked to give back
     uint32_t recalled_link; // the connection on which it was asked
     int64_t recalled_ms;    // boot clock: when it was asked
+    uint64_t wanted;        // token of the attempt that a user wants to change
     struct core_entry *array, *members; // of an element its array, while in memory; of an array its elements
     struct core_entry *member_before, *member_after; // elements of the same array
     struct pair_list *pairs;                         // pairs.c: the arrays it waits for; NULL: none

@@ -122,6 +122,26 @@ static void append_park(struct buffer *out, const struct job *job, int64_t back_
         buffer_printf(out, "; mgpu unpark %" PRIu64 " continues it", job->id);
 }
 
+/* due_ms: when its GPUs are due to a parked job; 0: they are not. */
+static void append_start(struct buffer *out, const struct job *job, int64_t due_ms)
+{
+    char due[64];
+    buffer_printf(out, "started%s%s", job->node != NULL ? " on " : "", job->node != NULL ? job->node : "");
+    if (due_ms == 0)
+        return;
+    utc_format(due_ms, due, sizeof(due));
+    buffer_printf(
+        out, "; it starts again, once, if it still runs at %s: a parked job needs its GPUs then", due);
+}
+
+static void append_preemption(struct buffer *out, const struct job *job, const struct job_event *event)
+{
+    const struct job_park *park = job_park(job);
+    buffer_append_text(out, "was preempted and requeued");
+    if (park->reclaimed == event->attempt)
+        buffer_printf(out, ", because its GPUs were due to job %" PRIu64 ", which was parked", park->lender);
+}
+
 static void append_unpark(struct buffer *out, const struct job *job, int64_t now_ms)
 {
     char span[32];
@@ -137,10 +157,9 @@ char *notification_subject(
     _cleanup_free_ char *name = text_escape(job->name != NULL ? job->name : "", SHOWN_MAX);
     buffer_printf(&out, "%s %" PRIu64 " (%s) ", job_is_array(job) ? "array" : "job", job->id, name);
     if (what == NOTIFY_START)
-        buffer_printf(
-            &out, "started%s%s", job->node != NULL ? " on " : "", job->node != NULL ? job->node : "");
+        append_start(&out, job, back_ms);
     else if (what == NOTIFY_PREEMPT)
-        buffer_append_text(&out, "was preempted and requeued");
+        append_preemption(&out, job, event);
     else if (what == NOTIFY_REQUEUE)
         buffer_printf(&out, "was requeued (%s)", requeue_cause_name(event->cause));
     else if (what == NOTIFY_PARK)

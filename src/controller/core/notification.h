@@ -39,7 +39,8 @@ struct notification {
 extern const struct record_type notification_record;
 
 /* A new one about the job after this event. `back_ms`: wall clock, the latest return of a job that was
- * parked; 0: there is none. `json` is copied and may be NULL. */
+ * parked, or when the GPUs of one that has started are due to such a job; 0: there is none. `json` is copied
+ * and may be NULL. */
 struct notification *notification_new(const struct job *job, const struct job_event *event,
     enum notify_event what, int64_t back_ms, uint32_t target, const char *json);
 void notification_free(struct notification *notification);

@@ -46,7 +46,7 @@ int core_can_park(const struct core *core, const struct job *job, struct error *
         return error_set(err, -EINVAL,
             "job %" PRIu64 " has no GPUs to give back: mgpu suspend stops its processes", job->id);
     if (job_is_behind(job))
-        return error_set(err, -EAGAIN, "job %" PRIu64 " has no GPUs yet: job %" PRIu64 " has them", job->id,
+        return error_set(err, -EALREADY, "job %" PRIu64 " has no GPUs yet: job %" PRIu64 " has them", job->id,
             job_park(job)->behind);
     if (job->ask->no_park && phase != PARK_PARKED) {
         (void)error_set(
@@ -316,7 +316,7 @@ void core_forget_park_refusals(struct core *core)
     park_refusals_clear(refusals);
 }
 
-static bool is_refusing(const struct core *core, const struct job *job)
+bool core_has_refused(const struct core *core, const struct job *job)
 {
     const struct park_refusals *refusals = &core->park_rule->refusals;
     return refusals->count > 0 && park_refusals_bar(refusals, core_command_hash(job), core->now_ms);
@@ -339,7 +339,12 @@ static char *describe_refusal(const struct park_refusal *refusal)
 bool core_may_park(const struct core *core, const struct core_entry *entry)
 {
     return core_extra(entry)->park_bar == NULL && park_is_permitted(sched_cluster(core->sched), entry->job) &&
-           !is_refusing(core, entry->job);
+           !core_has_refused(core, entry->job);
+}
+
+bool core_may_borrow(const struct core *core, const struct core_entry *entry)
+{
+    return park_may_borrow(sched_cluster(core->sched), entry->job) && core_has_refused(core, entry->job);
 }
 
 char *core_why_not_parked(const struct core *core, const struct core_entry *entry)
@@ -350,8 +355,10 @@ char *core_why_not_parked(const struct core *core, const struct core_entry *entr
         return NULL;
     if (core_extra(entry)->park_bar != NULL)
         return xstrdup(core_extra(entry)->park_bar);
-    if (is_refusing(core, job))
-        return describe_refusal(park_refusals_find(&core->park_rule->refusals, core_command_hash(job)));
     const char *why = park_why_not(sched_cluster(core->sched), job);
-    return why != NULL ? xstrdup(why) : NULL;
+    if (why != NULL)
+        return xstrdup(why);
+    return core_has_refused(core, job)
+               ? describe_refusal(park_refusals_find(&core->park_rule->refusals, core_command_hash(job)))
+               : NULL;
 }

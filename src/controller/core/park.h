@@ -38,6 +38,13 @@ struct core_park_rule {
 /* True if the scheduler may park this job, which waits or runs, by its own rule, as far as is known. */
 bool core_may_park(const struct core *core, const struct core_entry *entry);
 
+/* True while jobs with the command of this one are not parked, because one has refused, or was lost. */
+bool core_has_refused(const struct core *core, const struct job *job);
+
+/* True if this waiting job may start on GPUs that are owed to a parked job, and start again, once, if it
+ * still runs when they are due. */
+bool core_may_borrow(const struct core *core, const struct core_entry *entry);
+
 #define CORE_PARK_REFUSAL "park_refusal" // the kind of its rows
 #define PARK_REFUSAL_KEY  24
 

@@ -24,6 +24,7 @@
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
 #include "job/after.h"
+#include "job/slurm.h"
 
 /* The job that was created with this key, if any: the same answer again, or a conflict. */
 bool core_answer_repeated(
@@ -172,6 +173,8 @@ static char *complete_ask(
     ret->own_priority = core_priority_is_own(core, who, ask, &nothing);
     ret->log_max = smaller_limit(ask->log_max, core->options.log_max);
     ret->private_tmp = (ask->private_tmp || core->options.is_tmp_private) && ask->adopted_pid == 0;
+    if (job_spec_is_interactive(spec) || slurm_has_client(&ask->slurm))
+        ret->no_restart = ask->no_restart || ask->gpus > 0;
     if (job_spec_is_interactive(spec) || spec->image != NULL) { // these start as usual
         ret->no_early = ask->no_early || ask->gpus > 0;
         ret->early = false;

@@ -103,8 +103,6 @@ static void entry_free(struct core_entry *entry)
     spec_bytes_drop(entry->spec);
     job_usage_free(core_extra(entry)->usage);
     free(core_extra(entry)->refused_by);
-    free(core_extra(entry)->earlier_log.path);
-    free(core_extra(entry)->earlier_log.node);
     free(entry->extra);
     free(entry);
 }

@@ -165,6 +165,7 @@ static const struct {
     { "PREPARE", "a frame goes without its spare fields (wire_message)" },
     { "job event", "core_change(): record_copy_readable() leaves out its nodes" },
     { "nodes", "they are those of an event" },
+    { "earlier attempt", "its ranks are those of an event" },
     { "step", "a job has at most ASK_GPUS_MAX GPUs on all nodes, which its gpu_places name" },
     { "steps", "the concern for steps lets one wait while the row would be too long" },
     { "user answer", "no entry of the user database is longer than one of its texts may be" },

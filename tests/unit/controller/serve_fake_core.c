@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "controller/config/settings.h"
 #include "controller/core/counts.h"
-#include "controller/core/earlier_log.h"
 #include "controller/core/entry.h"
 #include "controller/core/forecasts.h"
 #include "controller/core/notification.h"
@@ -98,6 +97,24 @@ void core_cancel_process(struct core *core, int64_t boot_ms, int64_t wall_ms, co
     uint64_t id, int64_t grace_ms, void *request)
 {
     core_cancel(core, boot_ms, wall_ms, who, id, grace_ms, request);
+}
+
+/* Nothing is behind another here. */
+bool core_take_back(
+    struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t job)
+{
+    return false;
+}
+
+void core_wait_outcome(struct core *core, uint64_t job, void *request)
+{
+    core_wait(core, job, ~(1U << JOB_STARTING), request);
+}
+
+void core_cancel_waiting(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who,
+    uint64_t id, void *request)
+{
+    core_cancel(core, boot_ms, wall_ms, who, id, -1, request);
 }
 
 void core_wait(struct core *core, uint64_t job, uint32_t states, void *request)
@@ -216,11 +233,6 @@ int64_t core_checkpoint_until(const struct core_entry *entry)
 }
 
 struct json_rank *core_ranks_list(const struct core_entry *entry)
-{
-    return NULL;
-}
-
-const struct earlier_log *core_earlier_log(const struct core *core, uint64_t job, uint32_t attempt)
 {
     return NULL;
 }

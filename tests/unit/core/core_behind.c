@@ -3,6 +3,9 @@
  */
 #include "bench.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "base/memory.h"
 #include "controller/core/change.h"
 #include "controller/core/concern.h"
@@ -18,12 +21,13 @@
 #define LEADER   15U // the fourth element: by then the array has a pace
 #define FOLLOWER 16U
 #define LAST     21U
+#define ELEMENTS "0-9"
 #define TOOK_MS  100 // an element
 #define AHEAD_MS 1000
 #define SLOW_MS  10000
 #define BRIEF_MS 50 // ahead: less than an element takes
 
-static int asked, cancelled, waiting, held[3];
+static int asked, cancelled, waiting, held[3], asked_back[2];
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
 static void settle(struct bench *b)
@@ -138,9 +142,9 @@ static void run_next(struct bench *b, uint64_t id)
     end(b, id);
 }
 
-static int open_with(void **state, int64_t ahead_ms)
+static int open_with(void **state, int64_t ahead_ms, const char *elements)
 {
-    struct bench *b = open_array(state, ahead_ms, 1, "0-9");
+    struct bench *b = open_array(state, ahead_ms, 1, elements);
     for (uint64_t id = FIRST; id < LEADER; id++)
         run_next(b, id);
     start(b, LEADER);
@@ -168,17 +172,23 @@ static int open_both_limited(void **state)
 
 static int open_on(void **state)
 {
-    return open_with(state, AHEAD_MS);
+    return open_with(state, AHEAD_MS, ELEMENTS);
 }
 
 static int open_off(void **state)
 {
-    return open_with(state, 0);
+    return open_with(state, 0, ELEMENTS);
 }
 
 static int open_briefly(void **state)
 {
-    return open_with(state, BRIEF_MS);
+    return open_with(state, BRIEF_MS, ELEMENTS);
+}
+
+/* Nothing of the array is left beside the two. */
+static int open_last(void **state)
+{
+    return open_with(state, AHEAD_MS, "0-4");
 }
 
 static int open_two(void **state)
@@ -359,6 +369,113 @@ static void one_that_is_taken_back_from_a_held_array_waits_until_that_is_release
     core_hold(b->core, b->now_ms, b->now_ms, &owner, ARRAY, false, &held[2]);
     settle(b);
     assert_int_equal(job(b, FOLLOWER)->hold, HOLD_USER);
+}
+
+static bool take_back(struct bench *b, const struct identity *who, void *request)
+{
+    bool is_asked = core_take_back(b->core, b->now_ms, b->now_ms, who, FOLLOWER);
+    if (is_asked)
+        core_wait_outcome(b->core, FOLLOWER, request);
+    settle(b);
+    return is_asked;
+}
+
+static void one_that_a_user_wants_to_change_is_taken_back_and_leaves_time_for_it(void **state)
+{
+    struct bench *b = *state;
+    assert_true(take_back(b, &owner, &asked_back[0]));
+    assert_int_equal(bench_sent(b, MESSAGE_STOP, FOLLOWER)->signal, STOP_UNSTARTED);
+    assert_null(bench_answer(b, &asked_back[0]));
+    const struct sent launch = launch_of(b, FOLLOWER);
+    assert_int_equal(bench_returned(b, 1, &launch), 0);
+    settle(b);
+    assert_int_equal(bench_answer(b, &asked_back[0])->code, 0);
+    assert_int_equal(job(b, FOLLOWER)->state, JOB_QUEUED);
+    assert_int_equal(job(b, FOLLOWER)->hold, 0);
+    end(b, LEADER);
+    pass(b, 500); // its GPU is free
+    assert_int_equal(job(b, FOLLOWER)->state, JOB_QUEUED);
+    core_hold(b->core, b->now_ms, b->now_ms, &owner, FOLLOWER, false, &held[0]);
+    settle(b);
+    assert_int_equal(bench_answer(b, &held[0])->code, 0);
+    assert_int_equal(job(b, FOLLOWER)->hold, HOLD_USER);
+    pass(b, 60000);
+    assert_int_equal(job(b, FOLLOWER)->state, JOB_QUEUED);
+}
+
+static void one_that_is_not_changed_then_starts_again(void **state)
+{
+    struct bench *b = *state;
+    assert_true(take_back(b, &owner, &asked_back[0]));
+    const struct sent launch = launch_of(b, FOLLOWER);
+    assert_int_equal(bench_returned(b, 1, &launch), 0);
+    settle(b);
+    for (uint64_t id = LEADER; id <= LAST; id++) {
+        if (id == FOLLOWER)
+            continue;
+        if (job(b, id)->started_ms == 0)
+            start(b, id);
+        pass(b, 2000);
+        end(b, id);
+    }
+    expect_holder(b, FOLLOWER);
+}
+
+static void who_waits_for_one_that_begins_instead_is_told(void **state)
+{
+    struct bench *b = *state;
+    assert_true(take_back(b, &owner, &asked_back[0]));
+    end(b, LEADER);
+    assert_null(bench_answer(b, &asked_back[0]));
+    start(b, FOLLOWER);
+    assert_int_equal(bench_answer(b, &asked_back[0])->code, 0);
+    core_hold(b->core, b->now_ms, b->now_ms, &owner, FOLLOWER, false, &held[0]);
+    settle(b);
+    assert_int_equal(bench_answer(b, &held[0])->code, -EALREADY);
+}
+
+static void who_waits_for_one_on_a_node_that_is_disconnected_is_told(void **state)
+{
+    struct bench *b = *state;
+    assert_true(take_back(b, &owner, &asked_back[0]));
+    core_link_down(b->core, b->now_ms, b->now_ms, 1);
+    settle(b);
+    assert_int_equal(bench_answer(b, &asked_back[0])->code, 0);
+    assert_false(take_back(b, &owner, &asked_back[1]));
+    core_hold(b->core, b->now_ms, b->now_ms, &owner, FOLLOWER, false, &held[0]);
+    settle(b);
+    assert_non_null(strstr(bench_answer(b, &held[0])->err.message, "is about to start on node box"));
+}
+
+static void another_user_cannot_have_it_taken_back(void **state)
+{
+    struct bench *b = *state;
+    const struct identity other = { .is_known = true, .uid = 1001, .gid = 1001 };
+    assert_false(take_back(b, &other, &asked_back[0]));
+    assert_false(core_take_back(b->core, b->now_ms, b->now_ms, &owner, LEADER));
+    assert_false(core_take_back(b->core, b->now_ms, b->now_ms, &owner, ARRAY));
+    assert_false(core_take_back(b->core, b->now_ms, b->now_ms, &owner, LAST + 100));
+    settle(b);
+    assert_null(bench_sent(b, MESSAGE_STOP, FOLLOWER));
+}
+
+static void to_release_it_is_needless_and_takes_nothing_back(void **state)
+{
+    struct bench *b = *state;
+    core_hold(b->core, b->now_ms, b->now_ms, &owner, FOLLOWER, true, &held[0]);
+    settle(b);
+    assert_int_equal(bench_answer(b, &held[0])->code, 0);
+    expect_behind(b, FOLLOWER);
+    assert_null(bench_sent(b, MESSAGE_STOP, FOLLOWER));
+}
+
+static void errors_about_it_call_it_queued_as_all_lists_do(void **state)
+{
+    struct bench *b = *state;
+    core_suspend(b->core, b->now_ms, b->now_ms, &owner, FOLLOWER, false, &held[0]);
+    settle(b);
+    assert_non_null(
+        strstr(bench_answer(b, &held[0])->err.message, "is queued: only a running job can be suspended"));
 }
 
 static void it_is_put_behind_when_the_end_is_near_and_not_before(void **state)
@@ -548,6 +665,14 @@ int main(void)
         CASE(it_has_the_gpus_in_the_turn_in_which_that_one_ends),
         CASE(it_is_taken_back_when_that_one_takes_long),
         CASE(one_that_is_taken_back_from_a_held_array_waits_until_that_is_released),
+        cmocka_unit_test_setup_teardown(
+            one_that_a_user_wants_to_change_is_taken_back_and_leaves_time_for_it, open_last, close_checked),
+        CASE(one_that_is_not_changed_then_starts_again),
+        CASE(who_waits_for_one_that_begins_instead_is_told),
+        CASE(who_waits_for_one_on_a_node_that_is_disconnected_is_told),
+        CASE(another_user_cannot_have_it_taken_back),
+        CASE(to_release_it_is_needless_and_takes_nothing_back),
+        CASE(errors_about_it_call_it_queued_as_all_lists_do),
         CASE(one_that_is_asked_back_and_has_begun_goes_on),
         CASE(its_reports_may_come_first),
         CASE(it_can_be_cancelled),

@@ -329,6 +329,28 @@ static void no_control_character_of_a_name_is_in_a_subject(void **state)
     assert_string_equal(subject, "job 42 (a\\x0aBcc: eve) failed (exit 1)");
 }
 
+static void the_risk_to_start_again_and_its_reason_are_in_the_subject(void **state)
+{
+    char name[] = "train", node[] = "box";
+    struct job_park park = { .reclaimed = 1, .lender = 43 };
+    struct job_run run = { .park = &park };
+    struct job job = { .id = 42, .state = JOB_RUNNING, .name = name, .node = node };
+    struct job_event event = { .type = EVENT_STARTED, .attempt = 1 };
+    (void)state;
+    _cleanup_free_ char *risk = notification_subject(&job, &event, NOTIFY_START, 1000);
+    assert_string_equal(risk, "job 42 (train) started on box; it starts again, once, if it still runs at "
+                              "1970-01-01T00:00:01.000Z: a "
+                              "parked job needs its GPUs then");
+    job = (struct job){ .id = 42, .state = JOB_QUEUED, .name = name, .run = &run };
+    event = (struct job_event){ .type = EVENT_REQUEUED, .attempt = 1 };
+    _cleanup_free_ char *reason = notification_subject(&job, &event, NOTIFY_PREEMPT, 0);
+    assert_string_equal(reason,
+        "job 42 (train) was preempted and requeued, because its GPUs were due to job 43, which was parked");
+    event.attempt = 2;
+    _cleanup_free_ char *other = notification_subject(&job, &event, NOTIFY_PREEMPT, 0);
+    assert_string_equal(other, "job 42 (train) was preempted and requeued");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_with_node, close_all)
 
 int main(void)
@@ -346,6 +368,7 @@ int main(void)
         TEST(a_start_tells_what_was_not_told),
         TEST(a_torn_row_is_an_error),
         TEST(no_control_character_of_a_name_is_in_a_subject),
+        TEST(the_risk_to_start_again_and_its_reason_are_in_the_subject),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

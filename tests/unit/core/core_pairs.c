@@ -2,6 +2,7 @@
 /* Arrays whose elements wait for those of other arrays (AFTER_CORR). One element runs at a time. */
 #include "bench.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -225,6 +226,24 @@ static void an_array_that_is_cancelled_waits_for_no_other(void **state)
     assert_null(core_extra(array)->pair_first);
 }
 
+static void a_cancel_of_what_waits_spares_the_element_that_runs(void **state)
+{
+    struct bench *b = *state;
+    static int request, again;
+    uint64_t array = submit_array(b, "0-3", NULL);
+    assert_true(has_started(b, array, 0));
+    core_cancel_waiting(b->core, b->now_ms, b->now_ms, &owner, array, &request);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &request)->code, 0);
+    assert_string_equal(core_job(b->core, array)->array_left, "");
+    assert_int_equal(element(b, array, 0)->stop_reason, END_NONE);
+    core_cancel_waiting(b->core, b->now_ms, b->now_ms, &owner, array, &again);
+    bench_settle(b);
+    assert_int_equal(bench_answer(b, &again)->code, -EALREADY);
+    end(b, array, 0, 0);
+    assert_int_equal(element(b, array, 0)->end, END_EXIT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +264,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_array_waits_for_what_an_edit_names, open_with_node, bench_close),
         cmocka_unit_test_setup_teardown(
             an_array_that_is_cancelled_waits_for_no_other, open_with_node, bench_close),
+        cmocka_unit_test_setup_teardown(
+            a_cancel_of_what_waits_spares_the_element_that_runs, open_with_node, bench_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,6 +76,42 @@ static void a_held_job_waits_until_it_is_released(void **state)
     assert_int_equal(state_of(b, 11), JOB_STARTING);
 }
 
+/* Nor does one whose user said so; a batch script of Slurm may. */
+static void a_job_with_somebody_at_its_other_end_never_borrows(void **state)
+{
+    static const struct {
+        const char *kind, *input;
+        bool is_tty, is_unwilling, no_restart;
+    } rows[] = {
+        { NULL },
+        { "kind=sbatch" },
+        { "kind=sbatch", .is_unwilling = true, .no_restart = true },
+        { "kind=srun", .no_restart = true },
+        { "kind=salloc", .no_restart = true },
+        { .is_tty = true, .no_restart = true },
+        { .input = SPEC_INPUT_SENT, .no_restart = true },
+        { .input = "/dev/zero" },
+    };
+    struct bench *b = *state;
+    char requests[sizeof(rows) / sizeof(rows[0])];
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct job_spec *spec = make_spec(1);
+        if (rows[i].kind != NULL)
+            strings_add(&spec->ask.slurm, rows[i].kind);
+        spec->tty = rows[i].is_tty;
+        spec->input = xstrdup(rows[i].input);
+        spec->ask.no_restart = rows[i].is_unwilling;
+        spec->hold = true; // the queue is short
+        submit(b, spec, &requests[i]);
+        const struct core_answer *answer = bench_answer(b, &requests[i]);
+        if (answer->code != 0)
+            fail_msg("%s", answer->err.message);
+        assert_int_equal(core_job(b->core, answer->job)->ask->no_restart, rows[i].no_restart);
+        core_cancel(b->core, b->now_ms, b->now_ms, &owner, answer->job, 0, NULL);
+        bench_settle(b);
+    }
+}
+
 static void the_hold_of_an_administrator_is_not_the_owners_to_take(void **state)
 {
     struct bench *b = *state;
@@ -672,6 +708,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_two, bench_close)
     const struct CMUnitTest tests[] = {
         CASE(a_held_job_waits_until_it_is_released),
+        CASE(a_job_with_somebody_at_its_other_end_never_borrows),
         CASE(the_hold_of_an_administrator_is_not_the_owners_to_take),
         CASE(a_job_that_runs_cannot_be_held_or_edited),
         CASE(an_edit_can_let_a_job_start),

@@ -294,6 +294,42 @@ static void it_does_so_before_its_start_is_reported(void **state)
     job_free(job);
 }
 
+static void apply_to(struct job *job, uint32_t attempt, struct job_event event)
+{
+    struct error err = { 0 };
+    event.job = 42;
+    event.attempt = attempt;
+    event.wall_ms = 200000;
+    assert_int_equal(job_apply(job, &event, &err), 0);
+    assert_int_equal(job_invariant(job, &err), 0);
+    job_event_clear(&event);
+}
+
+/* And only that of a parked job. */
+static void a_preemption_for_a_parked_job_is_kept_over_all_attempts(void **state)
+{
+    for (int is_early = 0; is_early <= 1; is_early++)
+        for (uint32_t cause = PARK_ASKED; cause <= PARK_DUE; cause++) {
+            struct job *job = make_queued();
+            bool is_due = cause == PARK_DUE;
+            allocate(job, false);
+            start(job);
+            apply(job, (struct job_event){ .type = EVENT_PREEMPTED, .park_cause = cause, .park_guest = 43 },
+                150);
+            apply(job, (struct job_event){ .type = EVENT_REQUEUED, .end = END_CANCELLED }, 160);
+            assert_int_equal(job_was_reclaimed(job), is_due);
+            struct job_event again = { .type = EVENT_ALLOCATED, .token = 8, .is_early = (uint32_t)is_early };
+            again.node = xstrdup("box");
+            gpu_grants_add(&again.gpus, 0, "GPU-0", 0, 0);
+            apply_to(job, 2, again);
+            apply_to(job, 2, (struct job_event){ .type = EVENT_ENDED, .end = END_EXIT });
+            assert_int_equal(job_park(job)->reclaimed, is_due ? 1 : 0);
+            assert_int_equal(job_park(job)->lender, is_due ? 43 : 0);
+            job_free(job);
+        }
+    (void)state;
+}
+
 static void only_a_job_with_gpus_on_one_node_starts_early(void **state)
 {
     struct job *job = make_queued();
@@ -340,6 +376,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             it_asks_for_exactly_its_gpus_and_its_whole_time, make_early, free_job),
         cmocka_unit_test(it_does_so_before_its_start_is_reported),
+        cmocka_unit_test(a_preemption_for_a_parked_job_is_kept_over_all_attempts),
         cmocka_unit_test_setup_teardown(only_a_job_with_gpus_on_one_node_starts_early, make_early, free_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

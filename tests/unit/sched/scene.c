@@ -36,6 +36,13 @@ static void on_preempt(void *arg, uint64_t job, const char *why)
     scene->preempted[scene->n_preempted++] = job;
 }
 
+static void on_reclaim(void *arg, uint64_t job, uint64_t parked)
+{
+    struct scene *scene = arg;
+    scene->lenders[scene->n_preempted] = parked;
+    on_preempt(scene, job, "its GPUs are due");
+}
+
 static void on_park(void *arg, uint64_t job, uint64_t guest)
 {
     struct scene *scene = arg;
@@ -50,6 +57,12 @@ static bool on_may_park(void *arg, uint64_t job)
 {
     const struct scene *scene = arg;
     return job != scene->cannot_park;
+}
+
+static bool on_may_borrow(void *arg, uint64_t job)
+{
+    const struct scene *scene = arg;
+    return scene->may_borrow && job == scene->cannot_park;
 }
 
 static void on_unreserve(void *arg, uint64_t reservation)
@@ -76,7 +89,9 @@ void scene_open(struct scene *scene, uint32_t nodes, uint32_t gpus)
         .preempt = on_preempt,
         .unreserve = on_unreserve,
         .park = on_park,
-        .may_park = on_may_park };
+        .may_park = on_may_park,
+        .reclaim = on_reclaim,
+        .may_borrow = on_may_borrow };
     scene->sched = sched_new(&scene->settings, &callbacks);
     struct cluster *cluster = sched_cluster(scene->sched);
     for (uint32_t n = 0; n < nodes; n++) {

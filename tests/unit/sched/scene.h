@@ -25,7 +25,10 @@ struct scene {
     size_t n_preempted;
     uint64_t parks[64], guests[64]; // to be parked, and for which job (0: a parked one returns)
     size_t n_parks;
+    uint64_t
+        lenders[64]; // to which the GPUs of preempted jobs are due; 0: they are preempted for another reason
     uint64_t cannot_park;  // a job that is known not to be parkable
+    bool may_borrow;       // and the same may borrow GPUs
     bool refuses_at_once;  // what is to be parked refuses before the pass goes on
     uint64_t returned[16]; // reservations
     size_t n_returned;

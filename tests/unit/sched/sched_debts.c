@@ -280,6 +280,84 @@ static void jobs_are_due_a_slot_before_all_that_wait_for_them(void **state)
     scene_free(scene);
 }
 
+/* A job on the first GPU, which is owed from 3000 s - SLOT_S on; another one on the second. */
+static void a_job_that_runs_gets_no_terms_with_which_it_could_not_return_its_gpu(void **state)
+{
+    static const struct {
+        const char *what;
+        int64_t ran_s, limit_s, other_ran_s; // of the job on the second GPU
+        bool may_park, refuses, is_preemptible, may_stay;
+    } rows[] = {
+        { "a limit that ends in time", 500, 3000 - SLOT_S + 500, 0, false, false, false, true },
+        { "one that is a second too long", 500, 3000 - SLOT_S + 501, 0, false, false, false, false },
+        { "no limit", 500, 0, 0, false, false, false, false },
+        { "no limit, and the debt can move", 500, 0, 1000, false, false, false, true },
+        { "no limit for one that may be parked", 500, 0, 0, true, false, false, true },
+        { "no limit, and it refuses from now on", 500, 0, 0, true, true, false, false },
+        { "a limit that ends in time, and it refuses", 500, 2000, 0, true, true, false, true },
+        { "no limit for one that gives way anyhow", 500, 0, 0, false, false, true, true },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct scene *scene = open_node(2);
+        struct sched_debt debt = { 0 };
+        uint64_t job = add_running(scene, 0, rows[i].ran_s, 0, 1000);
+        scene->cannot_park = rows[i].may_park ? 0 : job;
+        add_running(scene, 1, 1000, rows[i].other_ran_s, 0);
+        uint64_t parked = add_parked(scene, 0, 3000, true);
+        scene_wait(scene, 0);
+        if (rows[i].is_preemptible)
+            sched_find(scene->sched, job)->class->key.is_preemptible = true;
+        if (sched_may_stay(scene->sched, job, rows[i].limit_s * 1000, rows[i].refuses, &debt) !=
+            rows[i].may_stay)
+            fail_msg("%s: it %s", rows[i].what, rows[i].may_stay ? "is refused" : "is permitted");
+        if (!rows[i].may_stay) {
+            assert_int_equal(debt.job, parked);
+            assert_int_equal(debt.gpu.gpu, 0);
+            assert_int_equal((debt.due_ms - scene->now_ms) / 1000, 3000 - SLOT_S);
+        }
+        assert_int_equal(due_s(scene, 0), 3000 - SLOT_S); // nothing has moved
+        assert_int_equal(gpu_at(scene, 1)->return_ms, TIME_NEVER);
+        scene_free(scene);
+    }
+}
+
+static void a_job_that_runs_without_debts_may_have_any_terms(void **state)
+{
+    struct scene *scene = open_node(2);
+    struct sched_debt debt;
+    (void)state;
+    uint64_t job = add_running(scene, 0, 500, 0, 1000);
+    scene->cannot_park = job;
+    assert_true(sched_may_stay(scene->sched, job, 0, true, &debt));
+    uint64_t parked = add_parked(scene, 1, 3000, true);
+    assert_true(sched_may_stay(scene->sched, job, 0, true, &debt));
+    assert_true(sched_may_stay(scene->sched, parked, 0, true, &debt));
+    assert_true(sched_may_stay(scene->sched, 9999, 0, true, &debt));
+    scene_free(scene);
+}
+
+/* The debt moves with the change, and not when it is due: by then the other GPU may be taken. */
+static void a_debt_moves_when_the_terms_of_a_job_that_runs_change(void **state)
+{
+    (void)state;
+    for (int is_limit = 0; is_limit <= 1; is_limit++) {
+        struct scene *scene = open_node(2);
+        uint64_t job = add_running(scene, 0, 500, 0, is_limit ? 1000 : 0);
+        add_running(scene, 1, 1000, 1000, 0);
+        scene->cannot_park = is_limit ? job : 0;
+        add_parked(scene, 0, 3000, true);
+        scene_wait(scene, 0);
+        assert_int_equal(due_s(scene, 0), 3000 - SLOT_S);
+        scene->cannot_park = job;
+        sched_relimit(scene->sched, scene->now_ms, job, 0);
+        scene_wait(scene, 0);
+        assert_int_equal(gpu_at(scene, 0)->return_ms, TIME_NEVER);
+        assert_int_equal(due_s(scene, 1), 3000 - SLOT_S);
+        scene_free(scene);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +368,9 @@ int main(void)
         cmocka_unit_test(after_a_restart_debts_leave_the_gpus_of_jobs_that_cannot_return_them),
         cmocka_unit_test(a_job_that_refuses_keeps_its_gpu_if_the_debt_can_move),
         cmocka_unit_test(jobs_are_due_a_slot_before_all_that_wait_for_them),
+        cmocka_unit_test(a_job_that_runs_gets_no_terms_with_which_it_could_not_return_its_gpu),
+        cmocka_unit_test(a_job_that_runs_without_debts_may_have_any_terms),
+        cmocka_unit_test(a_debt_moves_when_the_terms_of_a_job_that_runs_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

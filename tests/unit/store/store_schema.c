@@ -186,7 +186,7 @@ static void requeue(struct fixture *fixture, struct job *job, enum requeue_cause
 #define WITHOUT_NEWER                                                                                        \
     "ALTER TABLE jobs DROP COLUMN array_cancelled; ALTER TABLE jobs DROP COLUMN array_done;"                 \
     "ALTER TABLE jobs DROP COLUMN array_exit_max; ALTER TABLE jobs DROP COLUMN account;"                     \
-    "ALTER TABLE attempts ADD COLUMN boot_id TEXT;"
+    "ALTER TABLE attempts ADD COLUMN boot_id TEXT; ALTER TABLE jobs DROP COLUMN earlier;"
 
 static void requeues_of_an_older_store_are_counted_from_its_events(void **state)
 {
@@ -212,6 +212,38 @@ static void requeues_of_an_older_store_are_counted_from_its_events(void **state)
     assert_int_equal(job_run(jobs[1])->loss_requeues, 1);
     assert_int_equal(fixture_fsck(fixture), 0);
     job_free(jobs[1]);
+}
+
+/* The second attempt was on a lost node, which reports no end and so no log; the third never started. */
+static void the_output_of_a_requeued_attempt_of_an_older_store_is_found_in_its_events(void **state)
+{
+    struct fixture *fixture = *state;
+    struct job *jobs[3] = { 0 };
+    _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
+    _cleanup_(job_freep) struct job *other = fixture_submit(fixture, NULL);
+    for (uint32_t attempt = 1; attempt <= 3; attempt++) {
+        fixture_allocate(fixture, job, 0, 0);
+        _cleanup_free_ char *log_path = xasprintf("/log.%u", attempt);
+        if (attempt < 3)
+            fixture_apply(fixture, job,
+                &(struct job_event){ .type = EVENT_STARTED, .attempt = attempt, .log_path = log_path });
+        fixture_apply(fixture, job,
+            &(struct job_event){
+                .type = EVENT_REQUEUED, .attempt = attempt, .log_path = attempt == 1 ? log_path : NULL });
+    }
+    fixture_commit_all(fixture);
+    fixture_close(fixture);
+    assert_int_equal(
+        fixture_sql(fixture, "ALTER TABLE jobs DROP COLUMN earlier; PRAGMA user_version = 10"), SQLITE_OK);
+    fixture_open(fixture);
+    assert_int_equal(store_load_jobs(fixture->store, 0, keep_job, jobs, &fixture->err), 0);
+    assert_int_equal(job_run(jobs[1])->earlier->attempt, 2);
+    assert_string_equal(job_earlier_rank(jobs[1], 0)->log_path, "/log.2");
+    assert_string_equal(job_earlier_rank(jobs[1], 0)->name, "node1");
+    assert_null(job_run(jobs[2])->earlier);
+    assert_int_equal(fixture_fsck(fixture), 0);
+    job_free(jobs[1]);
+    job_free(jobs[2]);
 }
 
 static void elements_of_an_older_store_are_counted_from_the_events_of_their_array(void **state)
@@ -466,6 +498,7 @@ int main(void)
         TEST(an_older_store_is_brought_up_to_date_with_all_that_is_in_it),
         TEST(a_store_that_was_brought_up_to_date_goes_on),
         TEST(requeues_of_an_older_store_are_counted_from_its_events),
+        TEST(the_output_of_a_requeued_attempt_of_an_older_store_is_found_in_its_events),
         TEST(elements_of_an_older_store_are_counted_from_the_events_of_their_array),
         TEST(the_shares_of_a_gpu_add_up_to_the_whole_and_no_more),
         TEST(gpus_of_several_nodes_are_booked_where_they_are),

@@ -12,13 +12,15 @@
  * When a leader ends is judged by how long the latest elements of its array had their GPUs: mean and mean
  * deviation, as TCP has them of its round trips. If it takes longer, the node is asked to give the follower
  * back, on condition that it has not begun. That needs no event: a follower that no node was asked for
- * begins.
+ * begins. The same is done for a user who wants to change it.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "controller/core/access.h"
 #include "controller/core/attempt.h"
+#include "controller/core/batch.h"
 #include "controller/core/change.h"
 #include "controller/core/clock.h"
 #include "controller/core/concern.h"
@@ -316,6 +318,8 @@ static bool may_follow(
 {
     const struct core_entry *array = core_extra(follower)->array;
     const struct job *leader = holder->entry->job;
+    if (core_extra(follower)->wanted == follower->job->token)
+        return false;
     bool goes_on =
         !leader->is_requeued && job_park(leader)->phase == PARK_NONE && job_run(leader)->suspended_ms == 0;
     return goes_on && (array == NULL || array->job->hold == 0) && late_ms(core, holder) > core->now_ms &&
@@ -340,6 +344,20 @@ static void recall(struct core *core, struct core_entry *follower)
     }
     if (extra->recalled_ms + RECALL_AGAIN_MS < core->behind->due_ms)
         core->behind->due_ms = extra->recalled_ms + RECALL_AGAIN_MS;
+}
+
+bool core_take_back(
+    struct core *core, int64_t boot_ms, int64_t wall_ms, const struct identity *who, uint64_t id)
+{
+    struct core_entry *entry = core_find(core, id);
+    struct error ignored;
+    if (entry == NULL || !job_waits_behind(entry->job) ||
+        !takes_back(core_find_node(core, entry->job->node)) ||
+        core_check_control(core, who, id, entry, &ignored) < 0)
+        return false;
+    core_begin(core, boot_ms, wall_ms);
+    core_make_extra(entry)->wanted = entry->job->token;
+    return true;
 }
 
 /* When to look at it again: 0 in the next turn; TIME_NEVER when others of its array take much longer. */

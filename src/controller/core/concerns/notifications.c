@@ -374,6 +374,8 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
         core->effects.describe != NULL ? core->effects.describe(core->effects.arg, job) : NULL;
     const char *owner = core_owner_name(core, job);
     int64_t back_ms = job_park_latest_ms(job, core->options.sched.park_bound);
+    if (what == NOTIFY_START)
+        (void)sched_lender(core->sched, job->id, &back_ms);
     for (uint32_t i = 0; i < job->ask->notify.count; i++) {
         struct notification *notification = notification_new(job, event, what, back_ms, i, json);
         notification->user = owner != NULL && strlen(owner) <= SPEC_NAME_MAX ? xstrdup(owner) : NULL;

@@ -4,6 +4,7 @@
  * event is passed to the scheduler, by one function per type, so that a log of events is all that another
  * scheduler needs to decide the same.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -94,6 +95,27 @@ static void preempt(void *arg, uint64_t job, const char *why)
     job_event_clear(&event);
 }
 
+/* It borrowed them, or has refused to be parked. */
+static void reclaim(void *arg, uint64_t job, uint64_t parked)
+{
+    struct core *core = arg;
+    struct core_entry *entry = core_find(core, job);
+    bool has_refused = core_has_refused(core, entry->job);
+    if ((entry->job->state != JOB_STARTING && entry->job->state != JOB_RUNNING) ||
+        job_park(entry->job)->phase == PARK_SAVING ||
+        (entry->job->ask->park_on_preempt && !has_refused && core_park_job(core, entry, PARK_PREEMPTED)))
+        return;
+    struct job_event event = {
+        .type = EVENT_PREEMPTED,
+        .attempt = entry->job->attempt,
+        .park_cause = PARK_DUE,
+        .park_guest = parked,
+        .text = xasprintf("its GPUs are due to job %" PRIu64 ", which was parked", parked),
+    };
+    core_change(core, entry, &event, NULL);
+    job_event_clear(&event);
+}
+
 /* The scheduler's own rule. */
 static void park(void *arg, uint64_t job, uint64_t guest)
 {
@@ -109,6 +131,12 @@ static bool may_park(void *arg, uint64_t job)
 {
     const struct core *core = arg;
     return core_may_park(core, core_find(core, job));
+}
+
+static bool may_borrow(void *arg, uint64_t job)
+{
+    const struct core *core = arg;
+    return core_may_borrow(core, core_find(core, job));
 }
 
 /* Another job may wait for its end: a long chain must not become deep recursion. */
@@ -361,6 +389,8 @@ static void init(struct core *core)
         .preempt = preempt,
         .park = park,
         .may_park = may_park,
+        .reclaim = reclaim,
+        .may_borrow = may_borrow,
         .never = never,
         .unreserve = unreserve };
     core->schedule = xcalloc(1, sizeof(*core->schedule));

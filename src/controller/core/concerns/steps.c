@@ -30,6 +30,7 @@
 #include "controller/core/entry.h"
 #include "controller/core/state.h"
 #include "controller/core/tables.h"
+#include "job/behind.h"
 #include "job/step.h"
 
 #define AWAY_MS 15000
@@ -318,7 +319,7 @@ static int check_job(const struct job *job, const struct job_share *share, struc
             "job %" PRIu64 " is an adopted process, which mgpu did not start: it has no steps", job->id);
     if (!job_state_is_active(job->state) || is_ending)
         return error_set(err, -EALREADY, "job %" PRIu64 " is %s: steps need a running job", job->id,
-            job_state_name(job->state));
+            job_state_name(job_shown_state(job)));
     if (share != NULL && share->begun >= STEPS_MAX)
         return error_set(
             err, -EDQUOT, "job %" PRIu64 " has had %u steps, the limit of one attempt", job->id, STEPS_MAX);
