@@ -17,6 +17,8 @@ const CHART_POINTS = 240;
 const GPUS_DRAWN = 8;
 
 const isKnown = (value) => value !== null && value !== undefined;
+const linkTo = (id) => h('a', { href: `#/job/${id}` }, String(id));
+const jobLinks = (ids) => ids.slice(0, 12).map((id) => [' ', linkTo(id)]);
 
 function facts(job) {
   const usage = job.usage;
@@ -41,8 +43,10 @@ function facts(job) {
     usage?.fault ? ['GPU error', h('span', { class: 'bad' }, usage.fault)] : null,
     job.park ? [job.park === 'early' ? 'Early start' : 'Parked', [parkText(job), job.parked_at ? [' since ', time(job.parked_at)] : '']] : null,
     job.gpus_at ? ['Early start', `on the CPU for ${duration(job.early_seconds)} before it had its GPUs, ${duration(job.saved_seconds)} saved`] : null,
-    job.park_host ? ['Instead of', ['job ', h('a', { href: `#/job/${job.park_host}` }, String(job.park_host)), ', which is parked for it']] : null,
+    job.park_host ? ['Instead of', ['job ', linkTo(job.park_host), ', which is parked for it']] : null,
     job.park_text ? ['Parking', job.park_text] : null,
+    job.gpus_due_to ? ['Its GPUs', [`due at ${moment(job.gpus_due_at)} to job `, linkTo(job.gpus_due_to), ': it starts again, once, if it still runs then']] : null,
+    job.gpus_lent_to ? ['Its GPUs', ['lent to job ', linkTo(job.gpus_lent_to), ', which starts again if it still runs when this one returns']] : null,
     job.park_bar ? ['Parking', `not for shorter jobs: ${job.park_bar}`] : null,
     job.message ? ['Message', h('span', { class: job.state === 'failed' ? 'bad' : '' }, job.message)] : null,
     job.cwd ? ['Directory', h('code', null, job.cwd)] : null,
@@ -66,8 +70,6 @@ function buttons(job) {
   ];
 }
 
-const jobLinks = (ids) => ids.slice(0, 12).map((id) => [' ', h('a', { href: `#/job/${id}` }, String(id))]);
-
 function whyPanel(job, why) {
   const change = why.change && h('p', { class: 'hint' }, why.change.text, ' ',
     mayControl(job) ? h('button', { type: 'button', onclick: () => applyChange(job, why.change.edit) }, 'Change it so') : null);
@@ -76,6 +78,7 @@ function whyPanel(job, why) {
       reason.until ? h('span', { class: 'quiet' }, ` until ${moment(reason.until)}`) : null))),
     h('p', null, startText(why)),
     why.parking ? h('p', null, `Parking: ${why.parking.text}.`) : null,
+    why.borrowing ? h('p', null, `Borrowing: ${why.borrowing}.`) : null,
     why.ahead.length ? h('p', null, `${why.ahead.length} before it:`, why.ahead.slice(0, 8).map((other, i) => [i ? '; ' : ' ', h('a', { href: `#/job/${other.id}` }, `${numberOf(other)} ${other.name}`), h('span', { class: 'quiet' }, ` ${other.user}, ${gpusText(other)}${other.ends ? `, ends ${moment(other.ends)}` : ''}`)])) : null,
     change);
 }

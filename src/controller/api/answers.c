@@ -77,6 +77,8 @@ static const struct row {
     { "Why", "promise_basis", "string|null", "basis of that value" },
     { "Why", "ahead", "JobAhead[]", "jobs ahead of it" },
     { "Why", "parking", "object|null", "with `park: auto`: why no running job is parked for it: job, text" },
+    { "Why", "borrowing", "string|null",
+        "it may start on GPUs that are owed to a parked job, and then have to start again" },
     { "Why", "change", "object|null", "change that would start it now: text, edit" },
     { "Why", "external", "object[]", "GPUs with external processes that are still allocated" },
     { "GpuJob", .table = &json_gpu_job_table },
