@@ -240,6 +240,7 @@ static void the_output_of_a_requeued_attempt_of_an_older_store_is_found_in_its_e
     assert_int_equal(job_run(jobs[1])->earlier->attempt, 2);
     assert_string_equal(job_earlier_rank(jobs[1], 0)->log_path, "/log.2");
     assert_string_equal(job_earlier_rank(jobs[1], 0)->name, "node1");
+    assert_int_equal(jobs[2]->id, other->id);
     assert_null(job_run(jobs[2])->earlier);
     assert_int_equal(fixture_fsck(fixture), 0);
     job_free(jobs[1]);
