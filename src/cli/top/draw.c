@@ -160,11 +160,10 @@ static void count(const struct top *top, struct counts *counts)
     }
     counts->out = json_array_size(top->model.gpus) - counts->used - counts->free;
     for (size_t i = 0; i < top->model.jobs.count; i++) {
-        const json_t *job = top->model.jobs.items[i].job;
-        if (job == NULL || job_is_done(job) || job_is_split_up(job))
+        const struct top_job *job = &top->model.jobs.items[i];
+        bool is_own = job->uid == top->own_uid, is_waiting = job->is_waiting;
+        if (!job->is_open)
             continue;
-        bool is_own = field_integer(job, "uid", -1) == top->own_uid,
-             is_waiting = field_is(job, "state", "queued");
         counts->running += !is_waiting;
         counts->waiting += is_waiting;
         counts->own_running += !is_waiting && is_own;

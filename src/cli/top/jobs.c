@@ -55,6 +55,10 @@ void top_jobs_put(struct top_jobs *jobs, json_t *job)
     struct top_job *known = add(jobs, id);
     json_decref(known->job);
     known->job = json_incref(job);
+    known->uid = field_integer(job, "uid", -1);
+    known->ended_ms = job_is_done(job) ? time_parse(field_text(job, "ended_at")) : 0;
+    known->is_open = !job_is_done(job) && !job_is_split_up(job);
+    known->is_waiting = field_is(job, "state", "queued");
 }
 
 void top_jobs_touch(struct top_jobs *jobs, int64_t id)
@@ -76,15 +80,9 @@ static void keep_if(
     jobs->count = kept;
 }
 
-static int64_t end_of(const struct top_job *job)
-{
-    return job->job != NULL && job_is_done(job->job) ? time_parse(field_text(job->job, "ended_at")) : 0;
-}
-
 static bool is_recent(const struct top_job *job, int64_t limit)
 {
-    int64_t end = end_of(job);
-    return (job->job != NULL || job->is_changed) && (end == 0 || end >= limit);
+    return (job->job != NULL || job->is_changed) && (job->ended_ms == 0 || job->ended_ms >= limit);
 }
 
 static int compare_times(const void *a, const void *b)
@@ -98,8 +96,8 @@ void top_jobs_prune(struct top_jobs *jobs, int64_t now_ms)
     _cleanup_free_ int64_t *ends = xcalloc(jobs->count + 1, sizeof(int64_t));
     size_t count = 0;
     for (size_t i = 0; i < jobs->count; i++)
-        if (end_of(&jobs->items[i]) > 0)
-            ends[count++] = end_of(&jobs->items[i]);
+        if (jobs->items[i].ended_ms > 0)
+            ends[count++] = jobs->items[i].ended_ms;
     int64_t limit = now_ms - TOP_ENDED_FOR_MS;
     if (count > TOP_ENDED_MAX) {
         qsort(ends, count, sizeof(int64_t), compare_times);

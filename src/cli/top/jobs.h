@@ -15,6 +15,12 @@ struct top_job {
     json_t *job;     // NULL: not received yet
     bool is_changed; // to be requested
     bool is_marked;  // by Space
+    /* Of the object, because each picture counts all jobs, and a look into thousands of objects takes long.
+     */
+    int64_t uid;
+    bool is_open; // it runs or waits, and has not been split up into elements
+    bool is_waiting;
+    int64_t ended_ms; // 0: it has not ended
 };
 
 struct top_jobs {
