@@ -179,8 +179,7 @@ static void open_moving(struct moving *moving, struct sched *sched, uint32_t nod
 static bool has_ended_by(const struct moving *moving, const struct sched_run *run, int64_t ms)
 {
     int64_t limit_ms = run == moving->changed ? moving->limit_ms : run->job->class->key.limit_ms;
-    int64_t begin_ms = run->started_ms != 0 ? run->started_ms : moving->sched->now_ms;
-    return limit_ms > 0 && begin_ms + limit_ms <= ms;
+    return sched_run_ends_by(moving->sched, run, limit_ms, ms);
 }
 
 /* What runs on the GPU leaves before it is due. */

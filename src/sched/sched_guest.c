@@ -85,12 +85,11 @@ static const struct parked_job *lender_of(const struct sched *sched, const struc
 {
     const struct parked_job *first = NULL;
     int64_t limit_ms = run->job->class->key.limit_ms;
-    int64_t begin_ms = run->started_ms != 0 ? run->started_ms : sched->now_ms;
     if (sched->n_parked == 0 || run->job->class->key.is_preemptible || sched_run_can_park(sched, run))
         return NULL;
     for (size_t i = 0; i < sched->n_parked; i++) {
         const struct parked_job *parked = sched->parked[i];
-        bool is_over = limit_ms > 0 && begin_ms + limit_ms <= parked->due_ms;
+        bool is_over = sched_run_ends_by(sched, run, limit_ms, parked->due_ms);
         if (!is_over && !sched_parked_is_held(parked) && sched_shares_gpu(&run->allocation, &parked->owed) &&
             (first == NULL || parked->due_ms < first->due_ms))
             first = parked;
@@ -114,7 +113,8 @@ uint64_t sched_borrower(const struct sched *sched, uint64_t id)
     const struct sched_job *job = sched_find(sched, id);
     const struct parked_job *parked = job != NULL && job->rules != NULL ? job->rules->parked : NULL;
     for (size_t i = 0; parked != NULL && sched_parks(sched) && i < sched->n_runs; i++)
-        if (lender_of(sched, sched->runs[i]) == parked)
+        if (sched_shares_gpu(&sched->runs[i]->allocation, &parked->owed) &&
+            lender_of(sched, sched->runs[i]) == parked)
             return sched->runs[i]->job->entry.job;
     return 0;
 }

@@ -66,6 +66,12 @@ static size_t widest_node(const struct sched *sched)
     return most;
 }
 
+bool sched_run_ends_by(const struct sched *sched, const struct sched_run *run, int64_t limit_ms, int64_t ms)
+{
+    int64_t begin_ms = run->started_ms != 0 ? run->started_ms : sched->now_ms;
+    return limit_ms > 0 && begin_ms + limit_ms <= ms;
+}
+
 bool sched_class_is_plain(const struct sched *sched, const struct queue_class *class)
 {
     const struct sched_request *request = &class->key.request;

@@ -385,6 +385,8 @@ int64_t sched_job_needs(const struct sched *sched, const struct sched_job *job);
 int64_t sched_parked_bound(const struct sched *sched, const struct parked_job *parked);
 /* By a user or an administrator: it is owed nothing. */
 bool sched_parked_is_held(const struct parked_job *parked);
+/* Has this running job certainly ended by `ms`, if this is its time limit (0: it has none)? */
+bool sched_run_ends_by(const struct sched *sched, const struct sched_run *run, int64_t limit_ms, int64_t ms);
 /* True if it may return to this GPU of its node. */
 bool sched_parked_may_have(const struct sched *sched, const struct parked_job *parked, uint32_t gpu);
 /* Takes over the values of its description. */

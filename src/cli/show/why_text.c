@@ -277,23 +277,14 @@ static void append_edit(struct buffer *line, const json_t *why, json_t *edit)
     buffer_printf(line, " · %s", shown);
 }
 
-/* Why no running job gives it its GPUs by being parked. */
-static void print_parking(const struct view *view, const json_t *parking, FILE *out)
+/* "Parking: ...": a sentence of its own, if there is one. */
+static void print_note(
+    const struct view *view, const char *label, const json_t *object, const char *name, FILE *out)
 {
-    if (field_text(parking, "text") == NULL)
+    if (field_text(object, name) == NULL)
         return;
-    _cleanup_free_ char *text = field_shown(parking, "text");
-    _cleanup_free_ char *line = xasprintf("Parking: %s.", text);
-    wrapped_print(view->screen, line, 0, 2, out);
-}
-
-/* It may have to start again, or has. */
-static void print_borrowing(const struct view *view, const json_t *why, FILE *out)
-{
-    if (field_text(why, "borrowing") == NULL)
-        return;
-    _cleanup_free_ char *text = field_shown(why, "borrowing");
-    _cleanup_free_ char *line = xasprintf("Borrowing: %s.", text);
+    _cleanup_free_ char *text = field_shown(object, name);
+    _cleanup_free_ char *line = xasprintf("%s: %s.", label, text);
     wrapped_print(view->screen, line, 0, 2, out);
 }
 
@@ -354,8 +345,8 @@ void why_print_reasons(const struct view *view, const json_t *why, FILE *out)
         print_reason(view, reason, index + 1, out);
     print_ahead(view, json_object_get(why, "ahead"), out);
     print_forecast(view, why, out);
-    print_parking(view, json_object_get(why, "parking"), out);
-    print_borrowing(view, why, out);
+    print_note(view, "Parking", json_object_get(why, "parking"), "text", out);
+    print_note(view, "Borrowing", why, "borrowing", out);
     print_change(view, why, out);
     print_commands(view, why, out);
     print_external(view, json_object_get(why, "external"), out);
