@@ -18,7 +18,7 @@ BUILD_S = 1800  # of a build or of a bare Debian on a busy machine
 MIRROR = 'http://deb.debian.org/debian'
 CACHE = '/var/cache/apt/archives'
 
-built_packages = []  # the folders of those that a test has built in a bare Debian, twice from the same sources
+built_packages = []  # the folders of those that tests have built, each in a bare Debian of its own, from the same sources
 
 
 def run(*command, check=True, **options):

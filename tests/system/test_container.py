@@ -4,7 +4,6 @@
 No registry is reached: the base is a bare Debian that debootstrap makes, given by the build argument BASE.
 """
 
-import os
 import pathlib
 import shutil
 import subprocess
@@ -13,15 +12,17 @@ import uuid
 
 import pytest
 
+import bare_debian
+import harness
 from test_podman import CRUN, message_queues, write  # noqa: F401
 
 ROOT = pathlib.Path(__file__).parents[2]
-MISSING = [name for name in ('podman', 'debootstrap') if not shutil.which(name)]
-pytestmark = [pytest.mark.real, pytest.mark.root, pytest.mark.xdist_group('podman'),
+MISSING = [*bare_debian.MISSING, *(name for name in ('podman',) if not shutil.which(name))]
+# Before those of test_packages.py, which compare the packages that are built here with those of another machine.
+pytestmark = [pytest.mark.real, pytest.mark.root, pytest.mark.xdist_group('packages'),
               pytest.mark.skipif(bool(MISSING), reason=f'{", ".join(MISSING)} not installed: tools/install-packages real')]
 
-BUILD_S = 1800  # a bare Debian and a build of everything, on a busy machine
-MIRROR = 'http://deb.debian.org/debian'
+BUILD_S = 1800  # a build of everything, on a busy machine
 
 
 def run(*command, check=True, **options):
@@ -64,10 +65,7 @@ def podman(message_queues):
 @pytest.fixture(scope='module')
 def image(podman, tmp_path_factory):
     """The image, made from a base that is made here, and of the files that git knows as they are now."""
-    debian = os.environ.get('MGPU_DEBIAN')  # of an earlier debootstrap
-    if not debian:
-        debian = tmp_path_factory.mktemp('debian') / 'root'
-        run('debootstrap', '--variant=minbase', 'bookworm', debian, MIRROR)
+    debian = bare_debian.debian(tmp_path_factory)
     tar = tmp_path_factory.mktemp('tar') / 'base.tar'
     run('tar', '-C', debian, '--exclude=./dev/*', '-cf', tar, '.')
     base = f'localhost/mgpu-base:{uuid.uuid4().hex[:8]}'
@@ -75,7 +73,9 @@ def image(podman, tmp_path_factory):
     tar.unlink()
     source = tmp_path_factory.mktemp('source')
     run('sh', '-c', f'cd {ROOT} && git ls-files -z --cached --others --exclude-standard | tar --null -T - -cf - | tar -C {source} -xf -')
-    podman('build', '--network=host', '--isolation=chroot', f'--build-arg=BASE={base}', '--tag=localhost/mgpu-try', source)
+    build = ['build', '--network=host', '--isolation=chroot', f'--build-arg=BASE={base}']
+    podman(*build, '--target=build', '--tag=localhost/mgpu-built', source)
+    podman(*build, '--tag=localhost/mgpu-try', source)
     return 'localhost/mgpu-try'
 
 
@@ -90,3 +90,13 @@ def test_the_container_runs_jobs_of_a_user_on_simulated_gpus(podman, image):
 def test_the_image_has_the_package_and_not_what_it_was_built_with(podman, image):
     printed = podman.try_out(image, 'sh', '-c', 'dpkg -l mgpu | tail -1; test ! -e /src && test ! -e /usr/bin/gcc && echo small')
     assert printed.split()[0] == 'ii' and printed.strip().endswith('small'), printed
+
+
+def test_what_it_was_built_with_has_the_packages(podman, image, tmp_path_factory):
+    kept = tmp_path_factory.mktemp('of-a-container') / 'debs'
+    built = podman('create', 'localhost/mgpu-built', 'true').split()[-1]
+    podman('cp', f'{built}:/deb', kept)
+    podman('rm', built)
+    assert list(kept.glob('mgpu_*.deb'))
+    harness.open_folder(kept)
+    bare_debian.built_packages.append(kept)

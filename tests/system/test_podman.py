@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Jobs in containers of podman itself, rootless, from an image that is made here: no registry is asked."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -77,13 +78,23 @@ def give_ids(user):
 
 @pytest.fixture(scope='module')
 def message_queues():
-    """What an init system mounts there, and podman wants to share with the container."""
-    is_made = not os.path.exists('/dev/mqueue')
-    if is_made:
-        os.mkdir('/dev/mqueue', 0o1777)
-    yield
-    if is_made:
-        os.rmdir('/dev/mqueue')
+    """What an init system mounts there, and podman wants to share with the container; the last of those who need it removes it."""
+    with open('/run/lock/mgpu-tests-mqueue', 'a', encoding='ascii') as users:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        try:
+            os.mkdir('/dev/mqueue', 0o1777)
+            users.write('made by a test\n')
+            users.flush()
+        except FileExistsError:
+            pass
+        yield
+        try:
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        if os.path.getsize(users.name) > 0:
+            os.rmdir('/dev/mqueue')
+            users.truncate(0)
 
 
 @pytest.fixture(scope='module')

@@ -12,6 +12,12 @@ import pytest
 import slurm_judge
 
 ROWS = slurm_judge.rows()
+PARTS = 3  # that are judged side by side, each by a Slurm of its own: they mostly wait
+
+
+def in_part(part):
+    return pytest.mark.xdist_group(f'slurm_judge {part}')
+
 
 pytestmark = [pytest.mark.real, pytest.mark.root,
               pytest.mark.skipif(not shutil.which('apt-get'), reason='Slurm is had from Debian')]
@@ -41,11 +47,12 @@ def sides(ana, bo):
     shutil.rmtree(place, ignore_errors=True)
 
 
-def test_slurm_starts(sides):
+@pytest.mark.parametrize('part', [pytest.param(part, marks=in_part(part)) for part in range(PARTS)])
+def test_slurm_starts(sides, part):
     assert callable(sides), sides
 
 
-@pytest.mark.parametrize('row', ROWS, ids=[row.where for row in ROWS])
+@pytest.mark.parametrize('row', [pytest.param(row, id=row.where, marks=in_part(i * PARTS // len(ROWS))) for i, row in enumerate(ROWS)])
 def test_a_line_does_what_it_does_with_slurm(sides, row):
     if not callable(sides):
         pytest.skip('Slurm does not start')
