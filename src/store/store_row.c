@@ -56,6 +56,13 @@ struct column {
         .name = #member_, .kind = (kind_), .offset = offsetof(struct job_run, member_), .is_run = true       \
     }
 
+/* A member that had another name in earlier versions: renaming the column would make stores that no earlier
+ * version opens. */
+#define RUN_AS(kind_, member_, name_)                                                                        \
+    {                                                                                                        \
+        .name = (name_), .kind = (kind_), .offset = offsetof(struct job_run, member_), .is_run = true        \
+    }
+
 #define RUN_RECORD(record_, member_)                                                                         \
     {                                                                                                        \
         .name = #member_, .kind = COLUMN_RECORD, .offset = offsetof(struct job_run, member_),                \
@@ -106,7 +113,7 @@ static const struct column columns[] = {
     COLUMN(COLUMN_TEXT, text),
     RUN_RECORD(job_usage_record, usage),
     COLUMN(COLUMN_U32, idle_level),
-    RUN(COLUMN_64, idle_told_ms),
+    RUN_AS(COLUMN_64, idle_warned_ms, "idle_told_ms"),
     COLUMN(COLUMN_U32, restarts),
     COLUMN(COLUMN_U32, retries),
     COLUMN(COLUMN_64, queued_ms),

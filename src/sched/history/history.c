@@ -35,7 +35,7 @@
 
 struct cell_key {
     uint32_t basis, uid, gid, gpu_milli;
-    uint64_t stem;
+    uint64_t command_hash;
 };
 
 struct history_cell {
@@ -60,7 +60,7 @@ struct history {
 /* For each level: its name in the store, and the parts of the key that it uses. */
 static const struct {
     const char *name;
-    bool has_user, has_gpus, has_stem, has_limit;
+    bool has_user, has_gpus, has_command, has_limit;
 } levels[] = {
     [BASIS_ALL] = { "all", false, false, false, false },
     [BASIS_USER] = { "user", true, false, false, false },
@@ -112,20 +112,20 @@ static struct cell_key cell_key_of(const struct history_key *key, unsigned level
         .uid = levels[level].has_user ? key->uid : 0,
         .gid = levels[level].has_user ? key->gid : 0,
         .gpu_milli = levels[level].has_gpus ? key->gpu_milli : 0,
-        .stem = levels[level].has_stem ? key->stem ^ limit : 0,
+        .command_hash = levels[level].has_command ? key->command_hash ^ limit : 0,
     };
 }
 
 static uint64_t hash_of(const struct cell_key *key)
 {
-    uint64_t hash = map_hash_add(map_hash(key->stem), (uint64_t)key->uid << 32 | key->gid);
+    uint64_t hash = map_hash_add(map_hash(key->command_hash), (uint64_t)key->uid << 32 | key->gid);
     return map_hash_add(hash, (uint64_t)key->basis << 32 | key->gpu_milli);
 }
 
 static bool key_equal(const struct cell_key *a, const struct cell_key *b)
 {
     return a->basis == b->basis && a->uid == b->uid && a->gid == b->gid && a->gpu_milli == b->gpu_milli &&
-           a->stem == b->stem;
+           a->command_hash == b->command_hash;
 }
 
 static struct history_cell *cell_at(const struct map_link *link)
@@ -382,7 +382,7 @@ static const struct record_field state_fields[] = {
     RECORD_FIELD(2, RECORD_U32, struct cell_state, key.uid, 0),
     RECORD_FIELD(3, RECORD_U32, struct cell_state, key.gid, 0),
     RECORD_FIELD(4, RECORD_U32, struct cell_state, key.gpu_milli, 0),
-    RECORD_FIELD(5, RECORD_U64, struct cell_state, key.stem, 0),
+    RECORD_FIELD(5, RECORD_U64, struct cell_state, key.command_hash, 0),
     RECORD_FIELD(6, RECORD_U32, struct cell_state, samples, 0),
     RECORD_FIELD(7, RECORD_STRING, struct cell_state, weights, RUN_BINS *WEIGHT_DIGITS),
 };
@@ -395,7 +395,7 @@ const struct record_type history_cell_record =
 static void cell_name(const struct cell_key *key, char name[CELL_NAME_SIZE])
 {
     (void)snprintf(name, CELL_NAME_SIZE, "%s:%" PRIu32 ":%" PRIu32 ":%" PRIu32 ":%016" PRIx64,
-        levels[key->basis].name, key->uid, key->gid, key->gpu_milli, key->stem);
+        levels[key->basis].name, key->uid, key->gid, key->gpu_milli, key->command_hash);
 }
 
 void history_each_of(const struct history *history, const struct history_key *key,

@@ -21,24 +21,24 @@
 
 /* --- commands that refuse --- */
 
-static void forget(struct core *core, uint64_t stem)
+static void forget(struct core *core, uint64_t command_hash)
 {
-    if (park_refusals_drop(&core->park_rule->refusals, stem))
-        core_remove_park_refusal(core, stem);
+    if (park_refusals_drop(&core->park_rule->refusals, command_hash))
+        core_remove_park_refusal(core, command_hash);
 }
 
-static void remember(struct core *core, uint64_t stem, const char *text, bool is_lost)
+static void remember(struct core *core, uint64_t command_hash, const char *text, bool is_lost)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     char key[PARK_REFUSAL_KEY];
     struct park_refusals *refusals = &core->park_rule->refusals;
-    struct park_refusal refusal = park_refusals_next(refusals, stem, text, is_lost, core->now_ms);
+    struct park_refusal refusal = park_refusals_next(refusals, command_hash, text, is_lost, core->now_ms);
     record_encode(&park_refusal_record, &refusal, &bytes);
     uint64_t gone = park_refusals_put(refusals, &refusal);
     if (gone != 0)
         core_remove_park_refusal(core, gone);
     store_batch_put(
-        core_batch(core)->changes, CORE_PARK_REFUSAL, core_park_refusal_key(stem, key), &bytes);
+        core_batch(core)->changes, CORE_PARK_REFUSAL, core_park_refusal_key(command_hash, key), &bytes);
 }
 
 static int load(struct core *core, const char *key, const uint8_t *bytes, size_t length, struct error *err)
