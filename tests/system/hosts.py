@@ -67,7 +67,7 @@ class Host:
                 ip('-n', self.namespace, 'neighbour', 'delete', address, 'dev', 'eth0')
 
     def drop(self, port):
-        """What comes to this TCP port is dropped, as a firewall does; False where there is no iptables."""
+        """Packets to this TCP port are dropped, as by a firewall; False where there is no iptables."""
         if not shutil.which('iptables'):
             return False
         return subprocess.run([*self.prefix, 'iptables', '-A', 'INPUT', '-p', 'tcp', '--dport', str(port), '-j', 'DROP'],

@@ -159,7 +159,7 @@ class Field:
             return []
 
     def finish(self, number='SIGTERM', **expected):
-        """Waits for the end of all, and checks that each has saved its work."""
+        """Waits until all have ended, and checks that each has saved its work."""
         wrong = {}
         for name, job in self.jobs.items():
             ended = self.box.wait(job)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Users who send more than mgpud reads, in every state of a connection, or open more connections than they may: what
-others ask for is committed meanwhile."""
+"""Users who send more than mgpud reads, in every state of a connection, or open more connections than allowed: requests of other users are committed meanwhile."""
 
 import contextlib
 import itertools

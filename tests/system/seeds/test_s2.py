@@ -589,7 +589,7 @@ def test_S2_34_attempts(desk, gate):
 
 
 def test_S2_34_a_job_that_cannot_be_started(own):
-    """The folder of its log is gone when it starts; when the attempts are over it goes back to the queue."""
+    """The folder of its log is missing when it starts; after the last attempt it returns to the queue."""
     scheduler = own.start('--max-assign-attempts', '1')
     own.call('pause', '1', check=True)
     own.lines('0,job.py,,,1')

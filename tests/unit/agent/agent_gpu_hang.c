@@ -247,7 +247,7 @@ static void another_order_changes_no_number(void **state)
 
 #define BUSY_LOOPS 3
 
-/* All threads of the helpers get a processor only when nothing else wants it. */
+/* The threads of the helpers get a processor only when no other process needs it. */
 static void starve_children(void)
 {
     const struct sched_param none = { 0 };

@@ -571,7 +571,7 @@ static void modes_that_keep_jobs_away_are_told(void **state)
     }
 }
 
-static void what_the_driver_wants_to_be_done_is_told(void **state)
+static void the_action_required_by_the_driver_is_reported(void **state)
 {
     struct gpu_state gpu = { 0 };
     sample_first(TWO_GPUS MORE "recovery 1 2\n", &gpu);
@@ -711,7 +711,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(one_lost_gpu_keeps_no_error_of_another_back),
         cmocka_unit_test(the_module_that_cuda_needs_is_loaded),
         cmocka_unit_test(modes_that_keep_jobs_away_are_told),
-        cmocka_unit_test(what_the_driver_wants_to_be_done_is_told),
+        cmocka_unit_test(the_action_required_by_the_driver_is_reported),
         cmocka_unit_test(memory_that_is_the_system_s_too_is_known),
         cmocka_unit_test(a_gpu_that_answers_with_errors_again_and_again_is_lost),
         cmocka_unit_test(an_error_of_one_call_for_memory_is_no_reason_to_ask_the_other),

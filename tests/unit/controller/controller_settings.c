@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of settings, the files, and what is noted of them. */
+/* The table of settings, the files, and the notes on them. */
 
 #include <errno.h>
 #include <stdio.h>

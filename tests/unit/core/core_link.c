@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose HELLO is believed, what it says of copies that come late, and what is known of nodes that are away.
+/* Which HELLO is accepted, late copies of it, and what is known of disconnected nodes.
  */
 #include "bench.h"
 

@@ -121,7 +121,7 @@ static void every_ending_is_judged_rightly(void **state)
             fail_msg("row %zu: %s", i, record.text != NULL ? record.text : "no text");
         if (expected->text != NULL)
             continue;
-        /* Only an end that speaks for itself goes without words. */
+        /* Only an end that needs no explanation has no text. */
         assert_int_equal(record.text == NULL,
             record.is_executed && record.end != END_UNKNOWN && expected->ending.status.phase == INIT_ENDED);
     }

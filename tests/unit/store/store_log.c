@@ -16,7 +16,7 @@
 #define LOG_HEADER 32
 #define FRAME      (24 + 1024)
 
-/* The files of a store with so many jobs, each in a commit of its own, whose daemon was killed. */
+/* The files of a store with this number of jobs, each in its own commit, whose daemon was killed. */
 struct wreck {
     struct buffer db, log, index;
 };
