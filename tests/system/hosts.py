@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Several hosts on this machine: network namespaces, each with an address of its own, joined by a bridge in another.
 
-A program becomes one of a host's by the words of `Host.prefix`. They change its network alone: `nsenter`, unlike
+A program runs on a host when `Host.prefix` precedes its command. They change only its network: `nsenter`, unlike
 `ip netns exec`, leaves /sys as it is, and with it the cgroups. Files, processes and Unix sockets are shared by all hosts.
 """
 
@@ -103,7 +103,7 @@ class Network:
 
     @contextlib.contextmanager
     def made(self):
-        """Is there inside the block, and is removed after it whatever happens."""
+        """Exists inside the block, and is always removed after it."""
         with contextlib.ExitStack() as undo:
             self.add_namespace(self.name, undo)
             ip('-n', self.name, 'link', 'add', 'bridge', 'type', 'bridge')

@@ -46,7 +46,7 @@ import subprocess, sys
 sys.exit(subprocess.run(sys.argv[1:]).returncode)
 '''
 
-# As conda run does with what it starts.
+# As `conda run` starts its commands.
 CAPTURING_LAUNCHER = '''
 import subprocess, sys
 with subprocess.Popen(['bash', '-c', 'exec "$@"', 'x', *sys.argv[1:]], stdout=subprocess.PIPE) as child:

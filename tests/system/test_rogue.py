@@ -185,7 +185,7 @@ def values(**more):
     return lambda targets: [more]
 
 
-# What this mgpud begins each attack with: values of which each is then replaced.
+# The messages with which each attack begins; each value is then replaced.
 CASES = {
     'LAUNCH': launches,
     'PREPARE': launches,

@@ -856,7 +856,7 @@ static void a_guess_of_an_earlier_agent_is_dropped_but_not_what_it_took(void **s
         struct node *node = node_new(0);
         node->spool = (struct attempt_observation){ .has_spec = true, .is_alive = true, .is_watched = true };
         agent_core_load(node->core, 0, &id, TOKEN);
-        node->loses_race = is_taken; // it was told that its turn had come
+        node->loses_race = is_taken; // it was told that it may start
         agent_core_note_prepared(node->core, 0, &id);
         assert_int_equal(node->spool.verdict, is_taken ? VERDICT_GO : VERDICT_NOGO);
         hello(node);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Drivers that take their time: each call, one call after the other, or only until a GPU is initialised. */
+/* Slow drivers: in each call, in one call after the other, or only until a GPU is initialised. */
 #include "gpu_watcher.h"
 
 #include <stdio.h>

@@ -162,7 +162,7 @@ static void finish(struct batch *batch)
     event_base_free(batch->base);
 }
 
-/* All functions of the verb whose flags have none of `but`, at the same time. */
+/* All functions of the verb without a flag of `but`, at the same time. */
 static void run_all(struct batch *batch, size_t verb, const char *word, unsigned but, int64_t timeout_ms)
 {
     for (size_t i = 0; i < FUNCTIONS; i++)

@@ -26,7 +26,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* The lowest free descriptor: the same before and after when nothing stays open. */
+/* The lowest free descriptor: the same before and after if nothing is left open. */
 static int lowest_free(void)
 {
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

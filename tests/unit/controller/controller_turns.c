@@ -211,7 +211,7 @@ struct crowd {
     struct world *world;
     struct event *members[CROWD], *usual;
     unsigned served;               // of the members
-    unsigned before_usual;         // of them, when the usual event came
+    unsigned before_usual;         // of these turns, when the usual event came
     unsigned turns_when_usual_end; // turns that had ended when the next member came
     bool is_next;
 };

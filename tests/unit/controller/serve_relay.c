@@ -44,7 +44,7 @@ static int join(struct harness *harness, const char *query)
     return fd;
 }
 
-/* Waits until the node's end has received this many bytes. */
+/* Waits until the node's end has received these bytes. */
 static void assert_agent_gets(struct harness *harness, const char *bytes)
 {
     char got[256] = "";

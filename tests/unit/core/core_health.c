@@ -163,7 +163,7 @@ static void a_fault_outlives_a_restart(void **state)
     (void)bench_close((void **)&later);
 }
 
-/* Nothing new comes from the node meanwhile, so the core's own timer must see to it. */
+/* The node sends nothing meanwhile, so the core's own timer must do it. */
 static void a_contained_error_is_over_by_itself(void **state)
 {
     struct bench *b = *state;

@@ -311,7 +311,7 @@ static void hello_is_held(struct bench *bench, uint32_t link, uint64_t epoch, in
     assert_true(core_node_named(bench->core, "box")->mark->is_held);
 }
 
-/* What is queued in an older copy of the store may have run since. */
+/* A job that is queued in an older copy of the store may have run since. */
 static void a_restored_store_starts_nothing_until_its_nodes_are_resumed(void **state)
 {
     struct bench *bench = *state;

@@ -49,7 +49,7 @@ static void keep_rows(const struct store_batch *batch)
     }
 }
 
-/* As bench_settle, and what is written is seen. */
+/* Like bench_settle, and keeps the rows that are written. */
 static void settle(struct bench *b)
 {
     bench_turn(b);

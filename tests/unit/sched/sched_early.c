@@ -104,7 +104,7 @@ static void it_gets_the_gpu_that_is_free_first(void **state)
     scene_free(scene);
 }
 
-/* When the last of its GPUs is probably free is what counts, not the first. */
+/* The time at which the last of its GPUs is probably free counts, not the first. */
 static void a_job_of_several_gpus_starts_when_all_of_them_are_free_soon(void **state)
 {
     uint64_t running[3];

@@ -400,7 +400,7 @@ static void a_restart_changes_no_promise(void **state)
     scene_free(before);
 }
 
-/* A job that was parked from this GPU before a restart, and should have returned that long ago. */
+/* A job that was parked from this GPU before a restart, and was due to return this long ago. */
 static uint64_t resume_overdue(struct scene *scene, uint32_t gpu, int64_t late_s)
 {
     struct alloc_gpu left_gpu = { .gpu = gpu };

@@ -150,7 +150,7 @@ static void a_job_is_not_behind_those_who_came_after_its_turn(void **state)
     for (uint32_t i = 0; i < 4; i++)
         add(turns, 3 + i, 60, 0);
     run(turns, 20);
-    /* Nobody waits longer, and it is expected to be the shortest. */
+    /* No job waits longer, and it is expected to be the shortest. */
     assert_ptr_equal(running(turns), first);
 }
 

@@ -146,7 +146,7 @@ static void a_setup_needs_no_way_to_this_program(void **state)
     _cleanup_free_ char *copy = xasprintf("%s/mgpu-shepherd", folder);
     _cleanup_free_ char *command = xasprintf("mkdir -m 0700 '%s' && cp '%s' '%s'", folder, given, copy);
     if (geteuid() != 0)
-        skip(); // everything of the job's user is open to him
+        skip(); // all files of the job's user are accessible to him
     assert_int_equal(system(command), 0);
     assert_int_equal(setenv("MGPU_SHEPHERD", copy, 1), 0);
     f->spec.shell = xstrdup("/bin/sh");
