@@ -38,7 +38,7 @@ static bool is_value(const char *word)
 
 static void add_arguments(struct buffer *out, const struct strings *arguments, enum feed_inject inject)
 {
-    bool is_said = inject == FEED_INJECT_NEVER;
+    bool is_given = inject == FEED_INJECT_NEVER;
     for (size_t i = 0; i < arguments->count; i++) {
         const char *word = arguments->items[i];
         bool is_cuda = strcmp(word, OPTION) == 0,
@@ -48,10 +48,10 @@ static void add_arguments(struct buffer *out, const struct strings *arguments, e
             continue;
         }
         buffer_printf(out, is_joined ? " " OPTION "=%s" : " " OPTION " %s", numbers[inject]);
-        is_said = true;
+        is_given = true;
         i += is_cuda && i + 1 < arguments->count && is_value(arguments->items[i + 1]);
     }
-    if (!is_said)
+    if (!is_given)
         buffer_printf(out, " " OPTION " %s", numbers[inject]);
 }
 

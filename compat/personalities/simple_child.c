@@ -60,7 +60,7 @@ int simple_child_start(
     child->pid_fd = pidfd_open(child->pid, 0);
     if (child->pid_fd < 0)
         return error_set_errno(err, -errno, "cannot watch %s", words->items[0]);
-    child->said_fd = take_fd(&ours);
+    child->stderr_fd = take_fd(&ours);
     return 0;
 }
 
@@ -77,7 +77,7 @@ static void pass_signal(const struct simple_child *child)
 int simple_child_wait(struct simple_child *child, int also_fd, int wait_ms)
 {
     struct pollfd wanted[] = {
-        { .fd = child->said_fd, .events = POLLIN },
+        { .fd = child->stderr_fd, .events = POLLIN },
         { .fd = child->signal_fd, .events = POLLIN },
         { .fd = child->pid_fd, .events = POLLIN },
         { .fd = also_fd, .events = POLLIN },
@@ -91,7 +91,7 @@ int simple_child_wait(struct simple_child *child, int also_fd, int wait_ms)
     if (wanted[2].revents != 0)
         return -ECHILD;
     if (wanted[0].revents != 0)
-        closep(&child->said_fd);
+        closep(&child->stderr_fd);
     return wanted[3].revents != 0;
 }
 
@@ -112,5 +112,5 @@ void simple_child_clear(struct simple_child *child)
     }
     closep(&child->pid_fd);
     closep(&child->signal_fd);
-    closep(&child->said_fd);
+    closep(&child->stderr_fd);
 }

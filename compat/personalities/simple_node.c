@@ -130,25 +130,25 @@ static int make_words(
 
 /* --- output of the agent --- */
 
-struct hearing {
+struct registration {
     const struct node_options *options;
     struct buffer line;
     char *last; // the last line, without time and name
     bool is_registered;
 };
 
-static void on_registered(struct hearing *hearing)
+static void on_registered(struct registration *registration)
 {
     struct utsname self;
-    if (hearing->options->is_verbose)
+    if (registration->options->is_verbose)
         (void)puts("Connected to master server");
-    if (!hearing->is_registered)
+    if (!registration->is_registered)
         (void)printf("✅ Registration successful\nSimple Node Agent %s started on %s\n",
-            hearing->options->node, uname(&self) == 0 ? self.nodename : "this machine");
+            registration->options->node, uname(&self) == 0 ? self.nodename : "this machine");
     (void)fflush(stdout);
-    if (!hearing->is_registered)
+    if (!registration->is_registered)
         compat_print_root_note();
-    hearing->is_registered = true;
+    registration->is_registered = true;
 }
 
 /* Sentences of the agent, and those from mgpud to the agent. */
@@ -160,49 +160,49 @@ static const struct wording agent_wording[] = {
 };
 
 /* Until the node is registered, only the last line is kept: it contains the reason. */
-static void on_line(struct hearing *hearing)
+static void on_line(struct registration *registration)
 {
-    const char *line = buffer_text(&hearing->line), *words = strstr(line, SPEAKER);
-    if (hearing->options->is_verbose || hearing->is_registered)
+    const char *line = buffer_text(&registration->line), *words = strstr(line, SPEAKER);
+    if (registration->options->is_verbose || registration->is_registered)
         (void)fprintf(stderr, "%s\n", line);
-    free(hearing->last);
+    free(registration->last);
     words = words != NULL ? words + strlen(SPEAKER) : line;
     bool is_failure = strncmp(words, FAILURE, strlen(FAILURE)) == 0;
-    hearing->last = wording_apply(agent_wording, is_failure ? words + strlen(FAILURE) : words);
-    if (strncmp(hearing->last, REGISTERED, strlen(REGISTERED)) == 0)
-        on_registered(hearing);
+    registration->last = wording_apply(agent_wording, is_failure ? words + strlen(FAILURE) : words);
+    if (strncmp(registration->last, REGISTERED, strlen(REGISTERED)) == 0)
+        on_registered(registration);
 }
 
-static void read_lines(struct hearing *hearing, int fd)
+static void read_lines(struct registration *registration, int fd)
 {
     char bytes[4096];
     ssize_t n = read(fd, bytes, sizeof(bytes));
     for (ssize_t i = 0; i < n; i++) {
         if (bytes[i] != '\n') {
-            buffer_append(&hearing->line, &bytes[i], 1);
+            buffer_append(&registration->line, &bytes[i], 1);
             continue;
         }
-        on_line(hearing);
-        hearing->line.length = 0;
+        on_line(registration);
+        registration->line.length = 0;
     }
 }
 
 static int run_agent(struct call *call, const struct strings *words, int input, struct error *err)
 {
     _cleanup_(simple_child_clear) struct simple_child child = SIMPLE_CHILD_NONE;
-    struct hearing hearing = { .options = call->options };
+    struct registration registration = { .options = call->options };
     int r = simple_child_start(&child, words, input, true, err);
     if (r < 0)
         return r;
     while ((r = simple_child_wait(&child, -1, -1)) != -ECHILD)
         if (r > 0)
-            read_lines(&hearing, child.said_fd);
+            read_lines(&registration, child.stderr_fd);
     int status = simple_child_status(&child);
-    if (!hearing.is_registered && status != EXIT_OK)
-        talk_line(
-            "Registration failed: %s", hearing.last != NULL ? hearing.last : "mgpu-agent reported no reason");
-    buffer_clear(&hearing.line);
-    free(hearing.last);
+    if (!registration.is_registered && status != EXIT_OK)
+        talk_line("Registration failed: %s",
+            registration.last != NULL ? registration.last : "mgpu-agent reported no reason");
+    buffer_clear(&registration.line);
+    free(registration.last);
     return status;
 }
 

@@ -14,11 +14,11 @@
 /* A server without root is only queried for numbers of GPUs: its owner gains no rights. */
 static void print_owner(struct call *call, uid_t owner)
 {
-    if (client_trusts(owner) || call->is_quiet || call->was_owner_told)
+    if (client_trusts(owner) || call->is_quiet || call->is_owner_shown)
         return;
     const struct passwd *user = getpwuid(owner);
     _cleanup_free_ char *name = user != NULL ? xstrdup(user->pw_name) : xasprintf("uid %u", (unsigned)owner);
-    call->was_owner_told = true;
+    call->is_owner_shown = true;
     talk_line(
         "the server belongs to %s: it grants GPUs, and cannot prevent other programs from using them", name);
 }

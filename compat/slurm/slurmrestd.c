@@ -188,11 +188,11 @@ static int read_more(int fd, struct buffer *bytes)
 static int read_message(int in, struct rest_message *message)
 {
     int r;
-    bool is_told = false;
+    bool is_continued = false;
     while ((r = rest_message_examine(message)) == REST_MORE) {
-        if (message->is_waiting && !is_told)
+        if (message->is_waiting && !is_continued)
             (void)!write(STDOUT_FILENO, "HTTP/1.1 100 Continue\r\n\r\n", 25);
-        is_told = message->is_waiting;
+        is_continued = message->is_waiting;
         r = read_more(in, &message->bytes);
         if (r < 0)
             return r;

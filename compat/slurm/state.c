@@ -15,6 +15,7 @@
 #include "cli/api/exit_code.h"
 #include "cli/submit/slurm_option.h"
 #include "compat/slurm/steps.h"
+#include "job/why_code.h"
 
 enum {
     PENDING,
@@ -93,30 +94,30 @@ static const struct {
     { "failed", FAILED },
 };
 
-static const struct {
-    const char *code, *reason;
-} waits[] = {
-    { "resources", "Resources" },
-    { "gpu_memory", "Resources" },
-    { "gpu_external", "Resources" },
-    { "gpu_paused", "ReqNodeNotAvail" },
-    { "node_down", "ReqNodeNotAvail" },
-    { "node_drained", "ReqNodeNotAvail" },
-    { "priority", "Priority" },
-    { "user_limit", "QOSMaxJobsPerUserLimit" },
-    { "group_limit", "AssocGrpGRES" },
-    { "quota", "AssocGrpGRESMinutes" },
-    { "dependency", "Dependency" },
-    { "dependency_never", "DependencyNeverSatisfied" },
-    { "begin_time", "BeginTime" },
-    { "reservation", "Reservation" },
-    { "held_user", "JobHeldUser" },
-    { "held_admin", "JobHeldAdmin" },
-    { "backoff", "BeginTime" },
-    { "never_fits", "BadConstraints" },
-    { "node_starting", "Resources" },
-    { "partition", "PartitionNodeLimit" },
-};
+/* Why a job waits. */
+#define REASON_RESOURCES                "Resources"
+#define REASON_GPU_MEMORY               "Resources"
+#define REASON_GPU_EXTERNAL             "Resources"
+#define REASON_GPU_PAUSED               "ReqNodeNotAvail"
+#define REASON_NODE_DOWN                "ReqNodeNotAvail"
+#define REASON_NODE_DRAINED             "ReqNodeNotAvail"
+#define REASON_PRIORITY                 "Priority"
+#define REASON_USER_LIMIT               "QOSMaxJobsPerUserLimit"
+#define REASON_GROUP_LIMIT              "AssocGrpGRES"
+#define REASON_QUOTA                    "AssocGrpGRESMinutes"
+#define REASON_DEPENDENCY               "Dependency"
+#define REASON_DEPENDENCY_NEVER         "DependencyNeverSatisfied"
+#define REASON_BEGIN_TIME               "BeginTime"
+#define REASON_RESERVATION              "Reservation"
+#define REASON_HELD_USER                "JobHeldUser"
+#define REASON_HELD_ADMIN               "JobHeldAdmin"
+#define REASON_BACKOFF                  "BeginTime"
+#define REASON_STARTING                 "None"
+#define REASON_PARTITION                "PartitionNodeLimit"
+#define REASON_NODE_STARTING            "Resources"
+#define REASON_NEVER_FITS               "BadConstraints"
+#define ROW(code, name, title, meaning) [WHY_##code] = REASON_##code,
+static const char *const waits[WHY_CODES] = { WHY_TABLE(ROW) };
 
 const struct slurm_state *slurm_state_of(const json_t *job)
 {
@@ -164,9 +165,9 @@ const char *slurm_reason_of(const json_t *job)
     const char *text = field_text(job, "reason_text");
     if (field_is(job, "reason", "user_limit") && text != NULL && strstr(text, " of this array run") != NULL)
         return "JobArrayTaskLimit";
-    for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
-        if (field_is(job, "reason", waits[i].code))
-            return waits[i].reason;
+    enum why_code why = why_code_find(field_text(job, "reason"));
+    if (why < WHY_CODES)
+        return waits[why];
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
         if (field_is(job, "ended_by", ends[i].ended_by))
             return ends[i].reason;

@@ -45,7 +45,7 @@ struct step {
     struct step_gathers *gathers;
     bool has_ended_first;   // one of its tasks has ended
     bool is_ending;         // its tasks have been told to end
-    bool is_told;           // and the user has been informed of the end of the job
+    bool is_end_shown;      // and the user has been informed of the end of the job
     bool is_late;           // --wait has ended the remaining tasks
     int64_t late_ms;        // boot time at which --wait ends the others; 0: never
     int64_t kill_ms;        // boot time at which they are killed; 0: never

@@ -214,9 +214,9 @@ static void end_at_limit(struct step *step)
 /* The job or the step has been cancelled, or the job has reached its limit. */
 static void print_aborted(struct step *step, struct step_record *record)
 {
-    if (step->is_ending || step->is_told || step->job->is_quiet || !is_running(step))
+    if (step->is_ending || step->is_end_shown || step->job->is_quiet || !is_running(step))
         return;
-    step->is_told = true;
+    step->is_end_shown = true;
     (void)fprintf(stderr, "srun: Job step aborted: Waiting up to %d seconds for job step to finish.\n",
         KILL_MS / 1000 + 2);
     print_cancelled(step, step_record_is_late(record, step));
@@ -466,7 +466,8 @@ static void print_signalled(const struct step *step)
         int status = step->tasks[i].status;
         is_signalled |= WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM);
     }
-    if (is_signalled && step->interrupted_ms == 0 && !step->is_late && !step->is_told && !step->job->is_quiet)
+    if (is_signalled && step->interrupted_ms == 0 && !step->is_late && !step->is_end_shown &&
+        !step->job->is_quiet)
         (void)fprintf(
             stderr, "srun: Force Terminated StepId=%" PRIu64 ".%" PRId64 "\n", step->job_id, step_id(step));
 }

@@ -88,7 +88,7 @@ static void submit(struct bench *bench, uint32_t user, uint32_t shape, int64_t n
         .submit_ms = now_ms,
         .key = { .uid = user + 1,
             .gid = user % 20 + 1,
-            .stem = shape,
+            .command_hash = shape,
             .request = { .gpus = widths[shape],
                 .share = shape == 4 ? 500 : 0,
                 .gpu_mem = shape == 5 ? 20ULL << 30 : 0,

@@ -95,7 +95,7 @@ static void fill_spec(const struct engine *engine, uint32_t number, struct sched
             .uid = job->user + 1,
             .gid = group,
             .limit_ms = options->has_limits ? job->wall_ms : 0,
-            .stem = hash_bytes(hash_bytes(job->stem, &group, sizeof(group)), &job->gpus, sizeof(job->gpus)),
+            .command_hash = hash_bytes(hash_bytes(job->command_hash, &group, sizeof(group)), &job->gpus, sizeof(job->gpus)),
             .request = {
                 .gpus = job->gpus,
                 .share = job->share,
@@ -392,7 +392,7 @@ static void on_arrivals(struct engine *engine)
         engine->results[number].since_ms = engine->now_ms;
         engine->results[number].work_ms = workload->jobs[number].duration_ms;
         if (engine->options.parking.is_on)
-            parking_know(&engine->parking, number, workload->jobs[number].stem);
+            parking_know(&engine->parking, number, workload->jobs[number].command_hash);
         engine->n_waiting++;
         sched_submit(engine->sched, engine->now_ms, &spec);
     }

@@ -19,13 +19,13 @@ int journal_head(const char *line, struct error *err)
     return error_hint(err, "write one with: mgpu journal export -o FILE");
 }
 
-int journal_line(const char *line, struct job_event *ret, uint64_t *ret_stem, struct error *err)
+int journal_line(const char *line, struct job_event *ret, uint64_t *ret_command_hash, struct error *err)
 {
     json_error_t reason;
     _cleanup_json_ json_t *event = json_loads(line, 0, &reason);
     if (event != NULL)
-        return json_journal_read(event, ret, ret_stem, err);
+        return json_journal_read(event, ret, ret_command_hash, err);
     *ret = (struct job_event){ 0 };
-    *ret_stem = 0;
+    *ret_command_hash = 0;
     return error_set(err, -EINVAL, "not JSON: %.200s", reason.text);
 }

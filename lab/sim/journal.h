@@ -11,6 +11,6 @@
 /* The first line. -EINVAL if it is not a journal of this version. */
 int journal_head(const char *line, struct error *err);
 
-/* Any other line. The caller clears *ret with job_event_clear(), also after a failure. `ret_stem` as in
- * json_journal.h. */
-int journal_line(const char *line, struct job_event *ret, uint64_t *ret_stem, struct error *err);
+/* Any other line. The caller clears *ret with job_event_clear(), also after a failure. `ret_command_hash` as
+ * in json_journal.h. */
+int journal_line(const char *line, struct job_event *ret, uint64_t *ret_command_hash, struct error *err);

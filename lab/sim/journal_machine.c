@@ -56,7 +56,7 @@ static int on_change(struct machine_reader *machine, const struct cluster_change
 static int read_line(struct line_reader *reader, char *line, struct error *err)
 {
     struct job_event event;
-    uint64_t stem;
+    uint64_t command_hash;
     if (*line == '\0')
         return 0;
     if (reader->number == 1) {
@@ -66,7 +66,7 @@ static int read_line(struct line_reader *reader, char *line, struct error *err)
     }
     if (strstr(line, "\"cluster\"") == NULL)
         return 0; // parsing JSON is what takes the time
-    int r = journal_line(line, &event, &stem, err);
+    int r = journal_line(line, &event, &command_hash, err);
     for (size_t i = 0; r == 0 && event.type == EVENT_CLUSTER && i < event.change.count; i++)
         r = on_change(reader->state, &((const struct cluster_change *)event.change.items)[i], err);
     job_event_clear(&event);

@@ -136,7 +136,7 @@ static int set_group(struct csv_row *row, const char *text, struct error *err)
 static int set_command(struct csv_row *row, const char *text, struct error *err)
 {
     (void)err;
-    row->job.stem = hash_bytes(HASH_START, text, strlen(text));
+    row->job.command_hash = hash_bytes(HASH_START, text, strlen(text));
     row->has_command = true;
     return 0;
 }
@@ -237,7 +237,7 @@ static int finish_row(struct csv_row *row, struct error *err)
     if (job->gpus == 0 && job->cpu_milli == 0 && job->memory == 0)
         return error_set(err, -EINVAL, "requests no GPU, no CPU and no memory");
     if (!row->has_command)
-        job->stem = HASH_START;
+        job->command_hash = HASH_START;
     return 0;
 }
 

@@ -19,7 +19,7 @@ struct journal_job {
     bool is_over;
     int64_t submit_ms, started_ms;
     uint32_t uid, gid;
-    uint64_t stem;
+    uint64_t command_hash;
     struct job_ask ask;
 };
 
@@ -48,7 +48,7 @@ static void take_ask(struct journal_job *job, const struct job_event *event)
 }
 
 static int on_submitted(
-    struct journal_reader *reader, const struct job_event *event, uint64_t stem, struct error *err)
+    struct journal_reader *reader, const struct job_event *event, uint64_t command_hash, struct error *err)
 {
     uint64_t last = reader->count > 0 ? reader->jobs[reader->count - 1].id : 0;
     if (event->ask.count != 1)
@@ -66,7 +66,7 @@ static int on_submitted(
         .submit_ms = array != NULL ? array->submit_ms : event->wall_ms,
         .uid = event->uid,
         .gid = event->gid,
-        .stem = stem,
+        .command_hash = command_hash,
     };
     job_ask_copy(&job->ask, event->ask.items);
     return 0;
@@ -88,7 +88,7 @@ static int on_ended(struct workload *workload, const struct journal_job *job, co
         .duration_ms = event->run_ms > 0 ? event->run_ms : event->wall_ms - job->started_ms,
         .wall_ms = job->ask.time_limit_ms,
         .memory = request.memory,
-        .stem = job->stem,
+        .command_hash = job->command_hash,
         .user = names_number(&workload->users, user),
         .group = names_number(&workload->groups, group),
         .gpus = request.gpus,
@@ -103,13 +103,13 @@ static int on_ended(struct workload *workload, const struct journal_job *job, co
 }
 
 static int on_event(
-    struct line_reader *reader, const struct job_event *event, uint64_t stem, struct error *err)
+    struct line_reader *reader, const struct job_event *event, uint64_t command_hash, struct error *err)
 {
     struct journal_reader *state = reader->state;
     struct journal_job *job = find(state, event->job);
     int r = 0;
     if (event->type == EVENT_SUBMITTED)
-        return on_submitted(state, event, stem, err);
+        return on_submitted(state, event, command_hash, err);
     if (job == NULL)
         return 0;
     switch (event->type) {
@@ -132,7 +132,7 @@ static int on_event(
 static int read_line(struct line_reader *reader, char *line, struct error *err)
 {
     struct job_event event;
-    uint64_t stem;
+    uint64_t command_hash;
     if (*line == '\0')
         return 0;
     if (reader->number == 1) {
@@ -140,9 +140,9 @@ static int read_line(struct line_reader *reader, char *line, struct error *err)
         reader->is_lost = result < 0;
         return result;
     }
-    int result = journal_line(line, &event, &stem, err);
+    int result = journal_line(line, &event, &command_hash, err);
     if (result == 0)
-        result = on_event(reader, &event, stem, err);
+        result = on_event(reader, &event, command_hash, err);
     job_event_clear(&event);
     return result;
 }

@@ -69,7 +69,7 @@ static int read_line(struct line_reader *reader, char *line, struct error *err)
         .group = number_of(&workload->groups, 'g', values[SWF_GROUP]),
         .gpus = (uint32_t)procs,
     };
-    job.stem = hash_bytes(HASH_START, &values[SWF_PROGRAM], sizeof(int64_t));
+    job.command_hash = hash_bytes(HASH_START, &values[SWF_PROGRAM], sizeof(int64_t));
     workload->has_wall |= job.wall_ms > 0;
     workload_add(workload, &job);
     return 0;

@@ -16,25 +16,8 @@ static const struct setting {
     enum value_kind kind;
     size_t offset;
 } settings_table[] = {
-    { "reservations", VALUE_U32, offsetof(struct sched_settings, reservations) },
-    { "half_life_ms", VALUE_MS, offsetof(struct sched_settings, half_life_ms) },
-    { "age_cap_ms", VALUE_MS, offsetof(struct sched_settings, age_cap_ms) },
-    { "default_run_ms", VALUE_MS, offsetof(struct sched_settings, default_run_ms) },
-    { "node_jobs", VALUE_U32, offsetof(struct sched_settings, node_jobs) },
-    { "node_starts", VALUE_U32, offsetof(struct sched_settings, node_starts) },
-    { "unused_ms", VALUE_MS, offsetof(struct sched_settings, unused_ms) },
-    { "preempt_grace_ms", VALUE_MS, offsetof(struct sched_settings, preempt_grace_ms) },
-    { "preempt_cost_ms", VALUE_MS, offsetof(struct sched_settings, preempt_cost_ms) },
-    { "preempt_cost_wide_ms", VALUE_MS, offsetof(struct sched_settings, preempt_cost_wide_ms) },
-    { "quantum_ms", VALUE_MS, offsetof(struct sched_settings, quantum_ms) },
-    { "parking", VALUE_U32, offsetof(struct sched_settings, parking) },
-    { "park_cost_ms", VALUE_MS, offsetof(struct sched_settings, park_cost_ms) },
-    { "user_max_jobs", VALUE_U32, offsetof(struct sched_settings, user_limits.jobs) },
-    { "user_max_gpu_milli", VALUE_U32, offsetof(struct sched_settings, user_limits.gpu_milli) },
-    { "user_max_gpu_seconds", VALUE_REAL, offsetof(struct sched_settings, user_limits.gpu_seconds) },
-    { "group_max_jobs", VALUE_U32, offsetof(struct sched_settings, group_limits.jobs) },
-    { "group_max_gpu_milli", VALUE_U32, offsetof(struct sched_settings, group_limits.gpu_milli) },
-    { "group_max_gpu_seconds", VALUE_REAL, offsetof(struct sched_settings, group_limits.gpu_seconds) },
+#define ROW(kind_, name_, member_) { #name_, VALUE_##kind_, offsetof(struct sched_settings, member_) },
+    SCHED_SETTINGS_TABLE(ROW)
 };
 
 static void set_number(struct sched_settings *settings, const char *key, const char *value)

@@ -88,7 +88,7 @@ int synthetic_make(struct workload *workload, const char *path, const struct sim
         double duration_s = habit.duration_s * exp(0.5 * normal(&random));
         duration_s = duration_s < 1 ? 1 : duration_s > DURATION_MAX_S ? DURATION_MAX_S : duration_s;
         struct sim_job job = { .duration_ms = (int64_t)duration_s * 1000,
-            .stem = HASH_START + command,
+            .command_hash = HASH_START + command,
             .user = user,
             .group = user % GROUPS,
             .gpus = habit.gpus };

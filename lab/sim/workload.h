@@ -22,7 +22,7 @@ struct sim_job {
     int64_t pred_ms; // the trace's own prediction, 0: none
     int64_t wall_ms; // the user's requested time, 0: none
     uint64_t memory; // bytes of host memory, 0: not requested
-    uint64_t stem;   // hash of the command
+    uint64_t command_hash;
     uint32_t user, group;
     uint32_t gpus, share; // share: thousandths of one GPU, 0: whole GPUs
     uint32_t cpu_milli;

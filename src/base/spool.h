@@ -11,13 +11,11 @@
  *       verdict                  "go" or "nogo", created once by link(2): the first to link decides
  *       started                  struct launch_started, written by the shepherd when the gate opens
  *       status                   raw wait status of the command, by the user's init (shepherd/init.h)
- *       said                     struct spool_report: status reports of the job
- *       exit                     struct launch_exit: no process of the step is left
- *       ctl                      datagram socket of the shepherd: struct spool_command
- *       tty                      datagram socket of the terminal: struct terminal_visit
- *   RUN/notify/                  the same owner, 0711: jobs can pass through but not list it
- *     JOB.ATTEMPT.STEP.RANK      pipe of the job's user, 0600: the job's MGPU_NOTIFY
- *   RUN/hosts/                   the same
+ *       said                     struct spool_report: status reports of the job (shepherds outlive updates,
+ * so the name stays) exit                     struct launch_exit: no process of the step is left ctl datagram
+ * socket of the shepherd: struct spool_command tty                      datagram socket of the terminal:
+ * struct terminal_visit RUN/notify/                  the same owner, 0711: jobs can pass through but not list
+ * it JOB.ATTEMPT.STEP.RANK      pipe of the job's user, 0600: the job's MGPU_NOTIFY RUN/hosts/ the same
  *     JOB.ATTEMPT.STEP.RANK      the job's MGPU_HOSTFILE, 0400 of its user (agent/host/hostfile.h)
  *
  * The files are authoritative; datagrams only trigger a new check.

@@ -14,7 +14,7 @@
 
 struct shared_ask {
     struct job_ask ask; // first: users have its address
-    uint32_t users;
+    uint32_t users;     // atomic
 };
 
 /* Only its reference count is written here. */
@@ -35,17 +35,22 @@ const struct job_ask *ask_shared_new(const struct job_ask *from)
     return &shared->ask;
 }
 
+const struct job_ask *ask_shared_hold(const struct job_ask *ask)
+{
+    (void)__atomic_add_fetch(&shared_of(ask)->users, 1, __ATOMIC_RELAXED);
+    return ask;
+}
+
 struct record_list ask_shared_list(const struct job_ask *ask)
 {
-    struct shared_ask *shared = shared_of(ask);
-    shared->users++;
+    struct shared_ask *shared = shared_of(ask_shared_hold(ask));
     return (struct record_list){ .items = &shared->ask, .count = 1 };
 }
 
 void ask_shared_drop(const struct job_ask *ask)
 {
     struct shared_ask *shared = shared_of(ask);
-    if (shared == NULL || --shared->users > 0)
+    if (shared == NULL || __atomic_sub_fetch(&shared->users, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     job_ask_clear(&shared->ask);
     free(shared);
@@ -64,9 +69,9 @@ void ask_cache_share(struct ask_cache *cache, const struct job_ask **ask)
     const struct job_ask **from = is_known ? &slot->ask : ask, **to = is_known ? ask : &slot->ask;
     if (*from == *to)
         return;
-    shared_of(*from)->users++;
+    const struct job_ask *held = ask_shared_hold(*from);
     ask_shared_drop(*to);
-    *to = *from;
+    *to = held;
     if (is_known)
         return;
     buffer_clear(&slot->bytes);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Shared requests: immutable, and one object for all jobs with the same request. A change makes a copy.
- * References are counted without locks, so a request and all its users belong to one thread. */
+/* Shared requests: immutable, and one object for all jobs with the same request. A change makes a copy. The
+ * last user frees it, on any thread. */
 #pragma once
 
 #include "job/ask.h"
 
 /* A deep copy with one reference, the caller's. */
 const struct job_ask *ask_shared_new(const struct job_ask *from);
+/* It with another reference. */
+const struct job_ask *ask_shared_hold(const struct job_ask *ask);
 /* It as the only item of a list, with another reference: until the list's item is dropped. */
 struct record_list ask_shared_list(const struct job_ask *ask);
 /* Drops a reference; the last one frees it. NULL is allowed. */

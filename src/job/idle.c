@@ -15,7 +15,7 @@
 
 const char *idle_level_name(uint32_t level)
 {
-    static const char *const names[IDLE_LEVELS] = { [IDLE_TOLD] = "told", [IDLE_YIELDS] = "yields" };
+    static const char *const names[IDLE_LEVELS] = { [IDLE_WARNED] = "told", [IDLE_YIELDS] = "yields" };
     return level < IDLE_LEVELS ? names[level] : NULL;
 }
 
@@ -57,6 +57,6 @@ enum idle_level idle_judge(const struct idle_policy *policy, const struct job *j
     if (job->state != JOB_RUNNING || job->ask->idle_ok || !is_known(job) || warn_ms == 0 || idle_ms < warn_ms)
         return IDLE_NONE;
     *ret_is_over = end_ms != 0 && idle_ms >= end_ms && job->idle_level != IDLE_NONE &&
-                   now_ms - job_run(job)->idle_told_ms >= notice_ms;
-    return policy->yields_ms != 0 && idle_ms >= policy->yields_ms ? IDLE_YIELDS : IDLE_TOLD;
+                   now_ms - job_run(job)->idle_warned_ms >= notice_ms;
+    return policy->yields_ms != 0 && idle_ms >= policy->yields_ms ? IDLE_YIELDS : IDLE_WARNED;
 }

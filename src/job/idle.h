@@ -13,7 +13,7 @@ struct job;
 /* The stages; the numbers are stored on disk. */
 enum idle_level {
     IDLE_NONE,   // uses its GPUs, or has been idle only briefly
-    IDLE_TOLD,   // marked everywhere; its owner is notified
+    IDLE_WARNED, // "told" in the API: marked everywhere; its owner is notified
     IDLE_YIELDS, // also yields to jobs that are not preemptible
     IDLE_LEVELS,
 };

@@ -186,7 +186,7 @@ static void on_stop(struct job *job, const struct job_event *event)
 static void forget_idleness(struct job *job)
 {
     job->idle_level = IDLE_NONE;
-    job_make_run(job)->idle_told_ms = 0;
+    job_make_run(job)->idle_warned_ms = 0;
 }
 
 static void forget_terms(struct job *job, const struct job_event *event)
@@ -337,9 +337,9 @@ static void on_continued(struct job *job, const struct job_event *event)
 static void on_idle(struct job *job, const struct job_event *event)
 {
     if (event->idle_level == IDLE_NONE)
-        job_make_run(job)->idle_told_ms = 0;
+        job_make_run(job)->idle_warned_ms = 0;
     else if (job->idle_level == IDLE_NONE)
-        job_make_run(job)->idle_told_ms = event->wall_ms;
+        job_make_run(job)->idle_warned_ms = event->wall_ms;
     job->idle_level = event->idle_level;
 }
 
@@ -575,7 +575,7 @@ static const char *find_broken_rule(const struct job *job)
         return "a stopping job has a reason or returns to the queue";
     if (job->idle_level != IDLE_NONE && job->state != JOB_RUNNING && job->state != JOB_STOPPING)
         return "only a running job is idle";
-    if ((job->idle_level != IDLE_NONE) != (job_run(job)->idle_told_ms != 0))
+    if ((job->idle_level != IDLE_NONE) != (job_run(job)->idle_warned_ms != 0))
         return "an idle job has the time since which it is idle";
     if ((job_run(job)->suspended_ms != 0 || job_run(job)->terms != 0) && job->state != JOB_RUNNING &&
         job->state != JOB_STOPPING)

@@ -73,7 +73,7 @@ struct job_run {
     int64_t node_lease_ms;   // the attempt ends after its node has had no contact for this time; 0: never
     char *log_path;
     int64_t suspended_ms;        // wall clock: suspended since; 0: not suspended
-    int64_t idle_told_ms;        // wall clock: when idle_level left IDLE_NONE; 0: it is IDLE_NONE
+    int64_t idle_warned_ms;      // wall clock: when idle_level left IDLE_NONE; 0: it is IDLE_NONE
     uint32_t requeue_cause;      // enum requeue_cause of the current or last requeue
     uint32_t limit_requeues;     // over all attempts: requeues at the time limit
     uint32_t loss_requeues;      // over all attempts: requeues after a lost node; limited separately

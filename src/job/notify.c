@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/strings.h"
 
@@ -144,6 +145,14 @@ static uint32_t find_event(const char *word, size_t length)
     return 0;
 }
 
+static int hint_events(struct error *err)
+{
+    _cleanup_buffer_ struct buffer names = { 0 };
+    for (size_t i = 0; i < EVENTS; i++)
+        buffer_printf(&names, "%s%s", i == 0 ? "" : i + 1 < EVENTS ? ", " : " and ", events[i].name);
+    return error_hint(err, "use %s, separated by commas", buffer_text(&names));
+}
+
 int parse_notify_on(const char *text, uint32_t *ret_events, struct error *err)
 {
     uint32_t found = 0;
@@ -153,8 +162,7 @@ int parse_notify_on(const char *text, uint32_t *ret_events, struct error *err)
         if (event == 0) {
             (void)error_set(
                 err, -EINVAL, "notify_on: '%.*s' is not an event", (int)(end - p < 60 ? end - p : 60), p);
-            return error_hint(
-                err, "use start, end, fail, requeue, preempt, park and unpark, separated by commas");
+            return hint_events(err);
         }
         found |= event;
         if (*end == '\0')

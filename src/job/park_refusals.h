@@ -16,7 +16,7 @@
 #include "base/record.h"
 
 struct park_refusal {
-    uint64_t stem;  // of the command
+    uint64_t command_hash;
     char *text;     // the latest reason
     uint32_t count; // pauses so far
     int64_t at_ms;  // wall clock: when the latest pause began; 0: an older version wrote this
@@ -31,23 +31,23 @@ struct park_refusals {
 };
 
 /* NULL: no job with this command has refused. */
-struct park_refusal *park_refusals_find(const struct park_refusals *refusals, uint64_t stem);
+struct park_refusal *park_refusals_find(const struct park_refusals *refusals, uint64_t command_hash);
 
 /* Adds a copy, or replaces the one of this command. If there are too many, the one with the earliest pause
- * goes: returns its stem, or 0. */
+ * goes: returns its hash, or 0. */
 uint64_t park_refusals_put(struct park_refusals *refusals, const struct park_refusal *refusal);
 
 /* A job with this command has refused, or is lost, at this time. A refusal within a pause begins no new one.
  * Returns what is to be put, whose text is borrowed. */
-struct park_refusal park_refusals_next(
-    const struct park_refusals *refusals, uint64_t stem, const char *text, bool is_lost, int64_t wall_ms);
+struct park_refusal park_refusals_next(const struct park_refusals *refusals, uint64_t command_hash,
+    const char *text, bool is_lost, int64_t wall_ms);
 
 /* False: there was none. */
-bool park_refusals_drop(struct park_refusals *refusals, uint64_t stem);
+bool park_refusals_drop(struct park_refusals *refusals, uint64_t command_hash);
 void park_refusals_clear(struct park_refusals *refusals);
 
 /* Wall clock: until when its command is not asked; INT64_MAX: until its row is dropped. */
 int64_t park_refusal_until_ms(const struct park_refusal *refusal);
 
 /* True while jobs with this command are not parked by the scheduler's own rule. */
-bool park_refusals_bar(const struct park_refusals *refusals, uint64_t stem, int64_t wall_ms);
+bool park_refusals_bar(const struct park_refusals *refusals, uint64_t command_hash, int64_t wall_ms);

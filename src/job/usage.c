@@ -147,7 +147,7 @@ void usage_bucket_add(struct job_usage *usage, const struct usage_bucket *bucket
     append(usage, bucket);
 }
 
-bool job_usage_has_said(const struct job_usage *usage)
+bool job_usage_has_reports(const struct job_usage *usage)
 {
     return (usage->valid & USAGE_PROGRESS) != 0 || usage->status != NULL || usage->checkpointed_ms != 0;
 }

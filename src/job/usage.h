@@ -101,7 +101,7 @@ bool usage_bucket_read(const struct job_usage *usage, uint32_t index, struct usa
 void usage_bucket_add(struct job_usage *usage, const struct usage_bucket *bucket);
 
 /* True if the job has sent a status report. */
-bool job_usage_has_said(const struct job_usage *usage);
+bool job_usage_has_reports(const struct job_usage *usage);
 
 void job_usage_clear(struct job_usage *usage);
 

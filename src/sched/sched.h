@@ -58,6 +58,29 @@ struct sched_settings {
     struct account_limits user_limits, group_limits;
 };
 
+/* The numbers among them that mgpud writes to the journal as "name=value", and the simulator reads:
+ * X(kind, name, member); kinds are U32, MS (int64_t) and REAL. */
+#define SCHED_SETTINGS_TABLE(X)                                                                              \
+    X(U32, reservations, reservations)                                                                       \
+    X(MS, half_life_ms, half_life_ms)                                                                        \
+    X(MS, age_cap_ms, age_cap_ms)                                                                            \
+    X(MS, default_run_ms, default_run_ms)                                                                    \
+    X(U32, node_jobs, node_jobs)                                                                             \
+    X(U32, node_starts, node_starts)                                                                         \
+    X(MS, unused_ms, unused_ms)                                                                              \
+    X(MS, preempt_grace_ms, preempt_grace_ms)                                                                \
+    X(MS, preempt_cost_ms, preempt_cost_ms)                                                                  \
+    X(MS, preempt_cost_wide_ms, preempt_cost_wide_ms)                                                        \
+    X(MS, quantum_ms, quantum_ms)                                                                            \
+    X(U32, user_max_jobs, user_limits.jobs)                                                                  \
+    X(U32, user_max_gpu_milli, user_limits.gpu_milli)                                                        \
+    X(REAL, user_max_gpu_seconds, user_limits.gpu_seconds)                                                   \
+    X(U32, group_max_jobs, group_limits.jobs)                                                                \
+    X(U32, group_max_gpu_milli, group_limits.gpu_milli)                                                      \
+    X(REAL, group_max_gpu_seconds, group_limits.gpu_seconds)                                                 \
+    X(U32, parking, parking)                                                                                 \
+    X(MS, park_cost_ms, park_cost_ms)
+
 void sched_settings_init(struct sched_settings *settings);
 
 /* Why a job is not in the queue; bits. */

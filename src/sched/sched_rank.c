@@ -31,7 +31,7 @@ static void history_key_of(
     *ret = (struct history_key){
         .uid = key->uid,
         .gid = key->gid,
-        .stem = key->stem,
+        .command_hash = key->command_hash,
         .limit_ms = key->limit_ms,
         .burst = key->burst,
         .gpu_milli = (uint32_t)request_gpu_milli(cluster, &key->request),

@@ -21,35 +21,6 @@
 #define BRIEF_MS      2000
 #define MISSING_SHOWN 4U
 
-static const char *const names[WHY_CODES] = {
-    [WHY_RESOURCES] = "resources",
-    [WHY_GPU_MEMORY] = "gpu_memory",
-    [WHY_GPU_EXTERNAL] = "gpu_external",
-    [WHY_GPU_PAUSED] = "gpu_paused",
-    [WHY_NODE_DOWN] = "node_down",
-    [WHY_NODE_DRAINED] = "node_drained",
-    [WHY_PRIORITY] = "priority",
-    [WHY_USER_LIMIT] = "user_limit",
-    [WHY_GROUP_LIMIT] = "group_limit",
-    [WHY_QUOTA] = "quota",
-    [WHY_DEPENDENCY] = "dependency",
-    [WHY_DEPENDENCY_NEVER] = "dependency_never",
-    [WHY_BEGIN_TIME] = "begin_time",
-    [WHY_RESERVATION] = "reservation",
-    [WHY_HELD_USER] = "held_user",
-    [WHY_HELD_ADMIN] = "held_admin",
-    [WHY_BACKOFF] = "backoff",
-    [WHY_STARTING] = "starting",
-    [WHY_NEVER_FITS] = "never_fits",
-    [WHY_PARTITION] = "partition",
-    [WHY_NODE_STARTING] = "node_starting",
-};
-
-const char *why_code_name(enum why_code code)
-{
-    return code < WHY_CODES ? names[code] : "invalid";
-}
-
 struct why_reason *why_add(struct why *why, enum why_code code, int64_t until_ms)
 {
     if (why->n_reasons == sizeof(why->reasons) / sizeof(why->reasons[0]))

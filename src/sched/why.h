@@ -3,35 +3,9 @@
  * that would start it now. */
 #pragma once
 
+#include "job/why_code.h"
 #include "sched/forecast.h"
 #include "sched/sched.h"
-
-enum why_code {
-    WHY_RESOURCES,
-    WHY_GPU_MEMORY,
-    WHY_GPU_EXTERNAL,
-    WHY_GPU_PAUSED,
-    WHY_NODE_DOWN,
-    WHY_NODE_DRAINED,
-    WHY_PRIORITY,
-    WHY_USER_LIMIT,
-    WHY_GROUP_LIMIT,
-    WHY_QUOTA,
-    WHY_DEPENDENCY,
-    WHY_DEPENDENCY_NEVER,
-    WHY_BEGIN_TIME,
-    WHY_RESERVATION,
-    WHY_HELD_USER,
-    WHY_HELD_ADMIN,
-    WHY_BACKOFF,
-    WHY_STARTING,
-    WHY_NEVER_FITS,
-    WHY_PARTITION,
-    WHY_NODE_STARTING,
-    WHY_CODES
-};
-
-const char *why_code_name(enum why_code code); // "resources", ...
 
 struct why_reason {
     enum why_code code;

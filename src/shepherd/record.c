@@ -130,7 +130,7 @@ static void describe_memory(
 }
 
 /* Exit statuses with which podman and apptainer report their own failures. */
-static bool is_told_by_runtime(const struct launch_spec *spec, int wait_status)
+static bool is_reported_by_runtime(const struct launch_spec *spec, int wait_status)
 {
     return spec->image.count > 0 && WIFEXITED(wait_status) &&
            (WEXITSTATUS(wait_status) == EXIT_CODE_PODMAN || WEXITSTATUS(wait_status) == EXIT_CODE_APPTAINER);
@@ -219,7 +219,7 @@ static void describe(const struct shepherd *shepherd, const struct ending *endin
             text, size, "the setup command failed with status %d", WEXITSTATUS(status->wait_status));
     else if (status->step != STEP_NONE)
         step_describe(status->step, status->error, &shepherd->spec, shepherd->log_path, text, size);
-    else if (is_told_by_runtime(&shepherd->spec, status->wait_status))
+    else if (is_reported_by_runtime(&shepherd->spec, status->wait_status))
         (void)snprintf(text, size,
             "the container runtime also exits with %d if it cannot start the container: see the output",
             WEXITSTATUS(status->wait_status));

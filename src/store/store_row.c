@@ -56,6 +56,13 @@ struct column {
         .name = #member_, .kind = (kind_), .offset = offsetof(struct job_run, member_), .is_run = true       \
     }
 
+/* A member that had another name in earlier versions: renaming the column would make stores that no earlier
+ * version opens. */
+#define RUN_AS(kind_, member_, name_)                                                                        \
+    {                                                                                                        \
+        .name = (name_), .kind = (kind_), .offset = offsetof(struct job_run, member_), .is_run = true        \
+    }
+
 #define RUN_RECORD(record_, member_)                                                                         \
     {                                                                                                        \
         .name = #member_, .kind = COLUMN_RECORD, .offset = offsetof(struct job_run, member_),                \
@@ -106,7 +113,7 @@ static const struct column columns[] = {
     COLUMN(COLUMN_TEXT, text),
     RUN_RECORD(job_usage_record, usage),
     COLUMN(COLUMN_U32, idle_level),
-    RUN(COLUMN_64, idle_told_ms),
+    RUN_AS(COLUMN_64, idle_warned_ms, "idle_told_ms"),
     COLUMN(COLUMN_U32, restarts),
     COLUMN(COLUMN_U32, retries),
     COLUMN(COLUMN_64, queued_ms),
@@ -223,16 +230,27 @@ static int bind_column(sqlite3_stmt *statement, int index, const struct column *
     }
 }
 
-/* The address of the member in the job; zeros before the first allocation. */
-static const void *member_of(const struct job *job, const struct column *column)
+/* The two structs that have the columns; zeros in place of a run before the first allocation. */
+struct row {
+    const struct job *job;
+    const struct job_run *run;
+};
+
+static struct row row_of(const struct job *job)
 {
-    return (column->is_run ? (const char *)job_run(job) : (const char *)job) + column->offset;
+    return (struct row){ job, job_run(job) };
+}
+
+static const void *member_of(const struct row *row, const struct column *column)
+{
+    return (column->is_run ? (const char *)row->run : (const char *)row->job) + column->offset;
 }
 
 int store_row_bind(sqlite3_stmt *statement, const struct job *job)
 {
+    const struct row row = row_of(job);
     for (size_t i = 0; i < N_COLUMNS; i++) {
-        int rc = bind_column(statement, (int)i + 1, &columns[i], member_of(job, &columns[i]));
+        int rc = bind_column(statement, (int)i + 1, &columns[i], member_of(&row, &columns[i]));
         if (rc != SQLITE_OK)
             return rc;
     }
@@ -363,6 +381,7 @@ static void *copy_record(const struct record_type *type, const void *record)
 struct job *store_row_copy(const struct job *job)
 {
     struct job *copy = xcalloc(1, sizeof(*copy));
+    const struct row row = row_of(job);
     *copy = *job;
     copy->run = NULL;
     if (job->run != NULL)
@@ -371,11 +390,11 @@ struct job *store_row_copy(const struct job *job)
         if (columns[i].is_run && job->run == NULL)
             continue;
         void *member = (columns[i].is_run ? (char *)copy->run : (char *)copy) + columns[i].offset;
-        const void *source = member_of(job, &columns[i]);
+        const void *source = member_of(&row, &columns[i]);
         if (columns[i].kind == COLUMN_TEXT)
             *(char **)member = xstrdup(*(const char *const *)source);
         else if (columns[i].kind == COLUMN_ASK)
-            *(const struct job_ask **)member = ask_shared_new(*(const struct job_ask *const *)source);
+            *(const struct job_ask **)member = ask_shared_hold(*(const struct job_ask *const *)source);
         else if (columns[i].kind == COLUMN_GRANTS)
             gpu_grants_copy(member, source);
         else if (columns[i].kind == COLUMN_RECORD)
@@ -411,8 +430,9 @@ static bool is_same_column(const struct column *column, const void *a, const voi
 
 const char *store_row_difference(const struct job *a, const struct job *b)
 {
+    const struct row one = row_of(a), other = row_of(b);
     for (size_t i = 0; i < N_COLUMNS; i++)
-        if (!is_same_column(&columns[i], member_of(a, &columns[i]), member_of(b, &columns[i])))
+        if (!is_same_column(&columns[i], member_of(&one, &columns[i]), member_of(&other, &columns[i])))
             return columns[i].name;
     return NULL;
 }

@@ -17,7 +17,7 @@
 
 struct line {
     struct job_event event;
-    uint64_t stem;
+    uint64_t command_hash;
 };
 
 struct row {
@@ -204,7 +204,7 @@ static const struct row rows[] = {
     { ALL, NUMBER("at_ms", I64, wall_ms) },
     { OF(SUBMITTED) | SIGNALS, NUMBER("uid", U32, uid) },
     { OF(SUBMITTED), NUMBER("gid", U32, gid), .write = write_group },
-    { OF(SUBMITTED), FIELD("stem", stem, I64, .has_zero = true) },
+    { OF(SUBMITTED), FIELD("stem", command_hash, I64, .has_zero = true) },
     { OF(SUBMITTED) | OF(HELD) | OF(RELEASED), NUMBER("hold", U32, hold) },
     { OF(SUBMITTED), FIELD("array_job", event.array_job, U64) },
     { OF(SPLIT) | OF(MEMBER), NUMBER("element", U64, element) },
@@ -241,9 +241,9 @@ static const struct row rows[] = {
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-json_t *json_journal_write(const struct job_event *event, uint64_t stem)
+json_t *json_journal_write(const struct job_event *event, uint64_t command_hash)
 {
-    const struct line line = { *event, stem }; // borrowed
+    const struct line line = { *event, command_hash }; // borrowed
     uint64_t type = event->type < EVENT_TYPES ? UINT64_C(1) << event->type : 0;
     json_t *object = json_object();
     for (size_t i = 0; i < ROWS; i++) {
@@ -257,7 +257,7 @@ json_t *json_journal_write(const struct job_event *event, uint64_t stem)
     return object;
 }
 
-int json_journal_read(json_t *object, struct job_event *ret, uint64_t *ret_stem, struct error *err)
+int json_journal_read(json_t *object, struct job_event *ret, uint64_t *ret_command_hash, struct error *err)
 {
     struct line line = { 0 };
     int r = 0;
@@ -272,6 +272,6 @@ int json_journal_read(json_t *object, struct job_event *ret, uint64_t *ret_stem,
             r = rows[i].read(value, &line.event, err);
     }
     *ret = line.event;
-    *ret_stem = line.stem;
+    *ret_command_hash = line.command_hash;
     return r;
 }

@@ -164,3 +164,26 @@ int json_ask_read(json_t *value, struct job_ask *ask, struct error *err)
     drop_nulls(value, ask);
     return follow_gpus(copy, ask, err);
 }
+
+/* --- as its owner sees it --- */
+
+#define MEMBER(...) JSON_FIELD(job_spec, __VA_ARGS__), .is_optional = true
+
+static const struct json_member spec_members[] = {
+    { "argv", "string[]", "the command; this and the next for its owner",
+        MEMBER(command, STRINGS, .has_zero = true) },
+    { "cwd", "string|null", "directory in which it runs", MEMBER(cwd, STRING) },
+    { "cwd_fallback", "string|null", "directory to use if that does not exist",
+        MEMBER(cwd_fallback, STRING) },
+    { "setup", "string|null", "shell command that runs first", MEMBER(setup, STRING) },
+    { "output", "string|null", "output file as requested", MEMBER(output, STRING) },
+    { "error", "string|null", "file for standard error as requested", MEMBER(error, STRING) },
+    { "input", "string|null", "file for standard input", MEMBER(input, STRING) },
+    { "env", "object", "its environment", MEMBER(env, ENV) },
+    { "tty", "boolean", "it has a terminal", MEMBER(tty, BOOL) },
+    { "image", "string|null", "container image", MEMBER(image, STRING) },
+    { "image_mounts", "string[]", "additional mounts", MEMBER(image_mounts, STRINGS, .has_zero = true) },
+    { "image_runtime", "string|null", "podman or apptainer", MEMBER(image_runtime, STRING) },
+};
+
+const struct json_table json_spec_table = JSON_TABLE(job_spec, spec_members);

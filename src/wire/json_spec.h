@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "job/spec.h"
+#include "wire/json_member.h"
 
 /*
  * Reads a request into `spec`, which is overwritten and then owned by the caller (job_spec_clear), also after
@@ -21,3 +22,6 @@ int json_spec_read(json_t *value, struct job_spec *spec, struct error *err);
  * (job_ask_validate).
  */
 int json_ask_read(json_t *value, struct job_ask *ask, struct error *err);
+
+/* The members of a spec that `GET /jobs/ID` has for its owner. Its command is "argv". */
+extern const struct json_table json_spec_table;

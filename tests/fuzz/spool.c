@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as what lies in the spool or comes from a step: names of entries, heads of terminal frames,
- * numbers in them. The records of spool files are in record.c, what a job says in said.c. */
+ * numbers in them. The records of spool files are in record.c, status reports of jobs in status_reports.c. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

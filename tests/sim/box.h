@@ -54,7 +54,7 @@ struct place {
 /* What the events have told of the first use of GPUs by a user's command: box_early.c. */
 struct box_command {
     uint32_t uid;
-    uint64_t stem;
+    uint64_t command_hash;
     uint64_t runs_ms[3]; // the latest one first
     size_t n_runs;
     bool has_failed; // without its GPUs, when it was started so without having asked
@@ -125,7 +125,7 @@ struct box {
     struct box_disturbance *disturbances; // where jobs are parked by the rule, in order
     size_t n_disturbances;
     struct {
-        uint64_t stem;
+        uint64_t command_hash;
         int64_t until_ms; // wall clock
     } refusing[256];      // commands that were asked to be parked, and refused or were lost
     size_t n_refusing;

@@ -79,7 +79,7 @@ static void roll_back(struct box *box)
     box->n_rows = box->backup.n_rows;
 }
 
-/* Its node has been told something about it that the backup does not know. */
+/* Its node has received an order about it that is not in the backup. */
 static bool is_told_more(const struct box *box, size_t at)
 {
     const struct job_event *told = &box->events[at].event;

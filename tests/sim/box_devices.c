@@ -51,8 +51,8 @@ static bool is_restored(const struct box *box, size_t at)
     return at > 0 && box->events[at].event.seq > box->events[at - 1].event.seq + RESTORE_GAP;
 }
 
-/* From its drain or fence, or from a restore, until it is resumed, nothing is allocated on a node. One that
- * no mgpud had accepted by then has done nothing that the store could not know. */
+/* From its drain or fence, or from a restore, until it is resumed, nothing is allocated on a node. A node
+ * that no mgpud had accepted by then has done nothing that the store lacks. */
 static void judge_drain(struct box *box, const char *name, bool was_new)
 {
     bool is_drained = false;
@@ -87,7 +87,7 @@ static uint32_t owner_of(const struct box *box, uint64_t job)
     return 0;
 }
 
-/* The event at `at` reserves GPUs: nobody else gets them in that time. */
+/* The event at `at` reserves GPUs: no other job gets them in that time. */
 static void judge_reservation(struct box *box, size_t at)
 {
     const struct cluster_change *reservation = box->events[at].event.change.items;

@@ -15,16 +15,18 @@
 
 static struct box_command *find(struct box *box, const struct job *job)
 {
-    uint64_t stem = core_command_hash(job);
+    uint64_t command_hash = core_command_hash(job);
     size_t i = 0;
-    while (i < box->n_commands && (box->commands[i].stem != stem || box->commands[i].uid != job->uid))
+    while (i < box->n_commands &&
+           (box->commands[i].command_hash != command_hash || box->commands[i].uid != job->uid))
         i++;
     if (i == REMEMBERED) {
         box_break(box, "there are more commands than the judge remembers", job->id);
         return &box->commands[0];
     }
     if (i == box->n_commands)
-        box->commands[box->n_commands++] = (struct box_command){ .uid = job->uid, .stem = stem };
+        box->commands[box->n_commands++] =
+            (struct box_command){ .uid = job->uid, .command_hash = command_hash };
     return &box->commands[i];
 }
 

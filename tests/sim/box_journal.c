@@ -11,10 +11,10 @@
 #include "wire/json_journal.h"
 #include "wire/json_text.h"
 
-static int replay_one(
-    struct replay *replay, const struct job_event *event, uint64_t stem, uint64_t *digest, struct error *err)
+static int replay_one(struct replay *replay, const struct job_event *event, uint64_t command_hash,
+    uint64_t *digest, struct error *err)
 {
-    _cleanup_json_ json_t *written = json_journal_write(event, stem);
+    _cleanup_json_ json_t *written = json_journal_write(event, command_hash);
     _cleanup_free_ char *text = json_text_format(written);
     *digest = 31 * *digest + store_key_hash(0, text);
     _cleanup_json_ json_t *object = json_loads(text, 0, NULL);

@@ -25,8 +25,8 @@ static const struct job_event *find_start(const struct box *box, const struct sp
     return NULL;
 }
 
-/* Of what is not durable, the next mgpud may not know. (A rank that is lost, and has not run, may be released
- * while others are left; and what was prepared on one node may have begun on another.) */
+/* The next mgpud may lack everything that is not durable. (A rank that is lost, and has not run, may be
+ * released while others are left; and what was prepared on one node may have begun on another.) */
 void box_check_sent(struct box *box, struct place *place, const struct record_type *type, const void *message)
 {
     const struct message_launch *launch = message;
@@ -54,7 +54,7 @@ static bool was_cancelled(const struct box *box, const struct job *job)
     return false;
 }
 
-/* Of what went down with a node, or with its spool, nobody knows whether it ever ran. */
+/* It is unknown whether an attempt ever ran if it was lost with its node or spool. */
 static bool went_down(const struct box *box, const struct job *job)
 {
     return job->end == END_REBOOT || job->end == END_NODE_LOST ||
@@ -130,7 +130,7 @@ static void judge_nodes(struct box *box)
     }
 }
 
-/* Whether it got the GPUs that it had before. */
+/* True if it got its previous GPUs. */
 static bool is_move(const struct box *box, size_t at)
 {
     const struct job_event *event = &box->events[at].event;

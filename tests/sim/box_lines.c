@@ -19,7 +19,7 @@
 
 #define DELAY_MAX_MS 3    // of a frame
 #define LATE_MAX_MS  3000 // after that the other end has noticed too
-#define COPY_MAX_MS  4000 // so long after the first one a frame may come again
+#define COPY_MAX_MS  4000 // a frame may be repeated for this time after the first copy
 #define COPIES       12   // one in so many does
 #define HALF_OPEN    5    // one line in so many
 

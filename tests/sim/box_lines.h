@@ -9,7 +9,7 @@
 /* Has the node's agent connect, in a while, again and again until the controller is there. */
 void line_dial(struct place *place);
 
-void line_cut(struct place *place);     // both ends hear of it, perhaps late
+void line_cut(struct place *place);     // both ends are notified, perhaps late
 void line_lose(struct place *place);    // the agent has died: the controller hears of it
 void line_vanish(struct place *place);  // its machine is off: nobody tells the controller
 void line_silence(struct place *place); // its packets are lost for a while, and sent again by the kernels

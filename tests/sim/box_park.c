@@ -93,10 +93,10 @@ static void judge_sentence(struct box *box, const struct job *job, const struct 
 
 /* --- commands that refuse --- */
 
-static void forget_refusal(struct box *box, uint64_t stem)
+static void forget_refusal(struct box *box, uint64_t command_hash)
 {
     for (size_t i = 0; i < box->n_refusing; i++)
-        if (box->refusing[i].stem == stem)
+        if (box->refusing[i].command_hash == command_hash)
             box->refusing[i--] = box->refusing[--box->n_refusing];
 }
 
@@ -106,7 +106,7 @@ static void note_refusal(struct box *box, const struct job *job, int64_t until_m
         box_break(box, "there are more commands that refuse than the judge remembers", job->id);
         return;
     }
-    box->refusing[box->n_refusing].stem = core_command_hash(job);
+    box->refusing[box->n_refusing].command_hash = core_command_hash(job);
     box->refusing[box->n_refusing++].until_ms = until_ms;
 }
 
@@ -126,7 +126,8 @@ static void note_unparked(struct box *box, const struct job *job, const struct j
 static void judge_refusal(struct box *box, const struct job *job, const struct job_event *event)
 {
     for (size_t i = 0; i < box->n_refusing; i++)
-        if (box->refusing[i].stem == core_command_hash(job) && event->wall_ms < box->refusing[i].until_ms)
+        if (box->refusing[i].command_hash == core_command_hash(job) &&
+            event->wall_ms < box->refusing[i].until_ms)
             box_break(box, "it is to be parked, soon after one with its command refused", job->id);
 }
 

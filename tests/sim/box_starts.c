@@ -117,7 +117,7 @@ static void judge_pair(struct box *box, struct job *const *jobs, size_t highest,
     box->tally.counts[TALLY_PAIRS] += is_start;
 }
 
-/* --- what it gets --- */
+/* --- its resources --- */
 
 static void judge_name(struct box *box, struct job *const *jobs, const struct job *job)
 {
@@ -179,7 +179,7 @@ static void judge_grant(struct box *box, struct job *const *jobs, size_t highest
         box_break(box, "it got memory of a GPU that is booked already", job->id);
 }
 
-/* --- what the settings allow it --- */
+/* --- the limits of the settings --- */
 
 static void note_settings(struct box *box, const struct cluster_change *change)
 {
@@ -205,7 +205,7 @@ static void judge_node(struct box *box, struct job *const *jobs, size_t highest,
         box_break(box, "it began beside as many jobs as a node may run", job->id);
 }
 
-/* A user or group that has a line of its own has these limits, the others have those of all. */
+/* A user or group with its own line has these limits, others have the defaults. */
 static struct account_limits limits_of(const struct box *box, bool is_group, uint32_t id)
 {
     struct account_limits limits = {

@@ -45,25 +45,26 @@ struct spooled {
     bool is_removed;
     bool has_spec, has_started, has_status, has_exit;
     enum spool_verdict verdict;
-    uint64_t shepherd;                // generation of the living shepherd, 0: none
-    uint64_t shepherd_life;           // of the agent that started it
-    uint64_t let_in_life;             // of the agent that let it have its GPUs; 0: none did
-    bool is_gated;                    // the user's init waits at the gate
-    bool is_running;                  // the command was executed and has not ended
-    bool is_stopped;                  // a stop was asked for
-    bool has_terms;                   // it was told other settings than its LAUNCH
-    bool is_suspended;                // its command stands still
-    bool is_early;                    // it runs without its GPUs, which it has not had
-    bool is_waiting;                  // and has tried to open one
-    bool was_early;                   // it began so
-    int64_t waits_from_ms, waited_ms; // when it first tried, and for how long it then waited; 0: it did not
-    bool is_saved;                    // its processes are stopped, and nothing of it is on its GPUs
-    bool is_overdue;                  // suspended or saved, it would have ended by now
-    bool is_lost;                     // it was ended because its lease was over
-    bool is_peers_fault;              // it failed because another part of its attempt was gone
-    bool is_untold;                   // its exit record went with the machine, or with the spool
-    bool is_disowned;                 // its node was fenced while it was alive: it may run twice
-    bool is_undone;                   // and the store does not know of it: it was restored
+    uint64_t shepherd;      // generation of the living shepherd, 0: none
+    uint64_t shepherd_life; // of the agent that started it
+    uint64_t let_in_life;   // of the agent that let it have its GPUs; 0: none did
+    bool is_gated;          // the user's init waits at the gate
+    bool is_running;        // the command was executed and has not ended
+    bool is_stopped;        // a stop was asked for
+    bool has_terms;         // it was told other settings than its LAUNCH
+    bool is_suspended;      // its command stands still
+    bool is_early;          // it runs without its GPUs, which it has not had
+    bool is_waiting;        // and has tried to open one
+    bool was_early;         // it began so
+    int64_t waits_from_ms,
+        waited_ms;       // time of its first try, and how long it waited afterwards; 0: it did not
+    bool is_saved;       // its processes are stopped, and nothing of it is on its GPUs
+    bool is_overdue;     // suspended or saved, it would have ended by now
+    bool is_lost;        // it was ended because its lease was over
+    bool is_peers_fault; // it failed because another part of its attempt was lost
+    bool is_untold;      // its exit record went with the machine, or with the spool
+    bool is_disowned;    // its node was fenced while it was alive: it may run twice
+    bool is_undone;      // and the store does not know of it: it was restored
     int64_t lease_ms, lease_until_ms; // 0: it has none
     bool is_long;                     // its command runs for longer than most
     int32_t exit_code;                // what the command returns
@@ -128,9 +129,10 @@ void node_clear(struct node *node);
 
 void node_start_agent(struct node *node); // loads the spool; the link is not up yet
 void node_kill_agent(struct node *node);
-bool node_is_leaderless(const struct node *node);              // a command runs there without a shepherd
-bool node_kill_shepherd(struct node *node);                    // a living one; false: there was none
-void node_fail_rank(struct node *node, struct spooled *entry); // its command misses another part
+bool node_is_leaderless(const struct node *node); // a command runs there without a shepherd
+bool node_kill_shepherd(struct node *node);       // a living one; false: there was none
+void node_fail_rank(
+    struct node *node, struct spooled *entry); // its command notices that another part is missing
 /* What it has by now, and what was launched by now and is on the way, may be given to others. */
 void node_disown(struct node *node, uint64_t last_order);
 bool node_wipe(struct node *node); // its spool is emptied; false: it is not, because something runs there

@@ -2,7 +2,7 @@
 /*
  * The spool says which order was the last and how it went. A helper works on it for a while, dies now and
  * then before or after it has saved the job, and may end when the agent that started it is dead: then nobody
- * reports its result before the order is given again. The driver refuses now and then, and gives a job up.
+ * reports its result before the order is given again. The driver refuses now and then, and loses a job.
  *
  * The real parker would not restore a job while something is on its GPUs. This one does, because the
  * controller must never order that.

@@ -37,7 +37,7 @@
 #define DOWN_MAX_MS   300     // of the controller
 #define STORM_PACE_MS 500     // between two happenings at most
 #define MILD_PACE_MS  6000    // where jobs are to be parked by the rule
-#define LATE_MS       30000   // so long after the storm a node may still come back
+#define LATE_MS       30000   // a node may return for this time after the storm
 
 /* --- the store --- */
 

@@ -101,5 +101,5 @@ void tally_add(struct tally *sum, const struct tally *more);
 /* One line: every kind with its count, and the digest. */
 void tally_print(const struct tally *tally);
 
-/* The words of a kind that never happened, NULL: all did. */
+/* The text of a kind that never happened; NULL: all did. */
 const char *tally_missing(const struct tally *tally);

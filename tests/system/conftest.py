@@ -89,7 +89,7 @@ def pytest_runtest_setup(item):
 def pytest_collection_modifyitems(items):
     """Tests run side by side (`-n 6 --dist loadgroup`): those that share an instance in one worker, all others anywhere.
 
-    Tests that use the same fixed path name a group of their own: `@pytest.mark.xdist_group('that path')`."""
+    Tests that use the same fixed path name their own group: `@pytest.mark.xdist_group('that path')`."""
     begin_elsewhere(items)
     for item in items:
         if is_of_a_wing(item):

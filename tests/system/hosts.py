@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Several hosts on this machine: network namespaces, each with an address of its own, joined by a bridge in another.
 
-A program becomes one of a host's by the words of `Host.prefix`. They change its network alone: `nsenter`, unlike
+A program runs on a host when `Host.prefix` precedes its command. They change only its network: `nsenter`, unlike
 `ip netns exec`, leaves /sys as it is, and with it the cgroups. Files, processes and Unix sockets are shared by all hosts.
 """
 
@@ -67,7 +67,7 @@ class Host:
                 ip('-n', self.namespace, 'neighbour', 'delete', address, 'dev', 'eth0')
 
     def drop(self, port):
-        """What comes to this TCP port is dropped, as a firewall does; False where there is no iptables."""
+        """Packets to this TCP port are dropped, as by a firewall; False where there is no iptables."""
         if not shutil.which('iptables'):
             return False
         return subprocess.run([*self.prefix, 'iptables', '-A', 'INPUT', '-p', 'tcp', '--dport', str(port), '-j', 'DROP'],
@@ -103,7 +103,7 @@ class Network:
 
     @contextlib.contextmanager
     def made(self):
-        """Is there inside the block, and is removed after it whatever happens."""
+        """Exists inside the block, and is always removed after it."""
         with contextlib.ExitStack() as undo:
             self.add_namespace(self.name, undo)
             ip('-n', self.name, 'link', 'add', 'bridge', 'type', 'bridge')

@@ -132,7 +132,7 @@ def check_output(number, job, promise, uid):
     except (OSError, TypeError) as error:
         yield f'I5: the output of job {number} cannot be read: {error}'
         return
-    # A shell that is told to kill itself may have a word to say about it.
+    # A shell that kills itself may print a message about it.
     if not output.startswith(expected) or (promise['exit_code'] < 128 and output != expected):
         yield f'I5: the output of job {number} has {len(output)} bytes, {len(expected)} were written'
     if job['log_bytes'] != len(output):

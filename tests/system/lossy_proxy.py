@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A proxy before one member of etcd that loses answers: the request is carried out, and nobody hears of it."""
+"""A proxy of one member of etcd that loses answers: the request is executed, and its sender gets no answer."""
 
 import socket
 import threading

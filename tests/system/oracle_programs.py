@@ -2,7 +2,7 @@
 """Small programs that must do as a job what they do under a bare shell: the rows of test_oracle.py.
 
 A row is a line of one of the blocks below, and nothing else is needed for a new one. Each line is a whole program of the
-interpreter of its block, executed in an empty directory of its own. What it prints on both streams, the files it leaves, and how
+interpreter of its block, executed in its own empty directory. What it prints on both streams, the files it leaves, and how
 it ends are compared; it must therefore print nothing that two runs under one shell would print differently (pids, times, the
 name of its directory).
 """

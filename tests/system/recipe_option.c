@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a new option of run and submit is to the parts of mgpu that know no option by name. test_recipes.py
  * builds it with a made-up one. Its words: the option, the key, a value. It prints what a person sees, then
- * what becomes of the value on its way. */
+ * what the value is on its way, and a made-up reason of `mgpu why`. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +11,7 @@
 #include "cli/submit/submit.h"
 #include "job/event.h"
 #include "job/job.h"
+#include "job/why_code.h"
 #include "wire/json_job.h"
 #include "wire/json_record.h"
 #include "wire/json_spec.h"
@@ -77,6 +78,8 @@ int main(int argc, char **argv)
         return 1;
     print_answer(argv[2], &spec);
     print_launch(argv[2], &spec);
+    enum why_code code = why_code_find("full_moon");
+    (void)printf("reason %s: %s: %s\n", why_code_name(code), why_code_title(code), why_code_meaning(code));
     job_spec_clear(&spec);
     submit_options_clear(&options);
     return 0;

@@ -191,7 +191,7 @@ class SpreadControllers(Controllers):
         return new
 
     def set_leaders_clock(self, seconds):
-        """A step of the wall clock is none of the lease's business. On a slow machine another thing may end it, but not three times."""
+        """A step of the wall clock is none of the lease's business. On a slow machine it may end for another reason, but not three times."""
         for _ in range(3):
             leader = self.leader()
             entry = leader.state()['entry']

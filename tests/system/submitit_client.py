@@ -88,7 +88,7 @@ def places(worker):
 
 
 def steps(worker, count):
-    """Runs until it has been requeued so often."""
+    """Runs until it has been requeued this many times."""
     (worker.call_path.parent / f"began_{worker.call['step']}").touch()
     while worker.call['step'] < count:
         pause()

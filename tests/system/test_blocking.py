@@ -25,7 +25,7 @@ EACH_MS = 500  # where one request makes many such calls, and the times of answe
 ROUND_S = 12  # what takes longer than the stall has come to its end by then
 ANSWER_S = 3  # of a request that needs nothing slow; one wait for the user database is a second
 
-# In a mount namespace of its own, with the few files of /etc that are needed and one that loads the stand-in.
+# In its own mount namespace, with the few files of /etc that are needed and one that loads the stand-in.
 ENTER = """set -e
 mount --bind "$1/mnt" /mnt
 mount --bind "$1/etc" /etc

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The configuration file: not needed, checked when it is there, and weaker than the command line."""
+"""The configuration file: optional, checked if present, and overridden by the command line."""
 
 import ctypes.util
 import grp
@@ -19,7 +19,7 @@ LIMIT_S = 60
 
 
 def refuse(place, text):
-    """What mgpud says about a file that it does not accept."""
+    """The error message of mgpud for an invalid file."""
     path = f'{place}/mgpu.yaml'
     with open(path, 'w', encoding='utf-8') as out:
         out.write(text)

@@ -47,7 +47,7 @@ class Podman:
 
 
     def try_out(self, image, *words, text=''):
-        """What a container of the image prints when this is typed; podman's own limits are more than a container may have here."""
+        """The output of this command in a container of the image; podman's default limits are more than a container may have here."""
         command = [*self.options, 'run', '--rm', '--interactive', '--network=none', '--ulimit=nofile=4096:4096', '--ulimit=nproc=4096:4096', image, *words]
         done = subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=300)
         assert done.returncode == 0, done.stdout

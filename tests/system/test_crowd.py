@@ -30,7 +30,7 @@ class Crowd:
         self.process.stdin.close()
 
     def counts(self):
-        """Ends it; the messages that it counted."""
+        """Ends it and returns the number of messages."""
         self.process.send_signal(signal.SIGTERM)
         lines = [line.split() for line in self.process.stdout]
         assert self.process.wait(DEADLINE_S) == 0

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.root
 
 @pytest.fixture
 def disk(place):
-    """A file system of its own: `disk('nr_inodes=100')`. Named before `make_instance`, which ends before the mount does."""
+    """A separate file system: `disk('nr_inodes=100')`. Named before `make_instance`, which ends before the mount does."""
     mounted = []
 
     def mount(options=''):
@@ -31,7 +31,7 @@ def disk(place):
 
 
 def take_inodes(path):
-    """Empty files until no more can be made; the folder that holds them."""
+    """Creates empty files until no more are possible; returns their folder."""
     folder = f'{path}/many'
     os.mkdir(folder)
     with pytest.raises(OSError, match='No space left'):

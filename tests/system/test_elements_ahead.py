@@ -80,7 +80,7 @@ class Stretch:
         return kinds
 
     def check_store(self):
-        """No GPU was given out twice, nothing is left, and the events fold to the tables."""
+        """No GPU was allocated twice, nothing is left, and the events fold to the tables."""
         broken = list(invariants.check_bookings(invariants.read_events(self.instance)))
         self.instance.restart()
         broken += invariants.check_left_over(self.instance)

@@ -46,7 +46,7 @@ import subprocess, sys
 sys.exit(subprocess.run(sys.argv[1:]).returncode)
 '''
 
-# As conda run does with what it starts.
+# As `conda run` starts its commands.
 CAPTURING_LAUNCHER = '''
 import subprocess, sys
 with subprocess.Popen(['bash', '-c', 'exec "$@"', 'x', *sys.argv[1:]], stdout=subprocess.PIPE) as child:
@@ -159,7 +159,7 @@ class Field:
             return []
 
     def finish(self, number='SIGTERM', **expected):
-        """Waits for the end of all, and checks that each has saved its work."""
+        """Waits until all have ended, and checks that each has saved its work."""
         wrong = {}
         for name, job in self.jobs.items():
             ended = self.box.wait(job)

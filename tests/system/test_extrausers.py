@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.real, pytest.mark.root,
 
 NAME, UID, GROUP, GID = 'mgpu-far', 4711001, 'mgpu-lab', 4711002
 
-# In a mount namespace of its own.
+# In its own mount namespace.
 ENTER = """set -e
 mkdir -p /var/lib/extrausers
 mount --bind "$1/nsswitch.conf" /etc/nsswitch.conf

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Users who send more than mgpud reads, in every state of a connection, or open more connections than they may: what
-others ask for is committed meanwhile."""
+"""Users who send more than mgpud reads, in every state of a connection, or open more connections than allowed: requests of other users are committed meanwhile."""
 
 import contextlib
 import itertools
@@ -64,7 +63,7 @@ def pour(sock, data):
 
 
 def states(box, user, terminal):
-    """Name of a state of a connection, what brings it there, and what is sent behind that."""
+    """Name of a state of a connection, the bytes that lead to it, and the bytes sent after them."""
     waiting = box.post_job(['true'], user=user, hold=True)
     return {
         'idle': (b'', ZEROS),

@@ -108,7 +108,7 @@ def test_without_a_driver_all_is_skipped_with_the_reason(kit):
     assert 'libnvidia-ml.so.1' in checks['nvml']['text']
 
 
-# What another machine, a program that is not here, or a kernel with all controllers is needed for.
+# Checks that need another machine, a program that is missing here, or a kernel with all controllers.
 NEEDS_MORE = {'pytorch', 'limits', 'early', 'two-users', 'gpu-lost', 'nccl', 'podman', 'apptainer', 'mig-profiles', 'mig-users'}
 ASKED = {'lock', 'mig-gone', 'load'}  # only if they are named
 LONG = {'park-torch', 'park-jax', 'storm', 'gpu-test', 'park-auto', 'pytorch', 'gpu-lost'}  # seconds each, with any driver

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The kit for new hardware on a machine with AMD GPUs, which a made-up sysfs and a stand-in of ROCm's library describe."""
+"""The kit for new hardware on a machine with AMD GPUs, described by a made-up sysfs and a stand-in for ROCm's library."""
 
 import os
 import shutil

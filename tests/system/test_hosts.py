@@ -30,7 +30,7 @@ line.shutdown(socket.SHUT_WR)
 print(peer[0], 'said:', b''.join(iter(lambda: line.recv(100), b'')).decode())
 '''
 
-# The lock is the kernel's proof that no other attempt lives; a lock of a killed one is gone.
+# The kernel's lock proves that no other attempt is alive; it releases the lock of a killed one.
 ATTEMPT = '''
 import fcntl, json, os, signal, sys, time
 marks, bell, gate = sys.argv[1:]
@@ -232,7 +232,7 @@ ONCE = 'exec 9> "$1/$MGPU_NODE-$MGPU_GPUS"; flock -n 9 || echo overlap >> "$1/ra
 
 @pytest.mark.parametrize('how', ['both ways', 'one way'])
 def test_links_that_come_and_go_lose_no_job_and_repeat_none(someone, place, how):
-    """Cut for moments and for longer than a node may be silent, at random, while jobs start, run and end on both nodes."""
+    """Links are cut at random, for moments and for longer than a node may be silent, while jobs start, run and end on both nodes."""
     chance = random.Random(SEED)
     with hosts.spread_cluster(client=someone, gpus='sim:2x24G', arguments=('--node-timeout', '2s')) as (network, cluster):
         box = cluster.box

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Jobs that leave their GPUs unused: marked, made to give way, ended. Simulated GPUs are never used."""
+"""Jobs that leave their GPUs unused: marked, preempted, ended. Simulated GPUs are never used."""
 
 import os
 import re

@@ -167,7 +167,7 @@ def test_srun_reads_a_terminal(shell):
 
 
 def start_counting(box, place, *options, **more):
-    """A run whose input is a pipe; it says "began" and then how many bytes there were."""
+    """A run whose input is a pipe; it prints "began", then the number of bytes."""
     process = box.popen('run', '-g', 0, *options, '--', 'sh', '-c', 'echo began; exec wc -c', cwd=place,
                         stdin=subprocess.PIPE, **more)
     assert process.stdout.readline() == b'began\n'

@@ -59,7 +59,7 @@ def submit_much(box, users, dice, place):
 
 
 def disturb(box, jobs, dice):
-    """What administrators do while the jobs run; refusals (the job is over, or runs already) are all right."""
+    """Commands of administrators while the jobs run; refusals (the job has ended, or is already running) are allowed."""
     admin = box.user
     harness.until(box.gpus, 'the node is up')  # it may be started again just now
     box.mgpu('gpu', 'pause', '1', user=admin, check=True)

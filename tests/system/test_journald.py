@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What mgpud writes to systemd's journal: a real journald, in a mount namespace with a /run of its own."""
+"""mgpud's lines in systemd's journal: a real journald, in a mount namespace with its own /run."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a job may use of its host is enforced: memory, CPUs, processes. Real processes against the real kernel; what this
+"""Limits of a job's use of its host are enforced: memory, CPUs, processes. Real processes against the real kernel; what this
 machine cannot enforce (mgpu doctor says so) is skipped."""
 
 import contextlib

@@ -71,7 +71,7 @@ def entered(host):
 
 @pytest.fixture
 def net():
-    """A network with nobody on it; the test runs there."""
+    """An empty network in which the test runs."""
     with hosts.Network(['box']).made() as made, entered(made['box']):
         yield made['box']
 

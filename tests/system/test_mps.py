@@ -106,7 +106,7 @@ def client(*mib):
 
 
 def waiting(gate, *command):
-    """Runs the command as a shell knows it, then waits at the gate."""
+    """Runs the command in a shell, then waits at the gate."""
     return ['sh', '-c', f'"$@"; read word <{gate.path}', 'sh', *command]
 
 

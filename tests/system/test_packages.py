@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The Debian packages: built twice, looked at by lintian, and lived with in a bare Debian: a chroot with its own mounts
+"""The Debian packages: built twice, checked by lintian, and used in a bare Debian: a chroot with its own mounts
 and processes. Jobs go on through upgrades, downgrades, removal and purge."""
 
 import email.utils
@@ -91,7 +91,7 @@ class Machine(bare_debian.Machine):
 
 @pytest.fixture(scope='module')
 def installed(debian, packages, tmp_path_factory):
-    """The layers of a Debian in which mgpu was installed by one command, and that has a user."""
+    """The layers of a Debian with a user, in which mgpu was installed by one command."""
     place = tmp_path_factory.mktemp('installed') / 'machine'
     made = Machine(debian, place, packages)
     made.install(the_deb(packages, 'mgpu'))
@@ -181,7 +181,7 @@ def test_a_container_without_init_and_privileges_runs_jobs_of_its_users(machine)
 
 
 def test_no_user_gets_a_private_mgpud_unasked(served):
-    """The user unit is there to be enabled, and no login starts it."""
+    """The user unit can be enabled, and no login starts it."""
     served.sh('test -e /usr/lib/systemd/user/mgpud.service')
     assert served.sh('find /etc/systemd/user -name "mgpud*"', check=False).stdout.strip() == ''
 

@@ -895,7 +895,7 @@ def test_a_job_that_returned_after_a_backup_is_parked_again_and_returns(make_ins
 
 
 def test_a_job_that_is_returning_when_a_backup_is_restored_is_parked_again_and_returns(make_instance, cuda, place):
-    """In the backup it is parked, so other jobs could be given its GPU."""
+    """In the backup it is parked, so its GPU could be allocated to other jobs."""
     instance = make_instance(gpus='sim:1x24G', arguments=cuda.arguments)
     job = start_work(instance, cuda)
     park(instance, job)

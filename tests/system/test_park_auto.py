@@ -251,7 +251,7 @@ def test_daemons_that_die_lose_nothing(make_instance, cuda, moment, victim):
 
 
 class Guest:
-    """A program that uses CUDA, was over at once each time that it ran, and runs on and on this time."""
+    """A program that uses CUDA, ended at once in each earlier run, and does not end this time."""
 
     def __init__(self, instance, cuda):
         self.instance, self.cuda, self.quick = instance, cuda, f'{cuda.folder}/quick'

@@ -70,7 +70,7 @@ class Containers:
 
 
 def give_ids(user):
-    """The range of ids that a container of the user's needs."""
+    """The range of ids that the user's container needs."""
     with open('/etc/subuid', encoding='ascii') as ranges:
         if f'{user.name}:' not in ranges.read():
             subprocess.run(['usermod', '--add-subuids', '100000-165535', '--add-subgids', '100000-165535', user.name], check=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A node on which the owner of a job does not exist: it is left out, and the job runs elsewhere or says why it cannot."""
+"""A node on which the owner of a job does not exist is excluded; the job runs elsewhere, or `mgpu why` says why it cannot."""
 
 import pytest
 

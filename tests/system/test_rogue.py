@@ -185,7 +185,7 @@ def values(**more):
     return lambda targets: [more]
 
 
-# What this mgpud begins each attack with: values of which each is then replaced.
+# The messages with which each attack begins; each value is then replaced.
 CASES = {
     'LAUNCH': launches,
     'PREPARE': launches,
@@ -206,7 +206,7 @@ CASES = {
     'WELCOME': values(epoch=1, heartbeat_ms=1, timeout_ms=1, began_ms=1, event=1),
     'HEARTBEAT_ACK': values(sent_ms=1, event=1),
     'REFUSED': values(error=1, text='\x1b[2J', hint='x'),
-    # Agents say these, and no controller.
+    # Only agents send these.
     'HELLO': values(protocol=1, node='rogue'),
     'STARTED': attempt_orders(),
     'EXITED': attempt_orders(),

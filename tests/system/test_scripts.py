@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A script that is submitted is what runs, whatever becomes of its file."""
+"""A submitted script runs as it was, whatever happens to its file."""
 
 import os
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Shares of a GPU that are enforced: --share. The GPUs are those of the stand-in for NVML, which says which process uses
-how much memory; so no job here computes anything."""
+"""Shares of a GPU that are enforced: --share. The GPUs are those of the stand-in for NVML, which reports the memory of each process; no job here computes anything."""
 
 import time
 

@@ -33,7 +33,7 @@ def made_box(make_instance):
 
 
 def on_terminal(box, *words):
-    """What `mgpud WORDS` of this instance writes to a terminal, and its exit status. Its disk is slow until the first line."""
+    """The output of `mgpud WORDS` of this instance on a terminal, and its exit status. Its disk is slow until the first line."""
     primary, secondary = pty.openpty()
     fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 80, 0, 0))
     running = subprocess.Popen([*box.command, *words], stdin=secondary, stdout=secondary, stderr=secondary,

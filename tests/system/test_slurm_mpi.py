@@ -151,7 +151,7 @@ int main(int argc, char **argv)
 }
 '''
 
-# Open MPI over TCP: both nodes are this host, whose shared memory it would take for that of one node. MPICH 4.0 not: over
+# Open MPI over TCP: both nodes are this host, so it would use shared memory as on one node. MPICH 4.0 not: over
 # UCX's TCP it hangs in MPI_Finalize every third time, with its own mpiexec too.
 KINDS = {'openmpi': ('mpicc.openmpi', 'pmix', 'OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo OMPI_MCA_pml=ob1'),
          'mpich': ('mpicc.mpich', 'pmi2', 'UCX_NET_DEVICES=lo')}

@@ -42,7 +42,7 @@ def test_steps_are_numbered_and_recorded_with_their_status(cluster):
 
 
 def test_srun_in_a_job_that_no_command_of_slurm_submitted_is_a_step_of_it(cluster):
-    """It gets the job's GPUs, and no allocation of its own."""
+    """It gets the job's GPUs, and no separate allocation."""
     before = cluster.box.submit('--hold', '--', 'true')
     done = cluster.run(f'{harness.programs()}/mgpu', 'run', '-q', '-g', 2, '--', 'sh', '-c',
                        'echo $MGPU_JOB_ID; srun -n 2 sh -c \'echo "$SLURM_JOB_ID $SLURM_PROCID $SLURM_STEP_ID"\'; srun sh -c \'echo $CUDA_VISIBLE_DEVICES\'')

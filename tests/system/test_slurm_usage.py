@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What jobs have used: seff, sreport, sshare."""
+"""The usage of jobs: seff, sreport, sshare."""
 
 import re
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A node starts only so many jobs without GPUs at a time; the others wait in the queue."""
+"""A node starts a limited number of jobs without GPUs at a time; the others wait in the queue."""
 
 import contextlib
 import os

@@ -320,7 +320,7 @@ def test_fsck_finds_a_table_that_does_not_follow_from_the_events(make_instance):
 
 
 def damage(instance, sql):
-    """Changes the tables of a stopped mgpud behind its back."""
+    """Changes the tables of a stopped mgpud without it."""
     with contextlib.closing(sqlite3.connect(database(instance))) as connection:
         connection.executescript(sql)
 

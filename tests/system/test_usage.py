@@ -37,7 +37,7 @@ def usage(instance, job):
 
 
 def await_kept(instance, job):
-    """Waits until the agent has written down what the job has used."""
+    """Waits until the agent has recorded the usage of the job."""
     path, end = f'{instance.run_dir}/spool/{job}.1.0.0/usage', time.monotonic() + harness.DEADLINE_S
     while time.monotonic() < end:
         if os.path.exists(path):

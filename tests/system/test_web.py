@@ -76,7 +76,7 @@ def new_login(box, user, *arguments):
 
 
 def allowed(done):
-    """The answer, or None if it is one of too many in this second: a user can make and revoke few tokens."""
+    """The answer, or None if there were too many requests within this second: the number of tokens that a user creates and revokes is limited."""
     if 'too many requests' in done.err:
         return None
     assert done.code == 0, done

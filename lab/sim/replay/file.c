@@ -10,15 +10,15 @@ static int read_line(struct line_reader *reader, char *line, struct error *err)
 {
     struct replay *replay = reader->state;
     struct job_event event;
-    uint64_t stem;
+    uint64_t command_hash;
     reader->is_lost = true; // no line of it may be left out
     if (*line == '\0')
         return 0;
     if (reader->number == 1)
         return journal_head(line, err);
-    int result = journal_line(line, &event, &stem, err);
+    int result = journal_line(line, &event, &command_hash, err);
     if (result == 0)
-        result = replay_event(replay, &event, stem, err);
+        result = replay_event(replay, &event, command_hash, err);
     job_event_clear(&event);
     return result;
 }

@@ -36,7 +36,7 @@ static bool is_known(const struct replay *replay, uint64_t id)
 
 /* --- in the scheduler's terms --- */
 
-struct class_key replay_key(const struct job *job, uint64_t stem)
+struct class_key replay_key(const struct job *job, uint64_t command_hash)
 {
     return (struct class_key){
         .uid = job->uid,
@@ -47,7 +47,7 @@ struct class_key replay_key(const struct job *job, uint64_t stem)
         .had_turn = job_had_turn(job),
         .has_begun = job_is_early(job) && job_is_parked(job),
         .limit_ms = job->ask->time_limit_ms,
-        .stem = stem,
+        .command_hash = command_hash,
     };
 }
 
@@ -101,7 +101,7 @@ static int describe(
         .hold = job->hold,
         .preemptions = job->preemptions,
         .array = job->array_job,
-        .key = replay_key(job, replay_entry(replay, job->id)->stem),
+        .key = replay_key(job, replay_entry(replay, job->id)->command_hash),
     };
     int r = request_from_ask(job->ask, &ret->key.request, err);
     if (r == 0)
@@ -273,7 +273,8 @@ static int add_job(struct replay *replay, const struct turn_event *turn, struct 
     job->hold = turn->event.hold;
     replay->last_job = id;
     replay->may_skip_ids = false;
-    replay->jobs[replay->n_jobs++] = (struct replay_job){ .id = id, .job = job, .stem = turn->stem };
+    replay->jobs[replay->n_jobs++] =
+        (struct replay_job){ .id = id, .job = job, .command_hash = turn->command_hash };
     return 0;
 }
 
@@ -549,7 +550,7 @@ int replay_forward(struct replay *replay, const struct turn_event *turn, struct 
     if (job_state_is_active(before) && !job_state_is_active(job->state))
         entry->is_park_barred = false;
     if (job_state_is_active(before) && !job_state_is_active(job->state))
-        replay_keep_accounts(replay, job, entry->stem);
+        replay_keep_accounts(replay, job, entry->command_hash);
     if (job->state != JOB_DONE)
         return 0;
     entry->is_ok = job->end == END_EXIT && job->exit_code == 0;

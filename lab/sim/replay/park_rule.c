@@ -23,14 +23,14 @@ bool replay_may_park(const struct replay *replay, uint64_t id)
     const struct replay_job *entry = replay_entry(replay, id);
     return entry != NULL && entry->job != NULL && !entry->is_park_barred &&
            park_is_permitted(sched_cluster(replay->sched), entry->job) &&
-           !park_refusals_bar(&replay->refusals, entry->stem, replay->at_ms);
+           !park_refusals_bar(&replay->refusals, entry->command_hash, replay->at_ms);
 }
 
 bool replay_may_borrow(const struct replay *replay, uint64_t id)
 {
     const struct replay_job *entry = replay_entry(replay, id);
     return entry != NULL && entry->job != NULL && park_may_borrow(sched_cluster(replay->sched), entry->job) &&
-           park_refusals_bar(&replay->refusals, entry->stem, replay->at_ms);
+           park_refusals_bar(&replay->refusals, entry->command_hash, replay->at_ms);
 }
 
 void replay_note_park(struct replay *replay, const struct replay_job *entry, const struct job_event *event)
@@ -39,9 +39,9 @@ void replay_note_park(struct replay *replay, const struct replay_job *entry, con
     bool is_lost = job_park_was_lost(job, event);
     if (is_lost || (job_park_was_refused(job, event) && park_cause_is_rule(job_park(job)->cause))) {
         struct park_refusal refusal =
-            park_refusals_next(&replay->refusals, entry->stem, NULL, is_lost, replay->at_ms);
+            park_refusals_next(&replay->refusals, entry->command_hash, NULL, is_lost, replay->at_ms);
         (void)park_refusals_put(&replay->refusals, &refusal);
     } else if (job_park_is_over(job, event)) {
-        (void)park_refusals_drop(&replay->refusals, entry->stem);
+        (void)park_refusals_drop(&replay->refusals, entry->command_hash);
     }
 }

@@ -12,7 +12,7 @@
 struct replay_job {
     uint64_t id;
     struct job *job; // NULL: it has ended
-    uint64_t stem;
+    uint64_t command_hash;
     bool is_ok;          // ended with exit status 0
     char *refused_by;    // nodes that are left out for it; NULL: none
     bool is_park_barred; // its contents do not fit
@@ -27,7 +27,7 @@ struct replay_row {
 
 struct turn_event {
     struct job_event event;
-    uint64_t stem;
+    uint64_t command_hash;
 };
 
 /* Made here, not yet seen in the journal. */
@@ -92,7 +92,7 @@ int replay_start(struct replay *replay, const char *settings, struct error *err)
 
 /* mgpud changed settings while running. */
 int replay_configure(struct replay *replay, const char *settings, struct error *err);
-void replay_keep_accounts(struct replay *replay, const struct job *job, uint64_t stem);
+void replay_keep_accounts(struct replay *replay, const struct job *job, uint64_t command_hash);
 
 extern const struct sched_callbacks replay_callbacks;
-struct class_key replay_key(const struct job *job, uint64_t stem);
+struct class_key replay_key(const struct job *job, uint64_t command_hash);

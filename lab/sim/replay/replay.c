@@ -398,7 +398,7 @@ static int check_order(const struct replay *replay, const struct job_event *even
     return 0;
 }
 
-int replay_event(struct replay *replay, struct job_event *event, uint64_t stem, struct error *err)
+int replay_event(struct replay *replay, struct job_event *event, uint64_t command_hash, struct error *err)
 {
     int r = check_order(replay, event, err);
     bool starts = is_start(event);
@@ -416,7 +416,7 @@ int replay_event(struct replay *replay, struct job_event *event, uint64_t stem, 
     replay->may_skip_ids |= is_restored(replay, event);
     replay->last_seq = event->seq;
     replay->counts.events++;
-    replay->turn[replay->n_turn++] = (struct turn_event){ .event = *event, .stem = stem };
+    replay->turn[replay->n_turn++] = (struct turn_event){ .event = *event, .command_hash = command_hash };
     *event = (struct job_event){ 0 };
     return 0;
 }

@@ -25,7 +25,7 @@ void replay_freep(struct replay **replay);
  * The next event, in order of `seq`; takes ownership of its contents, so `event` is then empty. -EBADMSG with
  * the first decision that differs, -EPROTO for an impossible event.
  */
-int replay_event(struct replay *replay, struct job_event *event, uint64_t stem, struct error *err);
+int replay_event(struct replay *replay, struct job_event *event, uint64_t command_hash, struct error *err);
 
 /* End of the journal. */
 int replay_end(struct replay *replay, struct error *err);

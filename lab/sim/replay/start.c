@@ -156,10 +156,10 @@ static void keep_history(void *arg, const char *name, const struct buffer *bytes
     put_row(arg, "history", name, bytes);
 }
 
-void replay_keep_accounts(struct replay *replay, const struct job *job, uint64_t stem)
+void replay_keep_accounts(struct replay *replay, const struct job *job, uint64_t command_hash)
 {
     struct history_key history_key;
-    struct class_key key = replay_key(job, stem);
+    struct class_key key = replay_key(job, command_hash);
     struct error err;
     keep_account(replay, job->uid, false);
     keep_account(replay, job_group(job), true);

@@ -165,7 +165,7 @@ static void an_amd_gpu_has_the_uuid_that_mgpu_has_for_it(void **state)
     cuda_api_unload(&api);
 }
 
-static void a_missing_library_is_told(void **state)
+static void a_missing_library_is_reported(void **state)
 {
     (void)state;
     struct cuda_api api;
@@ -186,7 +186,7 @@ int main(void)
         cmocka_unit_test(an_amd_gpu_is_used_through_hip),
         cmocka_unit_test(failures_of_hip_have_its_names),
         cmocka_unit_test(an_amd_gpu_has_the_uuid_that_mgpu_has_for_it),
-        cmocka_unit_test(a_missing_library_is_told),
+        cmocka_unit_test(a_missing_library_is_reported),
     };
     int fd = mkstemp(state_path);
     if (fd < 0 || setenv("MGPU_CUDA_STANDIN", state_path, 1) < 0)

@@ -442,7 +442,7 @@ struct job_usage *usage_meter_read(const struct usage_meter *meter)
 {
     struct job_usage *usage = job_usage_copy(meter->usage.items);
     struct usage_bucket bucket = bucket_of(meter);
-    if (usage->sampled_ms == 0 && job_usage_has_said(usage))
+    if (usage->sampled_ms == 0 && job_usage_has_reports(usage))
         return usage;
     if (usage->sampled_ms == 0) {
         job_usage_free(usage);

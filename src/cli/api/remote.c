@@ -106,7 +106,7 @@ static int read_reply(int fd, struct error *err)
 }
 
 /* A helper that does not answer in time is abandoned: it ends when this end of the socket is closed. */
-static int hear_in_time(int fd, const char *host, int timeout_ms, struct error *err)
+static int await_answer(int fd, const char *host, int timeout_ms, struct error *err)
 {
     const struct timeval limit = { .tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000 },
                          never = { 0 };
@@ -138,7 +138,7 @@ int remote_connect(const char *host, int timeout_ms, struct http_client **ret, s
     r = remote_start(arguments, theirs, HELPER_FD, &why);
     closep(&theirs);
     if (r == 0)
-        r = hear_in_time(ours, host, timeout_ms, &why);
+        r = await_answer(ours, host, timeout_ms, &why);
     if (r < 0) {
         if (err != NULL)
             *err = why;

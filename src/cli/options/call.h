@@ -29,10 +29,10 @@ struct call {
     enum color_when color;
     enum time_style times;
     bool is_json, is_quiet, is_help;
-    bool is_followed;    // the job that is submitted: a signal is for the job once it is known
-    bool is_shown;       // the output of the job that is submitted is shown here
-    bool was_own_told;   // the message that a priority counts only among the user's own jobs was shown
-    bool was_owner_told; // of srun: the owner of the server was reported
+    bool is_followed;           // the job that is submitted: a signal is for the job once it is known
+    bool is_shown;              // the output of the job that is submitted is shown here
+    bool is_own_priority_shown; // the message that a priority counts only among the user's own jobs was shown
+    bool is_owner_shown;        // of srun: the owner of the server was reported
     struct list_choice list;
     struct client client;
     struct strings defaults; // values from files, which the options point to

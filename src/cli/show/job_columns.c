@@ -23,26 +23,29 @@
 #define TEXT_MAX    1024
 #define SHARE_WHOLE 1000.0 // the API's shares are in thousandths
 
+/* The order of lists by state. */
+enum rank { RUNNING, BETWEEN, WAITING, HELD, UNKNOWN, DONE };
+
 static const struct {
     const char *state, *glyph, *plain_glyph;
     enum color color;
-    bool is_done;
+    enum rank rank;
     const char *api; // the state in the API, of which this one is a part; NULL: the same
 } looks[] = {
-    { "queued", "◌", "o", COLOR_YELLOW, false },
-    { "held", "‖", "=", COLOR_MAGENTA, false, "queued" },
-    { "starting", "◔", ">", COLOR_GREEN, false },
-    { "starting early", "◔", ">", COLOR_GREEN, false, "running" },
-    { "running", "●", "*", COLOR_GREEN, false },
-    { "stopping", "◍", "<", COLOR_YELLOW, false },
-    { "suspended", "◫", "z", COLOR_MAGENTA, false, "running" },
-    { "parking", "◫", "z", COLOR_MAGENTA, false, "running" },
-    { "parked", "◫", "z", COLOR_MAGENTA, false, "running" },
-    { "unparking", "◫", "z", COLOR_MAGENTA, false, "running" },
-    { "done", "✓", "+", COLOR_DIM, true },
-    { "failed", "✗", "x", COLOR_RED, true },
-    { "cancelled", "⊘", "-", COLOR_DIM, true },
-    { "?", "?", "?", COLOR_NONE, false },
+    { "queued", "◌", "o", COLOR_YELLOW, WAITING },
+    { "held", "‖", "=", COLOR_MAGENTA, HELD, "queued" },
+    { "starting", "◔", ">", COLOR_GREEN, BETWEEN },
+    { "starting early", "◔", ">", COLOR_GREEN, BETWEEN, "running" },
+    { "running", "●", "*", COLOR_GREEN, RUNNING },
+    { "stopping", "◍", "<", COLOR_YELLOW, BETWEEN },
+    { "suspended", "◫", "z", COLOR_MAGENTA, RUNNING, "running" },
+    { "parking", "◫", "z", COLOR_MAGENTA, RUNNING, "running" },
+    { "parked", "◫", "z", COLOR_MAGENTA, RUNNING, "running" },
+    { "unparking", "◫", "z", COLOR_MAGENTA, RUNNING, "running" },
+    { "done", "✓", "+", COLOR_DIM, DONE },
+    { "failed", "✗", "x", COLOR_RED, DONE },
+    { "cancelled", "⊘", "-", COLOR_DIM, DONE },
+    { "?", "?", "?", COLOR_NONE, UNKNOWN },
 };
 #define N_LOOKS (sizeof(looks) / sizeof(looks[0]))
 
@@ -156,9 +159,14 @@ bool job_is_split_up(const json_t *job)
     return left != NULL && left[0] == '\0' && field_is(job, "state", "queued");
 }
 
+int job_state_rank(const json_t *job)
+{
+    return (int)looks[look_of(job)].rank;
+}
+
 bool job_is_done(const json_t *job)
 {
-    return looks[look_of(job)].is_done;
+    return looks[look_of(job)].rank == DONE;
 }
 
 enum color job_color(const json_t *job)

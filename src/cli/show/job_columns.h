@@ -22,6 +22,10 @@ double job_gpu_share(const json_t *job);
 
 bool job_is_done(const json_t *job);
 
+/* The place of its displayed state in lists by state: running and parked jobs first, then those that are
+ * starting or stopping, then waiting ones, ended ones last. */
+int job_state_rank(const json_t *job);
+
 /* True for a queued job that is held. */
 bool job_is_held(const json_t *job);
 

@@ -20,51 +20,32 @@
 #include "cli/show/park_text.h"
 #include "cli/term/table.h"
 #include "cli/term/wrapped.h"
+#include "job/why_code.h"
 
 #define AHEAD_SHOWN 8U  // number of earlier jobs that are listed
 #define LABEL_END   19U // column at which the sentence of a reason begins
 
 /* Commands that remove the reason, before and after the job's number: "mgpu edit" 42 " after=". */
 static const struct {
-    const char *code, *label, *meaning, *command, *change;
-} labels[] = {
-    { "resources", "Resources", "not enough GPUs, CPUs or host memory are free" },
-    { "gpu_memory", "GPU memory", "not enough memory is free on the GPUs" },
-    { "gpu_external", "External use", "a GPU is used by external processes" },
-    { "gpu_paused", "Paused GPU", "a GPU is out of service: paused, failed, or not clean yet" },
-    { "node_down", "Node down", "a node cannot be reached" },
-    { "node_drained", "Node drained", "a node is out of service" },
-    { "priority", "Priority", "other jobs come first" },
-    { "user_limit", "Limit", "you have reached a limit for users, or the array its own limit" },
-    { "group_limit", "Group limit", "your group has reached a limit" },
-    { "quota", "Quota", "the GPU-hours are used up" },
-    { "dependency", "Dependency", "a job it depends on has not ended" },
-    { "dependency_never", "Dependency", "it can never be satisfied: mgpu edit JOB after=", "mgpu edit",
-        " after=" },
-    { "begin_time", "Begin time", "its time has not come", "mgpu edit", " begin=" },
-    { "reservation", "Reservation", "GPUs are reserved for other users" },
-    { "held_user", "Held", "you hold it: mgpu release JOB", "mgpu release", "" },
-    { "held_admin", "Held", "an operator holds it" },
-    { "backoff", "Backing off", "it could not be started and will be retried" },
-    { "starting", "Starting", "it is being started" },
-    { "partition", "Partition", "its partition has no nodes, or is no longer configured" },
-    { "node_starting", "Node starting", "its node is starting the maximum number of jobs" },
-    { "never_fits", "Never fits", "no node can satisfy its request any more" },
+    const char *command, *change;
+} remedies[WHY_CODES] = {
+    [WHY_DEPENDENCY_NEVER] = { "mgpu edit", " after=" },
+    [WHY_BEGIN_TIME] = { "mgpu edit", " begin=" },
+    [WHY_HELD_USER] = { "mgpu release", "" },
 };
 
 void why_print_codes(FILE *out)
 {
-    for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
-        (void)fprintf(out, "  %-18s %s\n", labels[i].code, labels[i].meaning);
+    for (unsigned code = 0; code < WHY_CODES; code++)
+        (void)fprintf(
+            out, "  %-18s %s\n", why_code_name((enum why_code)code), why_code_meaning((enum why_code)code));
 }
 
 /* A newer mgpud may have more codes, which are shown unchanged. */
 static char *label_of(const json_t *reason)
 {
-    for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
-        if (field_is(reason, "code", labels[i].code))
-            return xstrdup(labels[i].label);
-    return field_shown(reason, "code");
+    enum why_code code = why_code_find(field_text(reason, "code"));
+    return code < WHY_CODES ? xstrdup(why_code_title(code)) : field_shown(reason, "code");
 }
 
 /* The time in that member, or "" if there is none. */
@@ -311,12 +292,10 @@ static void print_commands(const struct view *view, const json_t *why, FILE *out
         return;
     json_array_foreach(json_object_get(why, "reasons"), index, reason)
     {
-        for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
-            if (labels[i].command == NULL || !field_is(reason, "code", labels[i].code))
-                continue;
+        enum why_code code = why_code_find(field_text(reason, "code"));
+        if (code < WHY_CODES && remedies[code].command != NULL)
             buffer_printf(&line, "%s%s %s%s", line.length == 0 ? "To let it start: " : " · ",
-                labels[i].command, id, labels[i].change);
-        }
+                remedies[code].command, id, remedies[code].change);
     }
     if (line.length > 0)
         wrapped_print(view->screen, buffer_text(&line), 0, 2, out);

@@ -145,7 +145,7 @@ bool script_open(struct script *script, const char *word)
 struct reading {
     struct call *call;
     const char *path;
-    bool is_late_told;
+    bool is_late_shown;
 };
 
 static int apply_words(struct call *call, struct strings *words, struct error *err)
@@ -181,9 +181,9 @@ static int warn_late(void *arg, const char *line, unsigned number, struct error 
 {
     struct reading *reading = arg;
     bool is_late = after_mark(line, OPTION_MARK) != NULL || after_mark(line, SLURM_LINE_MARK) != NULL;
-    if (!reading->is_late_told && is_late)
+    if (!reading->is_late_shown && is_late)
         talk_line("%s:%u: this line has no effect: it follows the first command", reading->path, number);
-    reading->is_late_told |= is_late;
+    reading->is_late_shown |= is_late;
     return 0;
 }
 

@@ -257,9 +257,9 @@ void submit_print_notes(const struct call *call, unsigned left_out)
 /* Reported once, not for each of many jobs. */
 static void print_own_priority(struct call *call, const json_t *job)
 {
-    if (call->was_own_told || call->is_quiet || !json_is_true(json_object_get(job, "own_priority")))
+    if (call->is_own_priority_shown || call->is_quiet || !json_is_true(json_object_get(job, "own_priority")))
         return;
-    call->was_own_told = true;
+    call->is_own_priority_shown = true;
     talk_line("priority %" PRId64
               " orders your own jobs: your jobs with a lower priority wait for it, other users' jobs do not",
         field_integer(job, "priority", 0));

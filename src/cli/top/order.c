@@ -32,17 +32,9 @@ static struct value by_name(const json_t *job)
     return (struct value){ .text = field_text(job, "name") };
 }
 
-/* Running and parked jobs, then those that are starting or stopping, then waiting ones, then ended ones. */
 static struct value by_state(const json_t *job)
 {
-    static const char *const states[] = { "running", "suspended", "parking", "parked", "unparking",
-        "stopping", "starting", "starting early", "queued", "held" };
-    static const int ranks[] = { 0, 0, 0, 0, 0, 1, 1, 1, 2, 3 };
-    const char *state = job_state_shown(job);
-    for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++)
-        if (strcmp(state, states[i]) == 0)
-            return (struct value){ .number = ranks[i] };
-    return (struct value){ .number = 4 };
+    return (struct value){ .number = job_state_rank(job) };
 }
 
 static struct value by_gpus(const json_t *job)

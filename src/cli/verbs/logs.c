@@ -96,7 +96,7 @@ struct log {
     bool is_prefixed;
     bool is_last; // the present request was sent when the job had ended
     bool is_over;
-    bool is_away_told; // that its node is unreachable has been reported
+    bool is_absence_shown; // that its node is unreachable has been reported
 };
 
 static int write_out(void *arg, const void *bytes, size_t length)
@@ -143,8 +143,8 @@ static void ask(struct log *log, int delay_ms)
 static void on_unavailable(void *target)
 {
     struct log *log = target;
-    if (!log->is_away_told && !log->call->is_quiet)
-        log->is_away_told = node_away_report(log->call, log->job, log->rank);
+    if (!log->is_absence_shown && !log->call->is_quiet)
+        log->is_absence_shown = node_away_report(log->call, log->job, log->rank);
 }
 
 /* Output for a terminal is converted to plain text for other destinations; if it is another user's, also for

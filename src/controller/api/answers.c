@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "wire/json_gpu.h"
 #include "wire/json_node.h"
+#include "wire/json_spec.h"
 
 static const struct row {
     const char *schema, *name, *type, *help;
@@ -27,18 +28,7 @@ static const struct row {
     { "JobList", "jobs", "Job[]", "the jobs" },
     { "JobList", "next", "integer|null", "`after` of the next page; null: it was the last, or no page" },
     { "JobList", "omitted", "object|null", "with `top`: how many jobs of each state were left out" },
-    { "JobDetails", "argv", "string[]", "the command; this and the next for its owner", true },
-    { "JobDetails", "cwd", "string|null", "directory in which it runs", true },
-    { "JobDetails", "cwd_fallback", "string|null", "directory to use if that does not exist", true },
-    { "JobDetails", "setup", "string|null", "shell command that runs first", true },
-    { "JobDetails", "output", "string|null", "output file as requested", true },
-    { "JobDetails", "error", "string|null", "file for standard error as requested", true },
-    { "JobDetails", "input", "string|null", "file for standard input", true },
-    { "JobDetails", "env", "object", "its environment", true },
-    { "JobDetails", "tty", "boolean", "it has a terminal", true },
-    { "JobDetails", "image", "string|null", "container image", true },
-    { "JobDetails", "image_mounts", "string[]", "additional mounts", true },
-    { "JobDetails", "image_runtime", "string|null", "podman or apptainer", true },
+    { "JobDetails", .table = &json_spec_table },
     { "JobDetails", "script", "string|null", "the submitted script, if requested", true },
     { "JobDetails", "notify", "string[]", "targets of its notifications", true },
     { "JobDetails", "notify_on", "string|null", "events to notify of", true },

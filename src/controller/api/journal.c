@@ -2,7 +2,7 @@
 /*
  * GET /journal: the log of all events, one JSON object per line, read from the store a page at a time, so
  * memory does not depend on its length. The first line has this mgpud's settings. The line of a submitted job
- * contains the stem of its command, which is derived from the job record; old records are fetched.
+ * contains the hash of its command, which is derived from the job record; old records are fetched.
  */
 #include <stdlib.h>
 #include <string.h>

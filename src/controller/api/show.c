@@ -9,7 +9,7 @@
 #include "controller/core/notification.h"
 #include "job/end_advice.h"
 #include "wire/json_event.h"
-#include "wire/json_record.h"
+#include "wire/json_spec.h"
 #include "wire/json_text.h"
 #include "wire/json_usage.h"
 #include "wire/limits.h"
@@ -28,22 +28,13 @@ static void release_show(struct request *request)
     free(show);
 }
 
-/* The spec's keys under their names in the API: its command line is "argv". The text of a script may be long
- * and is included only on request. */
+/* The text of a script may be long and is included only on request. */
 static void add_spec(json_t *object, const struct job_spec *spec, bool has_script)
 {
-    static const struct {
-        const char *field, *key;
-    } keys[] = { { "command", "argv" }, { "cwd", "cwd" }, { "cwd_fallback", "cwd_fallback" },
-        { "setup", "setup" }, { "output", "output" }, { "error", "error" }, { "input", "input" },
-        { "env", "env" }, { "tty", "tty" }, { "image", "image" }, { "image_mounts", "image_mounts" },
-        { "image_runtime", "image_runtime" } };
-    json_t *whole = json_record_write(&job_spec_record, spec);
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        (void)json_object_set(object, keys[i].key, json_object_get(whole, keys[i].field));
+    struct json_members members = { .tree = object };
+    json_table_add(&json_spec_table, spec, &members);
     if (has_script)
-        (void)json_object_set(object, "script", json_object_get(whole, "script"));
-    json_decref(whole);
+        (void)json_object_set_new(object, "script", json_text_string(spec->script));
 }
 
 static void add_notification(void *arg, const struct notification *notification, bool is_sending)

@@ -262,6 +262,8 @@ int settings_set_account(struct controller_options *options, enum account_kind k
         if (strcmp(keys[i].name, key) == 0)
             return keys[i].set(&account->limits, key, value, err);
     (void)error_set(err, -EINVAL, "unknown key '%.60s' of a %s", key, is_group ? "group" : "user");
-    return error_hint(
-        err, "max-jobs, max-gpus, max-gpu-hours%s", is_group ? ", shares or department" : " or shares");
+    _cleanup_buffer_ struct buffer names = { 0 };
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        buffer_printf(&names, "%s%s", i > 0 ? ", " : "", keys[i].name);
+    return error_hint(err, "%s%s", buffer_text(&names), is_group ? ", shares or department" : " or shares");
 }

@@ -160,6 +160,14 @@ static void record_event(struct core *core, const struct job_event *event, const
     core_defer(core, publish);
 }
 
+static uint64_t bits_of(const struct job_event *event, enum job_state before, enum job_state after)
+{
+    _Static_assert(CORE_ON(EVENT_TYPES) <= CORE_ON_STOPPING, "there are as many bits as types of events");
+    bool is_over = job_state_is_active(before) && !job_state_is_active(after);
+    return CORE_ON(event->type) | (after == JOB_STOPPING ? CORE_ON_STOPPING : 0) |
+           (is_over ? CORE_ON_OVER : 0) | (before != JOB_DONE && after == JOB_DONE ? CORE_ON_DONE : 0);
+}
+
 static void change(
     struct core *core, struct core_entry *entry, struct job_event *event, struct spec_bytes *spec)
 {
@@ -178,7 +186,10 @@ static void change(
         core_note_done(core, entry);
         core_drop_spec(core, entry);
     }
-    core_hook_event(core, entry, &(struct core_news){ .event = event, .spec = spec, .before = before });
+    const struct core_news news = {
+        .event = event, .bits = bits_of(event, before, job->state), .spec = spec, .before = before
+    };
+    core_hook_event(core, entry, &news);
 }
 
 /* An event that cannot be read back would keep every later mgpud from starting, and what is folded must equal

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The hash of the stem of a command, by which similar jobs are recognised. The stem is the program's name,
- * and for interpreters also the script's (`python train.py --lr 0.1` and `/usr/bin/python ./train.py` are
- * "python train.py"). A job without a recognisable script (`bash`, `sh -c '...'`) is identified by its name.
- * Derived from the summary in the job record, so that a restart gives the same result.
+ * The hash by which similar commands are recognised: that of the program's name, and for interpreters also of
+ * the script's (`python train.py --lr 0.1` and `/usr/bin/python ./train.py` are "python train.py"). A job
+ * without a recognisable script (`bash`, `sh -c '...'`) is identified by its name. Derived from the summary
+ * in the job record, so that a restart gives the same result.
  */
 #include <stdio.h>
 #include <string.h>

@@ -46,7 +46,8 @@ CORE_HOOKS(CALL_HOOK)
 void core_hook_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     for (const struct core_concern *const *row = core->often.event; *row != NULL; row++)
-        (*row)->event(core, entry, news);
+        if (((*row)->events & news->bits) != 0)
+            (*row)->event(core, entry, news);
 }
 
 void core_hook_contact(struct core *core, struct core_node *node)

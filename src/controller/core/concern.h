@@ -11,9 +11,18 @@
 
 struct core_entry;
 
+/* What an event is, and what it has done to its job: bits. A concern names those with which its hook `event`
+ * is called. */
+#define CORE_ON(type)    (UINT64_C(1) << (type)) // enum job_event_type
+#define CORE_ON_STOPPING (UINT64_C(1) << 61)     // its attempt is being ended
+#define CORE_ON_OVER     (UINT64_C(1) << 62)     // its attempt has ended
+#define CORE_ON_DONE     (UINT64_C(1) << 63)     // it is done
+#define CORE_ON_ALL      UINT64_MAX
+
 /* An event that has just been folded into its job. */
 struct core_news {
     const struct job_event *event;
+    uint64_t bits;
     const struct spec_bytes *spec; // of a submit: the request; NULL for an element
     enum job_state before;
 };
@@ -56,6 +65,7 @@ struct core_concern {
     int (*check_change)(const struct core *core, const struct identity *who, struct error *err);
     /* A concern that changes further jobs comes last in the table, so that the others see those events after
      * this one. */
+    uint64_t events; // for which `event` is called: it must not be 0
     void (*event)(struct core *core, struct core_entry *entry, const struct core_news *news);
     /* The job's state is durable: sends its agents the messages that follow. Idempotent. */
     void (*act)(struct core *core, struct core_entry *entry);

@@ -17,8 +17,8 @@ extern const struct core_concern core_concern_counts, core_concern_limits, core_
     core_concern_marks, core_concern_single, core_concern_ranks, core_concern_idle, core_concern_share,
     core_concern_instances, core_concern_reservations, core_concern_prepare, core_concern_arrays,
     core_concern_steps, core_concern_park, core_concern_park_rule, core_concern_pairs, core_concern_budgets,
-    core_concern_forecasts, core_concern_park_proof, core_concern_early, core_concern_early_commands,
-    core_concern_ended_memory, core_concern_behind;
+    core_concern_forecasts, core_concern_park_proof, core_concern_early, core_concern_ended_memory,
+    core_concern_behind;
 
 const struct core_concern *const core_concerns[] = {
     &core_concern_counts,

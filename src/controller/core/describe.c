@@ -161,7 +161,7 @@ int core_describe(const struct core *core, const struct job *job, const struct c
             .had_turn = job_had_turn(job),
             .has_begun = job_is_early(job) && job_is_parked(job),
             .limit_ms = ask->time_limit_ms,
-            .stem = core_command_hash(job),
+            .command_hash = core_command_hash(job),
         },
     } };
     int r = request_from_ask(ask, &ret->spec.key.request, err);

@@ -361,9 +361,10 @@ void core_edit(struct core *core, int64_t boot_ms, int64_t wall_ms, const struct
     struct job_ask copy;
     job_ask_copy(&copy, ask);
     copy.gpus = gpus;
-    copy.time_limit_ms = core_limit_of(core, ask);
+    const struct core_partition_terms terms = core_partition_terms(core, ask);
+    copy.time_limit_ms = core_limit_of(core, ask, &terms);
     if (copy.partition == NULL)
-        copy.partition = xstrdup(core_partition_of(core, ask));
+        copy.partition = xstrdup(terms.name);
     copy.own_priority = core_priority_is_own(core, who, ask, entry->job->ask);
     struct job_event event = {
         .type = EVENT_EDITED,

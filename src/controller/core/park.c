@@ -296,23 +296,24 @@ void core_free_park_proofs(struct core *core)
 
 /* --- by the scheduler's own rule --- */
 
-const char *core_park_refusal_key(uint64_t stem, char key[PARK_REFUSAL_KEY])
+const char *core_park_refusal_key(uint64_t command_hash, char key[PARK_REFUSAL_KEY])
 {
-    (void)snprintf(key, PARK_REFUSAL_KEY, "%016" PRIx64, stem);
+    (void)snprintf(key, PARK_REFUSAL_KEY, "%016" PRIx64, command_hash);
     return key;
 }
 
-void core_remove_park_refusal(struct core *core, uint64_t stem)
+void core_remove_park_refusal(struct core *core, uint64_t command_hash)
 {
     char key[PARK_REFUSAL_KEY];
-    store_batch_remove(core_batch(core)->changes, CORE_PARK_REFUSAL, core_park_refusal_key(stem, key));
+    store_batch_remove(
+        core_batch(core)->changes, CORE_PARK_REFUSAL, core_park_refusal_key(command_hash, key));
 }
 
 void core_forget_park_refusals(struct core *core)
 {
     struct park_refusals *refusals = &core->park_rule->refusals;
     for (size_t i = 0; i < refusals->count; i++)
-        core_remove_park_refusal(core, refusals->items[i].stem);
+        core_remove_park_refusal(core, refusals->items[i].command_hash);
     park_refusals_clear(refusals);
 }
 

@@ -48,8 +48,8 @@ bool core_may_borrow(const struct core *core, const struct core_entry *entry);
 #define CORE_PARK_REFUSAL "park_refusal" // the kind of its rows
 #define PARK_REFUSAL_KEY  24
 
-const char *core_park_refusal_key(uint64_t stem, char key[PARK_REFUSAL_KEY]);
-void core_remove_park_refusal(struct core *core, uint64_t stem); // the row only
+const char *core_park_refusal_key(uint64_t command_hash, char key[PARK_REFUSAL_KEY]);
+void core_remove_park_refusal(struct core *core, uint64_t command_hash); // the row only
 
 /* A test of parking has passed: commands that refused are asked again. */
 void core_forget_park_refusals(struct core *core);

@@ -26,13 +26,6 @@ static const struct core_partition *default_partition(const struct core *core)
     return NULL;
 }
 
-char *core_partition_of(const struct core *core, const struct job_ask *ask)
-{
-    const struct core_partition *usual = default_partition(core);
-    bool is_needed = ask->partition == NULL && ask->adopted_pid == 0 && usual != NULL && !usual->is_builtin;
-    return is_needed ? usual->set.name : ask->partition;
-}
-
 static const struct core_partition *find(const struct core *core, const char *name, size_t length)
 {
     for (size_t i = 0; i < core->options.n_partitions; i++) {
@@ -96,32 +89,34 @@ int core_check_partition(const struct core *core, const struct job_ask *ask, str
     return core_each_partition_of(core, ask, check_limits, ask, err);
 }
 
-struct times {
-    int64_t *max_ms, *default_ms;
-};
-
 static void lower(int64_t *limit_ms, int64_t other_ms)
 {
     if (other_ms != 0 && (*limit_ms == 0 || other_ms < *limit_ms))
         *limit_ms = other_ms;
 }
 
-static int lower_times(const struct core_partition *partition, const void *arg, struct error *err)
+struct addition {
+    struct core_partition_terms *to;
+};
+
+static int add_terms(const struct core_partition *partition, const void *arg, struct error *err)
 {
-    const struct times *times = arg;
+    struct core_partition_terms *terms = ((const struct addition *)arg)->to;
     (void)err;
-    lower(times->max_ms, partition->max_time_ms);
-    lower(times->default_ms, partition->default_time_ms);
+    lower(&terms->max_time_ms, partition->max_time_ms);
+    lower(&terms->default_time_ms, partition->default_time_ms);
+    if (terms->name == NULL && !partition->is_builtin)
+        terms->name = partition->set.name; // the default one: the request names none
     return 0;
 }
 
-void core_partition_times(
-    const struct core *core, const struct job_ask *ask, int64_t *ret_max_ms, int64_t *ret_default_ms)
+struct core_partition_terms core_partition_terms(const struct core *core, const struct job_ask *ask)
 {
-    struct times times = { ret_max_ms, ret_default_ms };
+    struct core_partition_terms terms = { .name = ask->partition };
+    const struct addition addition = { &terms };
     struct error ignored;
-    *ret_max_ms = *ret_default_ms = 0;
-    (void)core_each_partition_of(core, ask, lower_times, &times, &ignored);
+    (void)core_each_partition_of(core, ask, add_terms, &addition, &ignored);
+    return terms;
 }
 
 void core_configure_partitions(struct core *core)

@@ -36,10 +36,6 @@ struct core_partition {
 /* In the order of the configuration. */
 const struct core_partition *core_partitions(const struct core *core, size_t *ret_count);
 
-/* The partition recorded for the request: the one that it names, or the configured default. Borrowed; NULL:
- * all nodes. */
-char *core_partition_of(const struct core *core, const struct job_ask *ask);
-
 /* Calls `check` for each partition that the request names, or the default one, until one returns less than 0.
  * An unknown name is -EINVAL. */
 typedef int core_partition_fn(const struct core_partition *partition, const void *arg, struct error *err);
@@ -49,9 +45,12 @@ int core_each_partition_of(const struct core *core, const struct job_ask *ask, c
 /* Checks the request against the limits of its partitions. */
 int core_check_partition(const struct core *core, const struct job_ask *ask, struct error *err);
 
-/* The lowest time limit set by its partitions; 0: none. */
-void core_partition_times(
-    const struct core *core, const struct job_ask *ask, int64_t *ret_max_ms, int64_t *ret_default_ms);
+/* What its partitions add to a request. */
+struct core_partition_terms {
+    char *name; // to be recorded: those that it names, or the configured default. Borrowed; NULL: all nodes
+    int64_t max_time_ms, default_time_ms; // the lowest of its partitions; 0: none
+};
+struct core_partition_terms core_partition_terms(const struct core *core, const struct job_ask *ask);
 
 /* Passes the partitions to the scheduler. */
 void core_configure_partitions(struct core *core);

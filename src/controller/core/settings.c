@@ -66,22 +66,15 @@ bool core_configure_park_cost(struct core *core, int64_t before_ms)
     return true;
 }
 
+#define FORM_U32                     "%" PRIu32
+#define FORM_MS                      "%" PRId64
+#define FORM_REAL                    "%.3f"
+#define WRITE(kind_, name_, member_) buffer_printf(text, #name_ "=" FORM_##kind_ "\n", settings->member_);
+
 static void write_settings(const struct sched_settings *settings, struct buffer *text)
 {
-    const struct account_limits *user = &settings->user_limits, *group = &settings->group_limits;
-    buffer_printf(text,
-        "policy=%s\nplacement=%s\nreservations=%" PRIu32 "\nhalf_life_ms=%" PRId64 "\nage_cap_ms=%" PRId64
-        "\ndefault_run_ms=%" PRId64 "\nnode_jobs=%" PRIu32 "\nnode_starts=%" PRIu32 "\nunused_ms=%" PRId64
-        "\npreempt_grace_ms=%" PRId64 "\npreempt_cost_ms=%" PRId64 "\npreempt_cost_wide_ms=%" PRId64
-        "\nquantum_ms=%" PRId64 "\nuser_max_jobs=%" PRIu32 "\nuser_max_gpu_milli=%" PRIu32
-        "\nuser_max_gpu_seconds=%.3f\ngroup_max_jobs=%" PRIu32 "\ngroup_max_gpu_milli=%" PRIu32
-        "\ngroup_max_gpu_seconds=%.3f\nparking=%u\npark_cost_ms=%" PRId64 "\n",
-        settings->policy->name, settings->placement->name, settings->reservations, settings->half_life_ms,
-        settings->age_cap_ms, settings->default_run_ms, settings->node_jobs, settings->node_starts,
-        settings->unused_ms, settings->preempt_grace_ms, settings->preempt_cost_ms,
-        settings->preempt_cost_wide_ms, settings->quantum_ms, user->jobs, user->gpu_milli, user->gpu_seconds,
-        group->jobs, group->gpu_milli, group->gpu_seconds, (unsigned)settings->parking,
-        settings->park_cost_ms);
+    buffer_printf(text, "policy=%s\nplacement=%s\n", settings->policy->name, settings->placement->name);
+    SCHED_SETTINGS_TABLE(WRITE)
 }
 
 /* "partition=NAME PRIORITY n1,n2"; without nodes, all. */

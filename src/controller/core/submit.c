@@ -101,12 +101,12 @@ static int check_submit(const struct core *core, const struct identity *who, con
     return core_check_concerns(core, who, spec, size, err);
 }
 
-int64_t core_limit_of(const struct core *core, const struct job_ask *ask)
+int64_t core_limit_of(
+    const struct core *core, const struct job_ask *ask, const struct core_partition_terms *terms)
 {
     if (ask->time_limit_ms != 0 || ask->adopted_pid != 0)
         return ask->time_limit_ms;
-    int64_t usual_ms = 0, most_ms = 0;
-    core_partition_times(core, ask, &most_ms, &usual_ms);
+    int64_t usual_ms = terms->default_time_ms, most_ms = terms->max_time_ms;
     if (core->options.max_time_ms != 0 && (most_ms == 0 || core->options.max_time_ms < most_ms))
         most_ms = core->options.max_time_ms;
     usual_ms = ask->no_time_limit ? 0 : usual_ms != 0 ? usual_ms : core->options.default_time_ms;
@@ -167,9 +167,10 @@ static char *complete_ask(
 {
     static const struct job_ask nothing = { 0 };
     const struct job_ask *ask = &spec->ask;
+    const struct core_partition_terms terms = core_partition_terms(core, ask);
     *ret = *ask;
-    ret->partition = core_partition_of(core, ask);
-    ret->time_limit_ms = core_limit_of(core, ret);
+    ret->partition = terms.name;
+    ret->time_limit_ms = core_limit_of(core, ask, &terms);
     ret->own_priority = core_priority_is_own(core, who, ask, &nothing);
     ret->log_max = smaller_limit(ask->log_max, core->options.log_max);
     ret->private_tmp = (ask->private_tmp || core->options.is_tmp_private) && ask->adopted_pid == 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "controller/core/core.h"
+#include "controller/core/partition.h"
 
 /* Answers a submit whose key was used before. */
 bool core_answer_repeated(
@@ -10,8 +11,9 @@ bool core_answer_repeated(
 /* The core of core_submit. Returns the job, 0 if it was refused or repeated. */
 uint64_t core_accept(struct core *core, const struct identity *who, struct job_spec *spec,
     const struct core_facts *facts, void *request);
-/* Its requested time limit, or the site's default. */
-int64_t core_limit_of(const struct core *core, const struct job_ask *ask);
+/* Its requested time limit, or that of its partitions or the site. */
+int64_t core_limit_of(
+    const struct core *core, const struct job_ask *ask, const struct core_partition_terms *terms);
 /* Could the job run here, according to the scheduler, with this request instead of its own? *ret_gpus: its
  * number of GPUs. `facts` NULL: no data about jobs that are not in memory. */
 int core_check_changed(const struct core *core, const struct job *job, const struct job_ask *ask,

@@ -35,7 +35,7 @@
 
 struct cell_key {
     uint32_t basis, uid, gid, gpu_milli;
-    uint64_t stem;
+    uint64_t command_hash;
 };
 
 struct history_cell {
@@ -46,8 +46,19 @@ struct history_cell {
     struct history_cell *newer, *older;
 };
 
+/* The last result of learn_levels(): a job that starts has often just been ranked, and the elements of an
+ * array have one key. */
+struct learnt {
+    bool is_valid; // until a cell changes
+    struct history_key key;
+    struct run_belief belief;
+    enum history_basis basis;
+    uint32_t samples;
+};
+
 struct history {
     size_t max_cells;
+    struct learnt *learnt;
     int64_t default_ms;
     struct run_belief prior;
     struct burst_table *bursts;
@@ -60,7 +71,7 @@ struct history {
 /* For each level: its name in the store, and the parts of the key that it uses. */
 static const struct {
     const char *name;
-    bool has_user, has_gpus, has_stem, has_limit;
+    bool has_user, has_gpus, has_command, has_limit;
 } levels[] = {
     [BASIS_ALL] = { "all", false, false, false, false },
     [BASIS_USER] = { "user", true, false, false, false },
@@ -81,6 +92,7 @@ struct history *history_new(size_t max_cells, int64_t default_ms)
     history->default_ms = default_ms > 0 ? default_ms : 1;
     run_belief_init(&history->prior, history->default_ms);
     history->bursts = burst_table_new();
+    history->learnt = xcalloc(1, sizeof(*history->learnt));
     return history;
 }
 
@@ -95,6 +107,7 @@ void history_free(struct history *history)
     }
     burst_table_free(history->bursts);
     map_clear(&history->cells, NULL);
+    free(history->learnt);
     free(history);
 }
 
@@ -112,20 +125,20 @@ static struct cell_key cell_key_of(const struct history_key *key, unsigned level
         .uid = levels[level].has_user ? key->uid : 0,
         .gid = levels[level].has_user ? key->gid : 0,
         .gpu_milli = levels[level].has_gpus ? key->gpu_milli : 0,
-        .stem = levels[level].has_stem ? key->stem ^ limit : 0,
+        .command_hash = levels[level].has_command ? key->command_hash ^ limit : 0,
     };
 }
 
 static uint64_t hash_of(const struct cell_key *key)
 {
-    uint64_t hash = map_hash_add(map_hash(key->stem), (uint64_t)key->uid << 32 | key->gid);
+    uint64_t hash = map_hash_add(map_hash(key->command_hash), (uint64_t)key->uid << 32 | key->gid);
     return map_hash_add(hash, (uint64_t)key->basis << 32 | key->gpu_milli);
 }
 
 static bool key_equal(const struct cell_key *a, const struct cell_key *b)
 {
     return a->basis == b->basis && a->uid == b->uid && a->gid == b->gid && a->gpu_milli == b->gpu_milli &&
-           a->stem == b->stem;
+           a->command_hash == b->command_hash;
 }
 
 static struct history_cell *cell_at(const struct map_link *link)
@@ -179,6 +192,7 @@ static void forget_oldest(struct history *history)
 /* The cell, created if it is new, moved to the newest end of the list. */
 static struct history_cell *touch_cell(struct history *history, const struct cell_key *key)
 {
+    history->learnt->is_valid = false;
     struct history_cell *cell = find_cell(history, key);
     if (cell != NULL) {
         leave_list(history, cell);
@@ -290,18 +304,17 @@ void history_add(struct history *history, const struct history_key *key, unsigne
 
 /* --- estimates --- */
 
-/* The distribution for all jobs with this key; sets in `ret` where most of it comes from. */
-static void learn_levels(const struct history *history, const struct history_key *key,
-    struct run_belief *belief, struct estimate *ret)
+/* The distribution for all jobs with this key, of any burst, and where most of it comes from. */
+static void learn_levels(const struct history *history, const struct history_key *key, struct learnt *ret)
 {
     double parts[LEVEL_LAST + 1] = { 0 }; // part of the distribution that comes from each level
-    *belief = history->prior;
+    *ret = (struct learnt){ .is_valid = true, .key = *key, .belief = history->prior, .basis = BASIS_NONE };
     for (unsigned level = LEVEL_FIRST; level <= last_level(key); level++) {
         const struct cell_key cell_key = cell_key_of(key, level);
         const struct history_cell *cell = find_cell(history, &cell_key);
         if (cell == NULL)
             continue;
-        double part = run_belief_learn(belief, &cell->runs, STRENGTH);
+        double part = run_belief_learn(&ret->belief, &cell->runs, STRENGTH);
         for (unsigned wider = LEVEL_FIRST; wider < level; wider++)
             parts[wider] *= 1 - part;
         parts[level] = part;
@@ -310,6 +323,13 @@ static void learn_levels(const struct history *history, const struct history_key
             ret->samples = cell->samples;
         }
     }
+}
+
+static bool is_of(const struct learnt *learnt, const struct history_key *key)
+{
+    return learnt->is_valid && learnt->key.uid == key->uid && learnt->key.gid == key->gid &&
+           learnt->key.gpu_milli == key->gpu_milli && learnt->key.command_hash == key->command_hash &&
+           learnt->key.limit_ms == key->limit_ms;
 }
 
 static void learn_burst(const struct history *history, const struct history_key *key, int64_t elapsed_ms,
@@ -340,11 +360,12 @@ static int64_t whole_ms(double ms, int64_t elapsed_ms)
 void history_estimate(const struct history *history, const struct history_key *key, int64_t elapsed_ms,
     unsigned wanted, struct estimate *ret)
 {
-    struct run_belief belief;
-    *ret = (struct estimate){ .basis = BASIS_NONE };
     if (elapsed_ms < 0)
         elapsed_ms = 0;
-    learn_levels(history, key, &belief, ret);
+    if (!is_of(history->learnt, key))
+        learn_levels(history, key, history->learnt);
+    struct run_belief belief = history->learnt->belief;
+    *ret = (struct estimate){ .basis = history->learnt->basis, .samples = history->learnt->samples };
     if (key->limit_ms > 0)
         run_belief_limit(&belief, key->limit_ms);
     learn_burst(history, key, elapsed_ms, &belief, ret);
@@ -382,7 +403,7 @@ static const struct record_field state_fields[] = {
     RECORD_FIELD(2, RECORD_U32, struct cell_state, key.uid, 0),
     RECORD_FIELD(3, RECORD_U32, struct cell_state, key.gid, 0),
     RECORD_FIELD(4, RECORD_U32, struct cell_state, key.gpu_milli, 0),
-    RECORD_FIELD(5, RECORD_U64, struct cell_state, key.stem, 0),
+    RECORD_FIELD(5, RECORD_U64, struct cell_state, key.command_hash, 0),
     RECORD_FIELD(6, RECORD_U32, struct cell_state, samples, 0),
     RECORD_FIELD(7, RECORD_STRING, struct cell_state, weights, RUN_BINS *WEIGHT_DIGITS),
 };
@@ -395,7 +416,7 @@ const struct record_type history_cell_record =
 static void cell_name(const struct cell_key *key, char name[CELL_NAME_SIZE])
 {
     (void)snprintf(name, CELL_NAME_SIZE, "%s:%" PRIu32 ":%" PRIu32 ":%" PRIu32 ":%016" PRIx64,
-        levels[key->basis].name, key->uid, key->gid, key->gpu_milli, key->stem);
+        levels[key->basis].name, key->uid, key->gid, key->gpu_milli, key->command_hash);
 }
 
 void history_each_of(const struct history *history, const struct history_key *key,

@@ -19,7 +19,7 @@ struct history;
 
 struct history_key {
     uint32_t uid, gid;
-    uint64_t stem; // hash of the command
+    uint64_t command_hash;
     uint32_t gpu_milli;
     int64_t limit_ms; // requested time limit, 0: none
     uint64_t burst;   // from history_burst(), 0: none

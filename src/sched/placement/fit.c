@@ -72,8 +72,8 @@ static bool share_fits(
     return held <= left && fit_share_memory(gpu, request) <= left - held;
 }
 
-bool fit_gpu(const struct cluster *cluster, const struct cluster_node *node, const struct cluster_gpu *gpu,
-    const struct sched_request *request, const struct fit *fit)
+static bool gpu_fits(const struct cluster *cluster, const struct cluster_node *node,
+    const struct cluster_gpu *gpu, const struct sched_request *request, bool is_shared, const struct fit *fit)
 {
     struct cluster_gpu own;
     if (cluster_gpu_is_adoptee(gpu, request)) {
@@ -84,12 +84,16 @@ bool fit_gpu(const struct cluster *cluster, const struct cluster_node *node, con
     }
     if (fit->gpu_bytes_max > 0 && gpu->memory_bytes > fit->gpu_bytes_max)
         return false;
-    if (!cluster_gpu_is_open(node, gpu) || !cluster_gpu_suits(cluster, gpu, request) ||
-        is_reserved(gpu, fit) || is_owed(gpu, fit))
+    if (!cluster_gpu_is_open(node, gpu) || (!is_shared && !cluster_gpu_is_whole(gpu)) ||
+        !cluster_gpu_suits(cluster, gpu, request) || is_reserved(gpu, fit) || is_owed(gpu, fit))
         return false;
-    if (request_is_shared(request))
-        return share_fits(gpu, request, fit);
-    return cluster_gpu_is_whole(gpu) && !is_held(gpu->hold_from_ms, gpu->hold_class, fit);
+    return is_shared ? share_fits(gpu, request, fit) : !is_held(gpu->hold_from_ms, gpu->hold_class, fit);
+}
+
+bool fit_gpu(const struct cluster *cluster, const struct cluster_node *node, const struct cluster_gpu *gpu,
+    const struct sched_request *request, const struct fit *fit)
+{
+    return gpu_fits(cluster, node, gpu, request, request_is_shared(request), fit);
 }
 
 /* The limit of simultaneous starts is for jobs without GPUs on one node: only they come by the thousand.
@@ -124,9 +128,10 @@ bool fit_host(const struct cluster_node *node, const struct sched_request *reque
 uint32_t fit_count(const struct cluster *cluster, const struct cluster_node *node,
     const struct sched_request *request, const struct fit *fit, uint32_t enough)
 {
+    bool is_shared = request_is_shared(request);
     uint32_t count = 0;
     for (size_t i = 0; i < node->n_gpus && count < enough; i++)
-        count += fit_gpu(cluster, node, &node->gpus[i], request, fit);
+        count += gpu_fits(cluster, node, &node->gpus[i], request, is_shared, fit);
     return count;
 }
 
@@ -233,11 +238,12 @@ void fit_take(const struct cluster *cluster, const struct cluster_node *node,
     if (count == 0)
         return;
     _cleanup_free_ uint32_t *at = xcalloc(node->n_gpus, sizeof(*at));
+    bool is_shared = request_is_shared(request);
     uint32_t n = 0;
     for (uint32_t i = 0; i < node->n_gpus; i++)
-        if (fit_gpu(cluster, node, &node->gpus[i], request, fit))
+        if (gpu_fits(cluster, node, &node->gpus[i], request, is_shared, fit))
             at[n++] = i;
-    if (request_is_shared(request))
+    if (is_shared)
         tightest_first(node, request, first, at, n, count);
     else
         topology_choose(node, at, undisturbed_first(node, at, held_first(node, at, n, count), count), count);

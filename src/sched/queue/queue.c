@@ -39,7 +39,7 @@ uint64_t class_key_hash(const struct class_key *key)
 {
     const uint64_t parts[] = { key->uid, key->gid, (uint32_t)key->priority, (uint32_t)key->own_priority,
         key->is_preemptible, key->had_turn, key->has_begun, (uint64_t)key->limit_ms,
-        (uint64_t)key->estimate_ms, key->stem, key->burst, key->stage, request_hash(&key->request) };
+        (uint64_t)key->estimate_ms, key->command_hash, key->burst, key->stage, request_hash(&key->request) };
     uint64_t hash = 0;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         hash = map_hash_add(hash, parts[i]);
@@ -51,7 +51,7 @@ static bool key_equal(const struct class_key *a, const struct class_key *b)
     return a->uid == b->uid && a->gid == b->gid && a->priority == b->priority &&
            a->own_priority == b->own_priority && a->is_preemptible == b->is_preemptible &&
            a->had_turn == b->had_turn && a->has_begun == b->has_begun && a->limit_ms == b->limit_ms &&
-           a->estimate_ms == b->estimate_ms && a->stem == b->stem && a->burst == b->burst &&
+           a->estimate_ms == b->estimate_ms && a->command_hash == b->command_hash && a->burst == b->burst &&
            a->stage == b->stage && request_equal(&a->request, &b->request);
 }
 

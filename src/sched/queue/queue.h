@@ -36,11 +36,11 @@ struct class_key {
     int32_t priority;
     int32_t own_priority; // above 0: takes precedence only over its owner's jobs with a lower one
     bool is_preemptible;
-    bool had_turn;       // sent to the end of the queue: after all jobs that were waiting then
-    bool has_begun;      // it runs without its GPUs: before all others of its priority
-    int64_t limit_ms;    // time limit, 0: none
-    int64_t estimate_ms; // external estimate (of a simulator), 0: learnt from history
-    uint64_t stem;       // hash of the command: similar jobs of a user take similar times
+    bool had_turn;         // sent to the end of the queue: after all jobs that were waiting then
+    bool has_begun;        // it runs without its GPUs: before all others of its priority
+    int64_t limit_ms;      // time limit, 0: none
+    int64_t estimate_ms;   // external estimate (of a simulator), 0: learnt from history
+    uint64_t command_hash; // similar jobs of a user take similar times
     uint64_t
         burst; // burst of jobs submitted together (sched/history/history.h), set by the scheduler; 0: none
     unsigned stage; // stage its jobs reached before a preemption, set by the scheduler; 0: unknown

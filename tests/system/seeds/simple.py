@@ -108,7 +108,7 @@ class Node:
         return self
 
     def start(self):
-        """Returns when the master has it."""
+        """Returns when the master has received it."""
         self.spawn()
         self.master.await_queue(f'{self.name}: 2 GPUs (2 free')
         return self

@@ -606,7 +606,7 @@ def dist(place):
 
 
 def test_S0_47_make_build_fills_dist(dist):
-    """All programs, by all their names, and they run from there."""
+    """All programs, under all their names, run from there."""
     for name in ('mgpu_scheduler_server', 'mgpu_srun', 'mgpu_queue', 'mgpu_cancel', 'mgpud', 'mgpu-agent'):
         done = subprocess.run([f'{dist}/{name}', '--help'], capture_output=True, text=True, check=False)
         assert done.returncode == 0 and done.stdout.lower().startswith(f'usage: {name}'), done

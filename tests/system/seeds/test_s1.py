@@ -57,7 +57,7 @@ def ended(master, alias):
 
 
 def run_as_nobody(place, *words, env=None):
-    """A program of a user who has nothing but a home."""
+    """A program of a user who has only a home."""
     user = harness.User('nobody') if harness.IS_ROOT else None
     os.makedirs(f'{place}/run', mode=0o700, exist_ok=True)
     if user:

@@ -153,7 +153,7 @@ def desk(box, place):
 
 @pytest.fixture
 def own(make_instance, place):
-    """A desk of a user with a mgpud of his own: he may pause GPUs."""
+    """A desk of a user with his own mgpud: he may pause GPUs."""
     user = harness.User('nobody') if harness.IS_ROOT else harness.User(harness.pwd.getpwuid(os.geteuid()).pw_name)
     made = Desk(make_instance(gpus=GPUS, user=user, client=user), place)
     yield made
@@ -180,7 +180,7 @@ def lonely(place):
 
 
 class Full(http.server.BaseHTTPRequestHandler):
-    """A mgpud whose queue is full: for as many submissions as the server says."""
+    """An mgpud whose queue is full for the number of submissions that the server sets."""
 
     protocol_version = 'HTTP/1.1'
 
@@ -589,7 +589,7 @@ def test_S2_34_attempts(desk, gate):
 
 
 def test_S2_34_a_job_that_cannot_be_started(own):
-    """The folder of its log is gone when it starts; when the attempts are over it goes back to the queue."""
+    """The folder of its log is missing when it starts; after the last attempt it returns to the queue."""
     scheduler = own.start('--max-assign-attempts', '1')
     own.call('pause', '1', check=True)
     own.lines('0,job.py,,,1')
@@ -676,7 +676,7 @@ def test_S2_6_S2_39_S2_41_S2_42_S2_43_S2_45_S2_46_screen(desk, gate):
         assert piece, seen
         seen += piece
     stream.close()
-    # Somebody attaches on a terminal, and leaves.
+    # A user attaches on a terminal, and detaches.
     user = desk.box.client
     done = subprocess.run(['script', '-qec', f'screen -r {name} -X detach; screen -ls', '/dev/null'], text=True,
                           capture_output=True, env=dict(user.environment(), TERM='xterm'), check=False,

@@ -33,7 +33,7 @@ exec "$@"
 
 @pytest.fixture(scope='module')
 def served(someone):
-    """An instance that also listens on a port; its URL is where srun looks."""
+    """An instance that also listens on a port, whose URL srun uses."""
     port = harness.free_port()
     instance = harness.Instance(GPUS, client=someone, listen=f'127.0.0.1:{port}')
     instance.start()

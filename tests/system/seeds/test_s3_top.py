@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The live dashboard, which is `mgpu top`; tests/system/test_top.py has the rest of it."""
+"""The live dashboard, which is `mgpu top`; tests/system/test_top.py tests the rest."""
 
 import shutil
 

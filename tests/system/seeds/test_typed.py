@@ -46,7 +46,7 @@ def job_of(done):
 
 
 def test_S0_1_S0_5_S0_20_S0_24_S0_28_S0_40_S0_42_S0_45_typed(machine, root, ana, bo):
-    """Root starts the server; two users and root queue jobs, look at them, find their logs at home, and cancel."""
+    """Root starts the server; two users and root queue jobs, list them, find their logs at home, and cancel."""
     said = machine.serve(root, f'mgpu_scheduler_server --max-job-time 3600 -- --listen none {GPUS}', 'is ready')
     try:
         assert 'jobs submitted by root run as root' in said, said

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Against the real kernel; skipped where cgroups cannot be made. */
+/* Against the real kernel; skipped where cgroups cannot be created. */
 
 #include <errno.h>
 #include <fcntl.h>

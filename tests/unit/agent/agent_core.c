@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The core with a modelled node: one attempt whose spool is a struct, and a list of what was sent. */
+/* The core with a modelled node: one attempt whose spool is a struct, and a list of the messages sent. */
 
 #include <errno.h>
 #include <stdbool.h>
@@ -856,7 +856,7 @@ static void a_guess_of_an_earlier_agent_is_dropped_but_not_what_it_took(void **s
         struct node *node = node_new(0);
         node->spool = (struct attempt_observation){ .has_spec = true, .is_alive = true, .is_watched = true };
         agent_core_load(node->core, 0, &id, TOKEN);
-        node->loses_race = is_taken; // it was told that its turn had come
+        node->loses_race = is_taken; // it was told that it may start
         agent_core_note_prepared(node->core, 0, &id);
         assert_int_equal(node->spool.verdict, is_taken ? VERDICT_GO : VERDICT_NOGO);
         hello(node);
@@ -1184,7 +1184,7 @@ static void leftovers_are_killed_before_the_end_is_reported(void **state)
 }
 
 /* It may wait for an init that its user has stopped. */
-static void a_shepherd_that_prepares_a_start_that_is_taken_back_is_told(void **state)
+static void a_shepherd_whose_start_is_taken_back_is_notified(void **state)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -1472,7 +1472,7 @@ int main(void)
         cmocka_unit_test(a_shepherd_nobody_announces_is_looked_at_each_second),
         cmocka_unit_test(a_start_that_nobody_announces_is_noticed),
         cmocka_unit_test(leftovers_are_killed_before_the_end_is_reported),
-        cmocka_unit_test(a_shepherd_that_prepares_a_start_that_is_taken_back_is_told),
+        cmocka_unit_test(a_shepherd_whose_start_is_taken_back_is_notified),
         cmocka_unit_test(a_removal_that_must_wait_is_tried_again),
         cmocka_unit_test(an_epoch_that_is_over_is_refused),
         cmocka_unit_test(an_epoch_is_durable_before_it_is_obeyed),

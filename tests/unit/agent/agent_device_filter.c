@@ -173,7 +173,7 @@ static void a_program_is_loaded_once_and_holds_in_every_cell_that_gets_it(void *
     assert_int_equal(confine_cgroup2.remove(place->cells, &other), 0);
 }
 
-static void a_failure_is_told(void **state)
+static void a_failure_is_reported(void **state)
 {
     struct error err = { 0 };
     struct device_filters filters = { 0 };
@@ -190,7 +190,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_filter_that_is_there_is_not_attached_again, setup, teardown),
         cmocka_unit_test_setup_teardown(
             a_program_is_loaded_once_and_holds_in_every_cell_that_gets_it, setup, teardown),
-        cmocka_unit_test(a_failure_is_told),
+        cmocka_unit_test(a_failure_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -233,7 +233,7 @@ static void exec_step_that_cannot_be_limited_leaves_nothing(void **state)
 }
 
 /* A client that returns to an exec step of which this node knows nothing: it does not start one. */
-static void client_of_an_exec_step_that_is_gone_is_told(void **state)
+static void the_client_of_an_ended_exec_step_is_notified(void **state)
 {
     struct scene *scene = *state;
     const struct message_rejoin_step request = { .id = host, .token = TOKEN, .stream = 6, .key = 9 };
@@ -262,7 +262,7 @@ int main(void)
         CASE(many_exec_steps_may_wait_and_not_all),
         CASE(exec_step_whose_directory_cannot_be_opened_is_refused),
         CASE(exec_step_that_cannot_be_limited_leaves_nothing),
-        CASE(client_of_an_exec_step_that_is_gone_is_told),
+        CASE(the_client_of_an_ended_exec_step_is_notified),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

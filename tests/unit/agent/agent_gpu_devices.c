@@ -275,7 +275,7 @@ static void the_library_s_minor_is_taken_without_a_page_of_the_driver(void **sta
     assert_devices(machine, "GPU-a", "+195:5 -195:0");
 }
 
-/* Of the capabilities, a job has those of its instances, and of GPUs the one that these are part of. */
+/* A job has the capabilities of its own instances only, and the GPU that they are part of. */
 static void a_job_opens_the_capabilities_of_its_mig_instances_alone(void **state)
 {
     struct machine *machine = *state;

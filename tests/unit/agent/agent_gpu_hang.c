@@ -30,7 +30,7 @@ static void one_gpu_that_hangs_is_lost_and_the_others_are_sampled(void **state)
     await(&watcher, "abc");
     machine_is(THREE_GPUS "hang_gpu 1\n");
     await(&watcher, "a-c");
-    /* New numbers of the others come while it hangs. */
+    /* The other GPUs are sampled while it hangs. */
     machine_is("gpu 0 1b 24576 100 1 40 90000 GPU-a NVIDIA One\n"
                "gpu 0 2b 24576 2 2 40 90000 GPU-b NVIDIA One\n"
                "gpu 0 3b 24576 300 3 40 90000 GPU-c NVIDIA One\nhang_gpu 1\n");
@@ -115,7 +115,8 @@ static void a_driver_that_does_not_start_is_told_and_tried_again(void **state)
     end(&watcher);
 }
 
-/* As long as a helper works that started before, the others go on; after that nothing can be said of any. */
+/* While a helper that started earlier works, the other GPUs are sampled; afterwards the state of all is
+ * unknown. */
 static void a_driver_that_does_not_start_again_loses_all(void **state)
 {
     struct watcher watcher = { 0 };
@@ -247,7 +248,7 @@ static void another_order_changes_no_number(void **state)
 
 #define BUSY_LOOPS 3
 
-/* All threads of the helpers get a processor only when nothing else wants it. */
+/* The threads of the helpers get a processor only when no other process needs it. */
 static void starve_children(void)
 {
     const struct sched_param none = { 0 };

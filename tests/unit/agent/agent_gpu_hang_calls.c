@@ -33,8 +33,8 @@ static const struct gpu_helper_timing real_start = {
     "link 0 1\nlink 1 0\n"
 #define WITH_INSTANCE "mig 1 1 1\ninstance 1 1 0 8192 1 MIG-x 1g.8gb\n"
 
-/* Those that the backend calls for GPU 1, in the order of the table in gpu/nvml_api.c. The number that each
- * of the older ones returns is used only where there is no newer one. */
+/* Those that the backend calls for GPU 1, in the order of the table in gpu/nvml_api.c. The result of each
+ * older call is used only if there is no newer one. */
 static const struct {
     const char *function;
     bool is_of_mig, is_sampled;
@@ -160,7 +160,7 @@ static void a_driver_that_hangs_as_a_whole_is_told_and_tried_again(void **state)
     }
 }
 
-/* Errors of GPUs are awaited beside everything else. */
+/* The helper waits for errors of GPUs in addition to everything else. */
 static void a_driver_that_hangs_while_it_waits_for_errors_costs_no_gpu(void **state)
 {
     struct watcher watcher = { .timing = &real_start };

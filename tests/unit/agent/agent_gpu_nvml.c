@@ -122,7 +122,7 @@ static void gpus_that_are_left_out_are_not_asked_for_anything(void **state)
     struct gpu_progress *stage = gpu_progress_new();
     void *nvml;
     struct gpu_state gpu = { 0 };
-    /* The first is linked with the second, which is left out: that is no link to a switch. */
+    /* The first is linked with the second, which is excluded: that is no link to a switch. */
     machine_is(TWO_GPUS "gpu 0 91 1024 0 0 40 1 GPU-third Three\nlink 1 0\nlink 2 9\nlink 0 1\nhang_gpu 0\n");
     assert_true(gpu_progress_leave_out(stage, "0000:81:00.0"));
     assert_int_equal(gpu_nvml.open(&spec, stage, &nvml, &err), 0);
@@ -571,7 +571,7 @@ static void modes_that_keep_jobs_away_are_told(void **state)
     }
 }
 
-static void what_the_driver_wants_to_be_done_is_told(void **state)
+static void the_action_required_by_the_driver_is_reported(void **state)
 {
     struct gpu_state gpu = { 0 };
     sample_first(TWO_GPUS MORE "recovery 1 2\n", &gpu);
@@ -594,7 +594,7 @@ static void memory_that_is_the_system_s_too_is_known(void **state)
     record_clear(&gpu_state_record, &gpu);
 }
 
-/* What has no memory that can be read, from one call or the other, is out of order after some samples. */
+/* A GPU whose memory can be read by neither call is lost after some samples. */
 static void a_gpu_that_answers_with_errors_again_and_again_is_lost(void **state)
 {
     void *nvml;
@@ -711,7 +711,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(one_lost_gpu_keeps_no_error_of_another_back),
         cmocka_unit_test(the_module_that_cuda_needs_is_loaded),
         cmocka_unit_test(modes_that_keep_jobs_away_are_told),
-        cmocka_unit_test(what_the_driver_wants_to_be_done_is_told),
+        cmocka_unit_test(the_action_required_by_the_driver_is_reported),
         cmocka_unit_test(memory_that_is_the_system_s_too_is_known),
         cmocka_unit_test(a_gpu_that_answers_with_errors_again_and_again_is_lost),
         cmocka_unit_test(an_error_of_one_call_for_memory_is_no_reason_to_ask_the_other),

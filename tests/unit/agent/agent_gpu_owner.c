@@ -60,7 +60,7 @@ static int teardown(void **state)
     return nftw(proc, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The process as a report shows it, valid until the next call. */
+/* The process as in a report, valid until the next call. */
 static const struct gpu_process *look(int pid, const struct gpu_claim *claim)
 {
     static struct gpu_process process;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The largest node must fit: 256 GPUs, each with more processes than are told. */
+/* The largest node must fit: 256 GPUs, each with more processes than are reported. */
 
 #include <string.h>
 

@@ -22,7 +22,7 @@ static const char *const addresses[] = { "0000:03:00.0", "0001:83:00.0" };
 static char state_file[] = "/tmp/mgpu-rocm-XXXXXX";
 static bool is_old;
 
-/* The library's order is another than that of the addresses, and it has a GPU that is none of ours. */
+/* The library's order differs from that of the addresses, and it has a GPU that is not ours. */
 #define GPUS "gpu 0 99 0 0 0\ngpu 1 83 0 0 0\ngpu 0 3 0 0 0\n"
 #define VALUES                                                                                               \
     "energy 1 2000000 15.5\nlimit 1 300000000\nclocks 1 3 2 1700000000 1600000000\necc 1 5 7 2\n"            \

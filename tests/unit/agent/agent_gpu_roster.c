@@ -177,7 +177,7 @@ static void links_and_switches_follow_the_gpus(void **state)
     assert_int_equal(at(roster, 1)->pcie_switch, 0);
     assert_int_equal(at(roster, 2)->pcie_switch, 2);
     assert_int_equal(at(roster, 3)->pcie_switch, 2);
-    /* Without the first, whose number the group had. */
+    /* Without the first, whose number identified the group. */
     TAKE(roster, { "GPU-b", "1", 0, 0 }, { "GPU-c", "2", 1, 4 }, { "GPU-d", "3", 1, 2 },
         { "GPU-e", "4", 3, 0 });
     assert_int_equal(at(roster, 1)->links, 0);

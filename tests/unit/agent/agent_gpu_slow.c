@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Drivers that take their time: each call, one call after the other, or only until a GPU is initialised. */
+/* Slow drivers: in each call, in one call after the other, or only until a GPU is initialised. */
 #include "gpu_watcher.h"
 
 #include <stdio.h>
@@ -72,7 +72,7 @@ static void a_helper_whose_gpus_are_all_slow_is_not_replaced(void **state)
     end(&watcher);
 }
 
-/* What is said to be an answer was read after the question. */
+/* A reported answer was read after the question. */
 static void a_look_is_answered_with_values_that_were_read_after_it(void **state)
 {
     struct watcher watcher = { .timing = &timing };
@@ -90,7 +90,7 @@ static void a_look_is_answered_with_values_that_were_read_after_it(void **state)
     end(&watcher);
 }
 
-/* Nobody waits for GPUs that the job did not have, and none of their threads wakes up. */
+/* The check does not wait for GPUs that the job did not have, and none of their threads wakes up. */
 static void a_look_reads_no_other_gpus_than_those_it_is_about(void **state)
 {
     struct gpu_helper_timing seldom = timing;
@@ -113,7 +113,7 @@ static void a_look_reads_no_other_gpus_than_those_it_is_about(void **state)
     end(&watcher);
 }
 
-/* Without nvidia-persistenced the driver initialises a GPU when it is opened first. Who waits is told so. */
+/* Without nvidia-persistenced the driver initialises a GPU when it is opened first. The error says so. */
 static void gpus_that_take_long_to_open_are_not_lost(void **state)
 {
     struct watcher watcher = { .timing = &timing };
@@ -127,7 +127,7 @@ static void gpus_that_take_long_to_open_are_not_lost(void **state)
     end(&watcher);
 }
 
-/* The agent goes; what the helper does at that moment is not cut off. */
+/* The agent exits; the helper's current call is not interrupted. */
 static void end_in_order(struct watcher *watcher)
 {
     pid_t helper = first_child();

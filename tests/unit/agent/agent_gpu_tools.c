@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mgpu-gpu-test on a CUDA library in which one function hangs, fails or is missing: each run ends in its
- * time, with the reason. Each run has a folder of its own with the stand-in (argv[2]) and its state.
+ * mgpu-gpu-test on a CUDA library in which one function hangs, fails or is missing: each run ends in time,
+ * with the reason. Each run has a folder of its own with the stand-in (argv[2]) and its state.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,7 +162,7 @@ static void finish(struct batch *batch)
     event_base_free(batch->base);
 }
 
-/* All functions of the verb whose flags have none of `but`, at the same time. */
+/* All functions of the verb without a flag of `but`, at the same time. */
 static void run_all(struct batch *batch, size_t verb, const char *word, unsigned but, int64_t timeout_ms)
 {
     for (size_t i = 0; i < FUNCTIONS; i++)
@@ -242,7 +242,7 @@ static void functions_of_newer_drivers_may_be_missing(void **state)
     finish(&batch);
 }
 
-static void a_library_that_is_none_is_told(void **state)
+static void a_library_that_is_none_is_reported(void **state)
 {
     struct batch batch;
     begin(&batch);
@@ -271,7 +271,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_function_that_fails_is_named),
         cmocka_unit_test(a_required_function_that_is_missing_is_named),
         cmocka_unit_test(functions_of_newer_drivers_may_be_missing),
-        cmocka_unit_test(a_library_that_is_none_is_told),
+        cmocka_unit_test(a_library_that_is_none_is_reported),
     };
     if (argc < 3 || mkdtemp(place) == NULL)
         return EXIT_FAILURE;

@@ -77,7 +77,7 @@ static int teardown(void **state)
     return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A report in which the GPU is that busy; the number of usages that are said then. */
+/* Reports this utilization of the GPU; returns the number of usages sent. */
 static size_t add(int64_t boot_ms, uint32_t percent)
 {
     struct gpu_state gpu = { .uuid = uuid, .valid = GPU_UTILIZATION, .utilization_percent = percent };

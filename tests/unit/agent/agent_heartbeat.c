@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the agent's core says by itself, on a clock made by hand. */
+/* Messages that the agent's core sends by itself, on a manual clock. */
 
 #include <errno.h>
 #include <stdbool.h>

@@ -71,7 +71,7 @@ static void make(struct request *request)
         fail_msg("%s", err.message);
 }
 
-/* What its shepherd obeys needs no row of its own here. */
+/* Settings that its shepherd obeys need no row here. */
 static void the_request_is_handed_on_whole(void **state)
 {
     struct request *request = *state;
@@ -147,7 +147,7 @@ static void it_says_what_the_step_may_use(void **state)
     assert_int_equal(request->spec.pids_max, 300);
 }
 
-static void a_job_that_saves_its_work_is_told_by_its_own_signal(void **state)
+static void a_job_that_saves_its_work_gets_its_own_signal(void **state)
 {
     struct request *request = *state;
     char usr1[] = "USR1@30";
@@ -440,7 +440,7 @@ int main(void)
         CASE(a_script_is_run_from_its_copy),
         CASE(a_script_whose_name_cannot_be_that_of_a_file_gets_another),
         CASE(it_says_what_the_step_may_use),
-        CASE(a_job_that_saves_its_work_is_told_by_its_own_signal),
+        CASE(a_job_that_saves_its_work_gets_its_own_signal),
         CASE(no_gpus_means_none_and_not_all),
         CASE(missing_variables_are_completed_and_given_ones_kept),
         CASE(the_log_is_in_the_users_home_with_a_fallback),

@@ -184,7 +184,7 @@ static bool overlaps(const struct cpu_set *a, const struct cpu_set *b)
     return false;
 }
 
-/* Also an agent that starts while they run knows them: it reads the cgroups. */
+/* An agent that starts while they run knows them as well: it reads the cgroups. */
 static void whole_cpus_are_nobody_elses_also_after_a_restart(void **state)
 {
     struct place *place = *state;

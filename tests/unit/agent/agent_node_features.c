@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a node promises goes with HELLO, which has limits. */
+/* A node reports its features in HELLO, which has limits. */
 
 #include <string.h>
 

@@ -202,7 +202,7 @@ static void what_an_agent_before_has_seen_outlives_an_older_epoch(void **state)
 {
     struct node *node = *state;
     const struct persist_seen seen = { 9, 77, 40 };
-    agent_core_note_seen(node->core, &seen); // it has never obeyed: another controller's
+    agent_core_note_seen(node->core, &seen); // it has never followed: another controller's
     greet(node);
     assert_int_equal(node->hello.epoch, 0);
     assert_int_equal(node->hello.event, 0);

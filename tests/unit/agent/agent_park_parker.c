@@ -179,8 +179,8 @@ static void a_return_that_waits_for_gpus_is_dropped_by_a_later_order(void **stat
     assert_int_equal(recall(node).park_seen, PARK_SEEN_PARKED);
 }
 
-/* mgpud, restored from a backup, has not heard that the driver gave the job up, and has other jobs on its
- * GPU. */
+/* mgpud, restored from a backup, does not know that the driver lost the job, and has other jobs on its GPU.
+ */
 static void a_lost_attempt_that_is_to_be_saved_stays_lost(void **state)
 {
     struct node *node = *state;

@@ -43,14 +43,14 @@ static void a_program_that_tells_its_version_can_run(void **state)
     assert_int_equal(program_check(script, &err), 0);
 }
 
-static void a_missing_program_is_told(void **state)
+static void a_missing_program_is_reported(void **state)
 {
     struct error err = { 0 };
     assert_int_equal(program_check("/nosuch/program", &err), -ENOENT);
     assert_string_equal(err.message, "/nosuch/program cannot be executed: No such file or directory");
 }
 
-static void a_file_that_is_no_program_is_told(void **state)
+static void a_file_that_is_no_program_is_reported(void **state)
 {
     struct error err = { 0 };
     write_script("\177ELF");
@@ -80,8 +80,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(a_program_that_tells_its_version_can_run),
-        CASE(a_missing_program_is_told),
-        CASE(a_file_that_is_no_program_is_told),
+        CASE(a_missing_program_is_reported),
+        CASE(a_file_that_is_no_program_is_reported),
         CASE(a_program_that_crashes_is_told_with_its_signal),
         CASE(a_program_that_fails_is_told_with_its_status),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The user database hangs, or ends the process that asks it, for some users: nobody else waits. */
+/* The user database hangs, or ends the process that asks it, for some users; the others do not wait. */
 
 #include <errno.h>
 #include <pwd.h>
@@ -278,7 +278,7 @@ static void dropped_question_is_not_answered(void **state)
     assert_int_equal(scene->resolved, 1 << 2);
 }
 
-/* A failure is asked for again each time. */
+/* After a failure, the database is queried again each time. */
 static void next_step_of_a_user_gets_the_same_answer_at_once(void **state)
 {
     struct scene *scene = *state;

@@ -92,7 +92,7 @@ static void who_is_not_known_by_number_or_name_is_nobody_else(void **state)
     assert_int_equal(user_check_name(4000000001U, "no-such-user", NULL, "n1", NULL), 0);
 }
 
-/* As the check of an order does, for nobody whose account is there on each machine. */
+/* As the check of an order does it, for an account that exists on every machine. */
 static void jobs_of_system_accounts_are_refused_before_they_are_looked_up(void **state)
 {
     struct error err = { 0 };

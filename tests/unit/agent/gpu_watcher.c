@@ -36,7 +36,7 @@ static void describe(const struct gpu_report *report, char *text)
     *text = '\0';
 }
 
-/* A GPU that is lost answers no look, and nobody waits for it. */
+/* A lost GPU answers no query, and no caller waits for it. */
 static void note_gpu(struct watcher *watcher, const struct gpu_state *gpu, size_t i)
 {
     watcher->used_mib[i] = (uint32_t)(gpu->memory_used_bytes >> 20);

@@ -138,7 +138,7 @@ static void one_direction_ends_and_the_other_continues(void **state)
     close_bridge(&f);
 }
 
-/* mgpud discards what a client has sent that is no longer there. */
+/* mgpud discards data of a client that has left. */
 static void the_client_s_side_waits_for_the_job_s_to_close(void **state)
 {
     struct fixture f;

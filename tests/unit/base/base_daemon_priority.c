@@ -13,7 +13,7 @@
 #include "base/node/daemon_priority.h"
 #include "unit_test.h"
 
-/* What the score is afterwards. */
+/* The score afterwards. */
 static void assert_score(const char *before, const char *expected)
 {
     char after[8] = "";

@@ -26,7 +26,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* The lowest free descriptor: the same before and after when nothing stays open. */
+/* The lowest free descriptor: the same before and after if nothing is left open. */
 static int lowest_free(void)
 {
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -78,7 +78,7 @@ static void a_second_packet_is_not_offered_before_the_first_is_read(void **state
     assert_int_equal(descriptor_receive(pair[1], &received, sizeof(received), &fd), 1);
 }
 
-static void the_end_of_the_other_side_is_told(void **state)
+static void the_end_of_the_other_side_is_reported(void **state)
 {
     int packet = 7, fd = -1;
     (void)close(pair[0]);
@@ -112,7 +112,7 @@ int main(void)
         CASE(a_packet_may_come_alone),
         CASE(a_packet_of_another_length_leaves_nothing_open),
         CASE(a_second_packet_is_not_offered_before_the_first_is_read),
-        CASE(the_end_of_the_other_side_is_told),
+        CASE(the_end_of_the_other_side_is_reported),
         CASE(more_are_allowed_up_to_the_hard_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

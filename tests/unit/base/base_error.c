@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Failures as sentences: the code passes through, the sentence is bounded, the hint belongs to its sentence.
+/* Errors as sentences: the code is returned, the sentence is limited, and the hint belongs to its sentence.
  */
 #include <errno.h>
 #include <string.h>

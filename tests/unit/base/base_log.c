@@ -30,7 +30,7 @@ static int restore(void **state)
     return close(saved_stderr) | close(ends[0]);
 }
 
-/* Ends the redirection; what was logged is in `text`. */
+/* Ends the redirection; the log is in `text`. */
 static void collect(void)
 {
     assert_true(dup2(saved_stderr, STDERR_FILENO) >= 0);

@@ -336,7 +336,7 @@ static void a_device_waits_however_it_is_opened_and_nothing_else_does(void **sta
     assert_int_equal(n_wrong, 0);
 }
 
-/* Ends a process of the test that was behind a gate. */
+/* Ends a process of the test that was waiting at a gate. */
 static void expect_end(pid_t pid)
 {
     int status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers, sizes, durations and id lists as people type them: tables of what is read and what is refused. */
+/* Numbers, sizes, durations and id lists as people type them: tables of valid and invalid texts. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

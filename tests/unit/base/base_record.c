@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Structs as bytes: what was encoded comes back, and no run of bytes, however torn or forged, does harm. */
+/* Structs as bytes: decoding restores what was encoded, and no torn or forged sequence of bytes does harm. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -140,7 +140,7 @@ static void a_field_that_is_taken_out_might_never_have_been_there(void **state)
         encode(&cut, 2);
         record_cut(&cut, tags[i]);
         fill(&whole, 2);
-        whole.flag = tags[i] != 1; // record_clear() passes over what owns nothing
+        whole.flag = tags[i] != 1; // record_clear() skips members that own nothing
         for (size_t f = 0; f < whole_record.n_fields; f++)
             if (whole_fields[f].tag == tags[i]) {
                 const struct record_type one = { .size = 0, .fields = &whole_fields[f], .n_fields = 1 };

@@ -15,7 +15,7 @@
 
 #define FIELD_HEADER_SIZE 8U
 
-/* What comes back of the object; the caller frees both. */
+/* The object, encoded and decoded; the caller frees both. */
 static int pass(const struct record_type *type, const void *object, void *back, struct error *err)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -23,7 +23,7 @@ static int pass(const struct record_type *type, const void *object, void *back, 
     return record_decode_partly(type, bytes.bytes, bytes.length, back, err);
 }
 
-/* What encoding is told of the limits is what decoding keeps. */
+/* Encoding and decoding have the same limits. */
 static void assert_checked(
     const struct record_type *type, const void *object, int expected, struct error *err)
 {

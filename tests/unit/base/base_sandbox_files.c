@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each in a child of its own: there is no way back. */
+/* Each in its own child, because the sandbox cannot be left. */
 
 #include <errno.h>
 #include <fcntl.h>

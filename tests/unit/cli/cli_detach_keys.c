@@ -5,7 +5,7 @@
 #include "cli/term/detach_keys.h"
 #include "unit_test.h"
 
-/* Feeds all of `typed`; what is passed on must be `passed`, and the last key must mean `last`. */
+/* Feeds all of `typed`; the keys passed on must be `passed`, and the last key must mean `last`. */
 static void check(const char *keys_text, const char *typed, const char *passed, enum key_action last)
 {
     struct detach_keys keys;

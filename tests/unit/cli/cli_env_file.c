@@ -12,7 +12,7 @@
 #include "cli/options/env_file.h"
 #include "unit_test.h"
 
-/* What is read from a file with that text; the name in the sentence is cut off. */
+/* The result of reading a file with that text; the name in the sentence is cut off. */
 static int read_bytes(const char *text, size_t length, json_t **ret, struct error *err)
 {
     char path[] = "/tmp/mgpu-env-XXXXXX";

@@ -55,7 +55,7 @@ static void it_is_asked_for_only_when_it_is_shown(void **state)
     }
 }
 
-/* The answer lies ready in the socket before it is asked for; what was asked is read afterwards. */
+/* The response is in the socket before the request is sent; the request is read afterwards. */
 static void arrays_become_rows_and_unknown_moments_none(void **state)
 {
     static const char body[] =

@@ -56,7 +56,7 @@ static bool is_of_process(enum leave_effect effect)
     return effect == LEAVE_NOTHING || effect == LEAVE_ENDS_PROCESS;
 }
 
-/* A program that is killed can tell nobody: what ends then is what was tied to it. */
+/* A killed program cannot report its end: only what is tied to it ends. */
 static void nobody_ends_a_job_by_being_killed(void **state)
 {
     for (enum leaver leaver = 0; leaver < LEAVERS; leaver++) {

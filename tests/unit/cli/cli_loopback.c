@@ -11,7 +11,7 @@
 #include "unit_test.h"
 #include "wire/listener_owner.h"
 
-/* A listener at this address; its port is the kernel's choice. */
+/* A listener at this address; the kernel chooses the port. */
 static int listen_at(struct sockaddr_in *address)
 {
     socklen_t size = sizeof(*address);
@@ -35,7 +35,7 @@ static char *url_of(const struct sockaddr_in *address)
     return xasprintf("http://127.0.0.1:%u", (unsigned)ntohs(address->sin_port));
 }
 
-static void the_owner_of_a_listener_is_told(void **state)
+static void the_owner_of_a_listener_is_reported(void **state)
 {
     struct sockaddr_in address = loopback(0);
     uint32_t uid = UINT32_MAX;
@@ -58,7 +58,7 @@ static void a_listener_at_all_addresses_is_found_too(void **state)
     assert_int_equal(uid, geteuid());
 }
 
-static void nobody_listens_nobody_is_told(void **state)
+static void without_a_listener_there_is_no_owner(void **state)
 {
     struct sockaddr_in address = loopback(0), elsewhere = loopback(htons(80));
     uint32_t uid = 7;
@@ -89,7 +89,7 @@ static void a_connection_names_whom_it_is_with(void **state)
     http_client_free(http);
 }
 
-static void where_nobody_listens_it_is_said(void **state)
+static void a_missing_listener_is_reported(void **state)
 {
     struct sockaddr_in address = loopback(0);
     struct http_client *http = NULL;
@@ -123,11 +123,11 @@ static void other_machines_and_other_texts_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_owner_of_a_listener_is_told),
+        cmocka_unit_test(the_owner_of_a_listener_is_reported),
         cmocka_unit_test(a_listener_at_all_addresses_is_found_too),
-        cmocka_unit_test(nobody_listens_nobody_is_told),
+        cmocka_unit_test(without_a_listener_there_is_no_owner),
         cmocka_unit_test(a_connection_names_whom_it_is_with),
-        cmocka_unit_test(where_nobody_listens_it_is_said),
+        cmocka_unit_test(a_missing_listener_is_reported),
         cmocka_unit_test(other_machines_and_other_texts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,7 +151,7 @@ static void a_module_that_cannot_be_loaded(void **state)
     strings_clear(&options.modules);
 }
 
-/* What the check says before the job is submitted. */
+/* The message of the check before the job is submitted. */
 static char *check(const struct setup_options *options)
 {
     _cleanup_free_ char *text = setup_text_check(options);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A slip of the fingers is answered with the word that was meant, whatever kind of word it is. */
+/* A misspelt word of any kind is answered with the intended one. */
 
 #include <stdlib.h>
 #include <string.h>

@@ -71,7 +71,7 @@ static void columns_never_shrink_to_nothing(void **state)
     assert_non_null(strstr(text, "python ~\n"));
 }
 
-/* What is left is readable. */
+/* The rest is readable. */
 static void a_table_may_drop_columns_instead_of_cutting(void **state)
 {
     static const struct table_column wide[] = { { "GPU", true, 0 }, { "MODEL", false, 2 },

@@ -6,7 +6,7 @@
 #include "cli/api/timeouts.h"
 #include "unit_test.h"
 
-/* A session that began, and last heard something, so long ago. */
+/* A session that began, and last received something, this long ago. */
 static struct timeouts since(int64_t begun_ms, int64_t received_ms, struct timeouts limits)
 {
     limits.begun_ms = clock_boot_ms() - begun_ms;

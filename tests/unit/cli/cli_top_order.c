@@ -44,7 +44,7 @@ static void what_runs_comes_first_then_the_queue_then_the_latest_ends(void **sta
     check("state,turn", "5432671");
 }
 
-/* What holds GPUs, or has held them; what begins; what waits; what is over. */
+/* Jobs that hold GPUs, or have held them; starting ones; waiting ones; ended ones. */
 static void every_state_that_is_shown_has_its_place(void **state)
 {
     static const char *const rows[] = {

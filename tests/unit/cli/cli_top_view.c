@@ -144,7 +144,7 @@ static void the_picture_of_80x24(void **state)
     assert_string_equal(text, expected);
 }
 
-static void what_is_on_the_screen_of_a_longer_list_is_told(void **state)
+static void the_visible_part_of_a_longer_list_is_shown(void **state)
 {
     expect(top_of(state), "2 Jobs 3 [all]");
     press(top_of(state), "22"); // alone on the screen
@@ -258,7 +258,7 @@ static void text_of_jobs_cannot_drive_the_terminal(void **state)
     expect_no(top_of(state), "\033");
 }
 
-static void a_lost_mgpud_is_said_and_the_last_state_stays(void **state)
+static void a_lost_mgpud_is_reported_and_the_last_state_stays(void **state)
 {
     struct top *top = top_of(state);
     top->wire.lost_ms = clock_boot_ms() - 2500;
@@ -509,7 +509,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_picture_of_80x24, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_on_the_screen_of_a_longer_list_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_visible_part_of_a_longer_list_is_shown, setup, teardown),
         cmocka_unit_test_setup_teardown(the_pages_are_in_the_legend, setup, teardown),
         cmocka_unit_test_setup_teardown(
             the_timeline_is_broad_until_the_expected_end_and_thin_until_the_limit, setup, teardown),
@@ -522,7 +522,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(jobs_are_sorted_by_the_time_that_is_shown, setup, teardown),
         cmocka_unit_test_setup_teardown(without_utf8_the_picture_is_ascii, setup, teardown),
         cmocka_unit_test_setup_teardown(text_of_jobs_cannot_drive_the_terminal, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_lost_mgpud_is_said_and_the_last_state_stays, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_lost_mgpud_is_reported_and_the_last_state_stays, setup, teardown),
         cmocka_unit_test(no_key_means_two_things_in_one_place),
         cmocka_unit_test(every_function_key_has_a_letter_and_every_help_fits_80_columns),
         cmocka_unit_test_setup_teardown(the_selection_stays_with_its_job, setup, teardown),

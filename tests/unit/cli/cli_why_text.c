@@ -169,7 +169,7 @@ static void a_job_that_does_not_exist_yet_has_no_number(void **state)
     check(NULL, "{\"job\":null,\"starts_now\":true,\"reasons\":[]}", "It would start now.\n");
 }
 
-static void a_job_that_does_not_wait_is_said_so(void **state)
+static void why_of_a_job_that_does_not_wait_says_so(void **state)
 {
     (void)state;
     check(
@@ -207,7 +207,7 @@ int main(void)
         cmocka_unit_test(what_no_event_ends_comes_with_its_command),
         cmocka_unit_test(the_change_it_offers_can_be_typed),
         cmocka_unit_test(a_job_that_does_not_exist_yet_has_no_number),
-        cmocka_unit_test(a_job_that_does_not_wait_is_said_so),
+        cmocka_unit_test(why_of_a_job_that_does_not_wait_says_so),
         cmocka_unit_test(an_answer_without_members_is_no_crash),
         cmocka_unit_test(a_request_is_told_in_words),
     };

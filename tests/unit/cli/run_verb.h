@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs a verb in this process, where no mgpud is, and keeps what it says. */
+/* Runs a verb in this process, without an mgpud, and keeps its output. */
 #pragma once
 
 #include <stdio.h>

@@ -55,7 +55,7 @@ static inline void server_say(int fd, const char *text)
     assert(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
 }
 
-/* What the client has sent so far. */
+/* Everything the client has sent so far. */
 static inline void server_receive(int fd, char *text, size_t size)
 {
     ssize_t n = recv(fd, text, size - 1, 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a controller reports of itself and of etcd, with a libcurl that is none. */
+/* A controller's reports about itself and etcd, with a stand-in for libcurl. */
 
 #include <stdio.h>
 #include <string.h>

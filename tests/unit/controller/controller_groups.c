@@ -12,7 +12,7 @@
 
 enum { ANA = 1000, PRIMARY = 100, LAB = 200, CLUB = 300, OTHER = 400 };
 
-/* What the database says of ANA; an error instead of it: nothing. */
+/* The database's entry of ANA; NULL: an error instead. */
 static int database_error;
 
 int __wrap_directory_find(

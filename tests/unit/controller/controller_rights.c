@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every role, every action, own and others' jobs; and who gets which role. The expectation is written out
- * here a second time, in another shape than the table under test. */
+/* Every role, every action, own jobs and those of others; and the role of each user. The expectation is
+ * written out here in another form than that of the table under test. */
 
 #include <errno.h>
 #include <stdlib.h>

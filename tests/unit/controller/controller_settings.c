@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of settings, the files, and what is noted of them. */
+/* The table of settings, the files, and the notes on them. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -253,7 +253,7 @@ static void a_start_without_options_has_every_default_that_is_shown(void **state
     assert_int_equal(core.sched.preempt_grace_ms, core.grace_ms);
 }
 
-/* The simulator begins with the same as mgpud. */
+/* The simulator begins with the same settings as mgpud. */
 static void the_scheduler_alone_has_the_same_defaults(void **state)
 {
     struct place *place = *state;

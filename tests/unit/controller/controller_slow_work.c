@@ -42,7 +42,7 @@ static void take_terminal(struct reader *reader)
     take_stderr(reader, secondary);
 }
 
-/* What has been written since the last call. */
+/* Everything written since the last call. */
 static const char *said(struct reader *reader)
 {
     (void)fflush(stderr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Turns end, whatever the callbacks of the loop do. */
+/* Turns end regardless of what the callbacks of the loop do. */
 
 #include <poll.h>
 #include <stdlib.h>
@@ -93,7 +93,7 @@ static void an_idle_loop_is_woken_once_a_second(void **state)
     (void)evtimer_add(end, &(struct timeval){ .tv_sec = 2 });
     while (world->calls == 0)
         assert_true(turns_run(turns));
-    assert_in_range(world->turns, 2, 2 * 4); // a timer ends a turn twice: in its callback, and behind it
+    assert_in_range(world->turns, 2, 2 * 4); // a timer ends a turn twice: in its callback, and after it
     event_free(end);
     turns_free(turns);
 }
@@ -211,7 +211,7 @@ struct crowd {
     struct world *world;
     struct event *members[CROWD], *usual;
     unsigned served;               // of the members
-    unsigned before_usual;         // of them, when the usual event came
+    unsigned before_usual;         // of these turns, when the usual event came
     unsigned turns_when_usual_end; // turns that had ended when the next member came
     bool is_next;
 };

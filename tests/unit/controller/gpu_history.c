@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The past of GPUs: what is kept, for how long, over restarts, and in how much memory. */
+/* The history of GPUs: which values are kept, for how long, across restarts, and in how much memory. */
 
 #include <errno.h>
 #include <fcntl.h>

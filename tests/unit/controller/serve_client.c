@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-#define DEADLINE_MS 60000 // of what hangs: a busy machine is slow, too
+#define DEADLINE_MS 60000 // before a request counts as hanging: a busy machine is slow
 
 static void make_nonblocking(int fd)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Many connections: idle ones do not hinder others, and nobody may have all of them. */
+/* Many connections: idle ones do not hinder others, and no user may have all of them. */
 
 #include <errno.h>
 #include <string.h>

@@ -36,7 +36,7 @@ void streams_forget(struct streams *streams, uint64_t id)
         expected.on_ready = NULL;
 }
 
-/* An agent whose log goes on for ever writes whenever the socket takes it. */
+/* An agent with an endless log writes whenever the socket accepts it. */
 static void on_agent_writable(int fd, short what, void *arg)
 {
     struct harness *harness = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Of several controllers, what the API asks. */
+/* The functions about several controllers that the API calls. */
 #include <stdio.h>
 
 #include "controller/cluster/cluster.h"

@@ -119,7 +119,7 @@ static void a_flood_in_any_state_hinders_nobody(void **state)
     }
 }
 
-/* Over TCP the end of the stream is behind the bytes that were not read. */
+/* Over TCP the end of the stream comes after the unread bytes. */
 static void a_client_that_closes_or_half_closes_behind_a_flood_is_noticed(void **state)
 {
     struct harness *harness = *state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Who asks: over the unix socket, over loopback TCP, by token, and from a page in somebody's browser. */
+/* The caller's identity: over the unix socket, over loopback TCP, by token, and from a page in another user's
+ * browser. */
 
 #include <errno.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokens for nodes, and forgetting them: who may, and what is refused. */
+/* Tokens for nodes, and removing nodes: permissions, and refusals. */
 
 #include <string.h>
 

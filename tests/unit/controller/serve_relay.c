@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A connection that is taken over: who gets one, and that it passes bytes on both ways within bounds. */
+/* A connection that is taken over: which requests get one, and that it relays bytes in both directions within
+ * limits. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static int join(struct harness *harness, const char *query)
     return fd;
 }
 
-/* What the node's end has got, when that is so much. */
+/* Waits until the node's end has received these bytes. */
 static void assert_agent_gets(struct harness *harness, const char *bytes)
 {
     char got[256] = "";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which request reaches which handler, and what is said to those that reach none. */
+/* Which request reaches which handler, and the answers to those that reach none. */
 
 #include <jansson.h>
 #include <string.h>

@@ -49,7 +49,7 @@ struct bench {
     size_t n_sent;
     uint32_t published[BENCH_MAX]; // event types
     size_t n_published;
-    uint32_t changes[BENCH_MAX]; // kinds of what was published of the cluster
+    uint32_t changes[BENCH_MAX]; // kinds of the published changes of the cluster
     size_t n_changes;
     uint64_t fetched; // latest job whose spec was asked for
     uint64_t asked;   // latest job whose end was asked for

@@ -49,7 +49,8 @@ static uint64_t ask(
     size_t before = b->n_sent;
     core_adopt(b->core, b->now_ms, b->now_ms, who, spec, NULL, request);
     bench_settle(b);
-    return b->n_sent > before ? b->sent[before].job : 0; // where a launch has its job a look has its question
+    return b->n_sent > before ? b->sent[before].job
+                              : 0; // the number of the question, in the place of the job of a launch
 }
 
 static void say(struct bench *b, struct message_process_info process)

@@ -421,7 +421,7 @@ static void one_that_is_not_changed_then_starts_again(void **state)
     expect_holder(b, FOLLOWER);
 }
 
-static void who_waits_for_one_that_begins_instead_is_told(void **state)
+static void a_client_that_waits_for_one_that_begins_instead_is_answered(void **state)
 {
     struct bench *b = *state;
     assert_true(take_back(b, &owner, &asked_back[0]));
@@ -434,7 +434,7 @@ static void who_waits_for_one_that_begins_instead_is_told(void **state)
     assert_int_equal(bench_answer(b, &held[0])->code, -EALREADY);
 }
 
-static void who_waits_for_one_on_a_node_that_is_disconnected_is_told(void **state)
+static void a_client_that_waits_for_one_on_a_disconnected_node_is_answered(void **state)
 {
     struct bench *b = *state;
     assert_true(take_back(b, &owner, &asked_back[0]));
@@ -668,8 +668,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             one_that_a_user_wants_to_change_is_taken_back_and_leaves_time_for_it, open_last, close_checked),
         CASE(one_that_is_not_changed_then_starts_again),
-        CASE(who_waits_for_one_that_begins_instead_is_told),
-        CASE(who_waits_for_one_on_a_node_that_is_disconnected_is_told),
+        CASE(a_client_that_waits_for_one_that_begins_instead_is_answered),
+        CASE(a_client_that_waits_for_one_on_a_disconnected_node_is_answered),
         CASE(another_user_cannot_have_it_taken_back),
         CASE(to_release_it_is_needless_and_takes_nothing_back),
         CASE(errors_about_it_call_it_queued_as_all_lists_do),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The GPU time of tokens: what counts, when it is used up, and what happens then. */
+/* The GPU time of tokens: what is counted, when it is used up, and the consequences. */
 #include "bench.h"
 
 #include <errno.h>

@@ -69,7 +69,7 @@ static void a_cancelled_job_is_not_even_while_it_saves(void **state)
     assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), 0);
 }
 
-static void a_stop_that_is_said_again_lasts_no_longer(void **state)
+static void a_repeated_stop_lasts_no_longer(void **state)
 {
     struct bench *b = *state;
     const struct sent launch = *run_first(b, true);
@@ -137,7 +137,7 @@ int main(void)
         CASE(a_job_that_goes_on_later_is_told_to_save_its_work),
         CASE(a_job_that_promised_nothing_is_not),
         CASE(a_cancelled_job_is_not_even_while_it_saves),
-        CASE(a_stop_that_is_said_again_lasts_no_longer),
+        CASE(a_repeated_stop_lasts_no_longer),
         CASE(the_next_attempt_has_a_grace_of_its_own),
         CASE(what_outlives_its_kill_has_a_reason),
         CASE(a_start_that_lasts_has_a_reason),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of concerns, with one more row: what a new concern hears, and in which order. */
+/* The table of concerns, with one more row: which hooks of a new concern are called, in which order. */
 #include "bench.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 static int one;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
-/* What the probe heard. */
+/* The calls of the probe's hooks. */
 static char heard[512];
 static int64_t wake_ms;
 
@@ -93,6 +93,7 @@ static const struct core_message messages[] = { { MESSAGE_HEARTBEAT, on_heartbea
 static const struct core_concern probe = {
     .name = "probe",
     .check = refuse,
+    .events = CORE_ON_ALL,
     .event = on_event,
     .act = on_act,
     .messages = messages,
@@ -105,16 +106,28 @@ static const struct core_concern probe = {
     .run = run,
 };
 
+static void on_stopping(struct core *core, struct core_entry *entry, const struct core_news *news)
+{
+    note("stopping");
+}
+
+static const struct core_concern stops = {
+    .name = "stops",
+    .events = CORE_ON_STOPPING,
+    .event = on_stopping,
+};
+
 static int open_with_probe(void **state)
 {
     static const struct core_concern *rows[ROWS_MAX];
     size_t count = 0;
     (void)bench_open(state);
     struct bench *b = *state;
-    for (; core_concerns[count] != NULL && count < ROWS_MAX - 2; count++)
+    for (; core_concerns[count] != NULL && count < ROWS_MAX - 3; count++)
         rows[count] = core_concerns[count];
     rows[count] = &probe;
-    rows[count + 1] = NULL;
+    rows[count + 1] = &stops;
+    rows[count + 2] = NULL;
     core_set_concerns(b->core, rows);
     heard[0] = '\0';
     wake_ms = TIME_NEVER;
@@ -140,7 +153,19 @@ static void a_concern_hears_of_each_event_and_acts_when_it_is_durable(void **sta
     bench_settle(b);
     assert_string_equal(take_heard(), "act ");
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &one);
-    assert_string_equal(take_heard(), "starting->stopping ");
+    assert_string_equal(take_heard(), "starting->stopping stopping ");
+}
+
+static void a_concern_is_called_for_the_events_alone_that_it_names(void **state)
+{
+    struct bench *b = *state;
+    assert_int_equal(bench_hello(b, 1, "boot", 1, NULL, 0), 0);
+    bench_submit(b, 1000, 1, NULL, &one);
+    bench_turn(b);
+    bench_settle(b);
+    assert_null(strstr(take_heard(), "stopping"));
+    core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &one);
+    assert_non_null(strstr(take_heard(), " stopping "));
 }
 
 static void a_concern_may_refuse_a_submit(void **state)
@@ -199,6 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CONCERN_TEST(a_concern_hears_of_each_event_and_acts_when_it_is_durable),
+        CONCERN_TEST(a_concern_is_called_for_the_events_alone_that_it_names),
         CONCERN_TEST(a_concern_may_refuse_a_submit),
         CONCERN_TEST(a_concern_hears_of_a_node_in_the_order_of_its_connection),
         CONCERN_TEST(several_concerns_may_take_one_message),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is done with a job that runs: when it reaches the agent, and what it is refused for. */
+/* Requests about a running job: when they reach the agent, and why they are refused. */
 #include "bench.h"
 
 #include <errno.h>
@@ -77,7 +77,7 @@ static void a_signal_to_a_node_that_is_away_is_refused(void **state)
     assert_int_equal(code(b, &two), -EHOSTDOWN);
 }
 
-static void a_suspension_is_said_again_after_every_hello(void **state)
+static void a_suspension_is_resent_after_every_hello(void **state)
 {
     struct bench *b = *state;
     const struct sent *launch = run_first(b);
@@ -207,7 +207,7 @@ int main(void)
         CASE(a_signal_is_sent_when_it_is_durable),
         CASE(signal_is_not_sent_to_the_next_attempt),
         CASE(a_signal_to_a_node_that_is_away_is_refused),
-        CASE(a_suspension_is_said_again_after_every_hello),
+        CASE(a_suspension_is_resent_after_every_hello),
         CASE(what_does_not_run_is_refused),
         CASE(it_is_for_the_owner_and_for_operators),
         CASE(a_requeued_job_waits_behind_those_that_wait),

@@ -56,7 +56,7 @@ static void a_job_is_counted_in_the_state_that_it_is_in(void **state)
     assert_int_equal(core_counts(b->core)->ended[END_EXIT], 1);
     assert_int_equal(core_counts(b->core)->failed_exits, 1);
     launch = bench_sent(b, MESSAGE_LAUNCH, bench_answer(b, &two)->job);
-    assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0); // over before its start was reported
+    assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0); // ended before its start was reported
     bench_settle(b);
     assert_int_equal(count_of(&core_counts(b->core)->waits), 2);
 }

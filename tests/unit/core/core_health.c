@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* GPUs that fail: who is told, what is kept, and when they are given out again. */
+/* Failing GPUs: who is notified, what is stored, and when they are allocated again. */
 #include "bench.h"
 
 #include <errno.h>
@@ -163,7 +163,7 @@ static void a_fault_outlives_a_restart(void **state)
     (void)bench_close((void **)&later);
 }
 
-/* Nothing new comes from the node meanwhile, so the core's own timer must see to it. */
+/* The node sends nothing meanwhile, so the core's own timer must do it. */
 static void a_contained_error_is_over_by_itself(void **state)
 {
     struct bench *b = *state;
@@ -264,7 +264,7 @@ static unsigned count_releases(const struct bench *b)
     return count;
 }
 
-static void a_release_is_said_until_the_node_shows_it_and_so_is_its_end(void **state)
+static void a_release_is_resent_until_the_node_shows_it_and_so_is_its_end(void **state)
 {
     struct bench *b = *state;
     const struct sample released = { .is_lost = 1, .is_released = 1, .trouble = "released" };
@@ -317,7 +317,7 @@ int main(void)
         CASE(a_contained_error_is_over_by_itself),
         CASE(a_vanished_gpu_returns_when_it_is_seen_again),
         CASE(what_stays_unclean_for_long_is_a_fault),
-        CASE(a_release_is_said_until_the_node_shows_it_and_so_is_its_end),
+        CASE(a_release_is_resent_until_the_node_shows_it_and_so_is_its_end),
         CASE(a_gpu_with_a_job_is_not_released),
         cmocka_unit_test(a_job_that_failed_after_an_error_of_its_gpu_ended_by_it),
     };

@@ -67,7 +67,7 @@ static void an_idle_job_is_marked_once_and_until_it_works(void **state)
     say(b, launch, 11 * SECOND);
     assert_int_equal(b->n_published, 1);
     assert_int_equal(b->published[0], EVENT_IDLE);
-    assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_TOLD);
+    assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_WARNED);
     say(b, launch, 0);
     assert_int_equal(b->n_published, 2);
     assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_NONE);
@@ -110,7 +110,7 @@ static void a_job_is_ended_after_its_own_time(void **state)
     struct bench *b = *state;
     const struct sent *launch = run_first(b, 8 * SECOND);
     say(b, launch, 6 * SECOND);
-    assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_TOLD);
+    assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_WARNED);
     say(b, launch, 7 * SECOND);
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
     say(b, launch, 8 * SECOND);
@@ -143,7 +143,7 @@ static void a_suspended_job_is_neither_told_nor_ended(void **state)
     assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_NONE);
     stand_still(b, false);
     say(b, launch, 7 * SECOND);
-    assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_TOLD);
+    assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_WARNED);
     stand_still(b, true);
     for (int i = 0; i < 3; i++)
         say(b, launch, 9 * SECOND);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose HELLO is believed, what it says of copies that come late, and what is known of nodes that are away.
+/* Which HELLO is accepted, late copies of it, and what is known of disconnected nodes.
  */
 #include "bench.h"
 
@@ -311,7 +311,7 @@ static void hello_is_held(struct bench *bench, uint32_t link, uint64_t epoch, in
     assert_true(core_node_named(bench->core, "box")->mark->is_held);
 }
 
-/* What is queued in an older copy of the store may have run since. */
+/* A job that is queued in an older copy of the store may have run since. */
 static void a_restored_store_starts_nothing_until_its_nodes_are_resumed(void **state)
 {
     struct bench *bench = *state;

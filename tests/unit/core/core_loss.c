@@ -45,7 +45,7 @@ static int say_heartbeat(struct bench *b, uint32_t link)
     return core_link_message(b->core, b->now_ms, b->now_ms, link, MESSAGE_HEARTBEAT, &heartbeat, &err);
 }
 
-/* A job that asks to go on elsewhere, or not. */
+/* A job that requests to be requeued after a loss, or not. */
 static struct sent run_leased(struct bench *b, bool goes_on)
 {
     struct identity who = { .is_known = true, .uid = 1000, .gid = 1000 };

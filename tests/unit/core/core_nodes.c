@@ -173,7 +173,7 @@ static void a_cancel_of_a_starting_job_is_settled_by_the_agent(void **state)
     assert_int_equal(core_job(b->core, 11)->end, END_CANCELLED);
 }
 
-static void after_a_new_link_everything_is_said_again(void **state)
+static void after_a_new_link_everything_is_resent(void **state)
 {
     struct bench *b = *state;
     struct sent launch = *launch_one(b);
@@ -459,7 +459,7 @@ int main(void)
         CASE(a_job_that_never_starts_is_given_up),
         CASE(a_shepherd_that_died_before_the_gate_costs_an_attempt_not_the_job),
         CASE(a_cancel_of_a_starting_job_is_settled_by_the_agent),
-        CASE(after_a_new_link_everything_is_said_again),
+        CASE(after_a_new_link_everything_is_resent),
         CASE(a_running_job_that_its_node_does_not_know_ends_as_unknown),
         CASE(a_new_boot_ends_what_ran_before_it),
         CASE(an_attempt_that_nobody_wants_is_stopped_and_forgotten),

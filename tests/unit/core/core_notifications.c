@@ -49,7 +49,7 @@ static void keep_rows(const struct store_batch *batch)
     }
 }
 
-/* As bench_settle, and what is written is seen. */
+/* Like bench_settle, and keeps the rows that are written. */
 static void settle(struct bench *b)
 {
     bench_turn(b);
@@ -180,7 +180,7 @@ static void a_start_that_is_known_from_its_end_is_told_too(void **state)
     assert_int_equal(count_notifications(b), 1); // it never ran
 }
 
-static void only_what_was_asked_for_is_told(void **state)
+static void only_requested_events_are_notified(void **state)
 {
     struct bench *b = *state;
     submit(b, 1000, "true", "fail");
@@ -358,7 +358,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_notice_is_told_when_its_event_is_durable_and_not_before),
         TEST(a_start_that_is_known_from_its_end_is_told_too),
-        TEST(only_what_was_asked_for_is_told),
+        TEST(only_requested_events_are_notified),
         TEST(a_failure_is_tried_again_later_and_later_and_then_given_up),
         TEST(a_node_that_is_busy_costs_no_try),
         TEST(a_node_that_never_answers_has_failed),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A user number that is given to another user: whose jobs are whose, and as whom they run. */
+/* A uid that is given to another user: the owners of the jobs, and the user as whom they run. */
 #include "bench.h"
 
 #include <stdlib.h>

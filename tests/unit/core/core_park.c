@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Jobs on several nodes are parked and returned as a whole: what the controller makes of the answers of the
+/* Jobs on several nodes are parked and returned as a whole: how the controller combines the answers of the
  * nodes. */
 #include "bench.h"
 

@@ -436,7 +436,7 @@ static void nobody_is_let_go_before_the_first_has_said_its_port(void **state)
     assert_int_equal(find_sent(b, MESSAGE_GO, 1)->port, 29778);
 }
 
-static void a_go_that_was_lost_is_said_again(void **state)
+static void a_go_that_was_lost_is_resent(void **state)
 {
     struct bench *b = *state;
     ready(b, 0);
@@ -869,7 +869,7 @@ int main(void)
         TEST(a_node_that_reboots_while_it_runs_ends_the_others),
         TEST(all_are_let_go_with_the_port_of_the_first),
         TEST(nobody_is_let_go_before_the_first_has_said_its_port),
-        TEST(a_go_that_was_lost_is_said_again),
+        TEST(a_go_that_was_lost_is_resent),
         TEST(what_is_ready_on_a_node_that_is_away_is_not_counted),
         TEST(cancel_stops_every_rank_and_releases_none),
         TEST(signal_and_update_reach_every_rank),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One test for each rule of what a job may ask of the queue. */
+/* A test for each rule about the requests of jobs. */
 #include "bench.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps of a running job: their numbers, their shares, who waits, and when a step ends without being told. */
+/* Steps of a running job: their numbers, their shares, which of them wait, and when a step ends without a
+ * report. */
 #include "bench.h"
 
 #include <errno.h>

@@ -203,7 +203,7 @@ static void after_the_patience_a_job_waits_for_the_other_nodes_alone(void **stat
     assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 12)->link, busy);
 }
 
-static void the_reason_is_told(void **state)
+static void the_reason_is_reported(void **state)
 {
     struct bench *b = open_with_nodes(state, 1, 1);
     char text[256];
@@ -246,7 +246,7 @@ int main(void)
         CASE(trouble_that_outlasts_the_patience_ends_the_job_with_a_sentence),
         CASE(a_job_that_has_just_been_submitted_is_not_given_up),
         CASE(after_the_patience_a_job_waits_for_the_other_nodes_alone),
-        CASE(the_reason_is_told),
+        CASE(the_reason_is_reported),
         CASE(a_job_that_is_cancelled_meanwhile_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

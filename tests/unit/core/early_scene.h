@@ -16,7 +16,7 @@
 
 extern const struct identity scene_owner, scene_admin;
 
-/* What a job asks for, beside its GPU. */
+/* The request of a job, besides its GPU. */
 struct scene_job {
     int64_t limit_s, begin_s; // from now
     int priority;

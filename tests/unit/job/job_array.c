@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Indexes of arrays: what is read, what is refused, and what is left when elements are taken out. */
+/* Indexes of arrays: valid ones, invalid ones, and the rest after elements are taken out. */
 #include <errno.h>
 #include <string.h>
 

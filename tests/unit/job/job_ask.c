@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a job may ask for: each limit, each contradiction, and the lists. */
+/* Requests of jobs: each limit, each contradiction, and the lists. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,7 +197,7 @@ static void a_node_has_a_name_of_bounded_length(void **state)
     assert_int_equal(parse_gpu_ids(text, &gpus, &count, NULL), -E2BIG);
 }
 
-static void a_job_is_waited_for_to_succeed_unless_it_is_said_otherwise(void **state)
+static void a_job_is_waited_for_to_succeed_unless_requested_otherwise(void **state)
 {
     _cleanup_free_ struct ask_after *after = NULL;
     size_t count = 0;
@@ -320,7 +320,7 @@ int main(void)
         cmocka_unit_test(gpus_are_read_in_the_order_written),
         cmocka_unit_test(lists_of_gpus_that_make_no_sense_are_refused),
         cmocka_unit_test(a_node_has_a_name_of_bounded_length),
-        cmocka_unit_test(a_job_is_waited_for_to_succeed_unless_it_is_said_otherwise),
+        cmocka_unit_test(a_job_is_waited_for_to_succeed_unless_requested_otherwise),
         cmocka_unit_test(one_of_several_jobs_may_suffice),
         cmocka_unit_test(a_start_may_be_waited_for_with_a_delay),
         cmocka_unit_test(a_singleton_names_no_job),

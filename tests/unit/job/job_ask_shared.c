@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One request for all who ask for the same, and what becomes of it when they leave or change their minds. */
+/* One request for all jobs that request the same, and its end when they leave or are edited. */
 
 #include "job/ask_shared.h"
 #include "job/job.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a job asks for about its end: what can be read, and what makes no sense. */
+/* Requests about the end of a job: valid ones, and contradictions. */
 #include <signal.h>
 
 #include "base/signals.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the output of a requeued attempt is: what the record keeps of it, and for how long. */
+/* Where the output of a requeued attempt is, as kept in the job's record, and for how long. */
 #include <stdlib.h>
 #include <string.h>
 

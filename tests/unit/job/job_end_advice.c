@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What owners are told after the end of a job. */
+/* Advice to owners after the end of a job. */
 #include <stdlib.h>
 #include <string.h>
 

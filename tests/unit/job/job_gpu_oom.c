@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which outputs report that GPU memory is used up, and what the next try asks for. */
+/* Which outputs report that GPU memory is used up, and the request of the next attempt. */
 #include <stdlib.h>
 
 #include "job/gpu_oom.h"

@@ -39,8 +39,8 @@ static void a_job_is_told_first_and_yields_later(void **state)
 {
     assert_int_equal(judge(&site, *state, 0), IDLE_NONE);
     assert_int_equal(judge(&site, *state, 29), IDLE_NONE);
-    assert_int_equal(judge(&site, *state, 30), IDLE_TOLD);
-    assert_int_equal(judge(&site, *state, 119), IDLE_TOLD);
+    assert_int_equal(judge(&site, *state, 30), IDLE_WARNED);
+    assert_int_equal(judge(&site, *state, 119), IDLE_WARNED);
     assert_int_equal(judge(&site, *state, 120), IDLE_YIELDS);
 }
 
@@ -87,9 +87,9 @@ static void a_job_is_told_before_it_is_ended(void **state)
     bool is_over = false;
     job_set_ask(job, &(struct job_ask){ .gpus = 1, .idle_timeout_ms = 20 * MINUTE });
     assert_int_equal(judge(&site, job, 14), IDLE_NONE);
-    assert_int_equal(judge(&site, job, 15), IDLE_TOLD);
-    job->idle_level = IDLE_TOLD;
-    job_make_run(job)->idle_told_ms = 1000;
+    assert_int_equal(judge(&site, job, 15), IDLE_WARNED);
+    job->idle_level = IDLE_WARNED;
+    job_make_run(job)->idle_warned_ms = 1000;
     (void)idle_judge(&site, job, 20 * MINUTE - 1, 1000 + 5 * MINUTE, &is_over);
     assert_false(is_over);
     (void)idle_judge(&site, job, 20 * MINUTE, 1000 + 5 * MINUTE, &is_over);
@@ -100,9 +100,9 @@ static void a_job_that_could_not_be_told_in_time_still_gets_its_notice(void **st
 {
     struct job *job = *state;
     bool is_over = false;
-    assert_int_equal(judge(&strict, job, 500), IDLE_TOLD);
-    job->idle_level = IDLE_TOLD;
-    job_make_run(job)->idle_told_ms = 1000;
+    assert_int_equal(judge(&strict, job, 500), IDLE_WARNED);
+    job->idle_level = IDLE_WARNED;
+    job_make_run(job)->idle_warned_ms = 1000;
     (void)idle_judge(&strict, job, 500 * MINUTE, 999 + 10 * MINUTE, &is_over);
     assert_false(is_over);
     (void)idle_judge(&strict, job, 500 * MINUTE, 1000 + 10 * MINUTE, &is_over);
@@ -113,7 +113,7 @@ static void levels_have_names(void **state)
 {
     (void)state;
     assert_null(idle_level_name(IDLE_NONE));
-    assert_string_equal(idle_level_name(IDLE_TOLD), "told");
+    assert_string_equal(idle_level_name(IDLE_WARNED), "told");
     assert_string_equal(idle_level_name(IDLE_YIELDS), "yields");
     assert_null(idle_level_name(IDLE_LEVELS));
 }

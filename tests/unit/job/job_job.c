@@ -127,7 +127,7 @@ static void idleness_lasts_as_long_as_the_attempt(void **state)
     allocate(job, 1);
     apply(job, make_event(EVENT_STARTED, 1));
     struct job_event event = make_event(EVENT_IDLE, 1);
-    event.idle_level = IDLE_TOLD;
+    event.idle_level = IDLE_WARNED;
     event.wall_ms = 7000;
     apply(job, event);
     assert_int_equal(job->state, JOB_RUNNING);
@@ -135,12 +135,12 @@ static void idleness_lasts_as_long_as_the_attempt(void **state)
     event.wall_ms = 9000;
     apply(job, event);
     assert_int_equal(job->idle_level, IDLE_YIELDS);
-    assert_int_equal(job_run(job)->idle_told_ms, 7000);
+    assert_int_equal(job_run(job)->idle_warned_ms, 7000);
     apply(job, make_event(EVENT_PREEMPTED, 1));
     assert_int_equal(job->idle_level, IDLE_YIELDS);
     apply(job, make_event(EVENT_REQUEUED, 1));
     assert_int_equal(job->idle_level, IDLE_NONE);
-    assert_int_equal(job_run(job)->idle_told_ms, 0);
+    assert_int_equal(job_run(job)->idle_warned_ms, 0);
     assert_true(job->ask->preemptible);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whom a job tells, and of what: what can be read and what is refused. */
+/* Targets and events of notifications: valid and invalid ones. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

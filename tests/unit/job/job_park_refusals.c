@@ -7,9 +7,10 @@
 #define STEM      7U
 #define MANY      4096U
 
-static void refuse(struct park_refusals *refusals, uint64_t stem, bool is_lost, int64_t wall_ms)
+static void refuse(struct park_refusals *refusals, uint64_t command_hash, bool is_lost, int64_t wall_ms)
 {
-    struct park_refusal refusal = park_refusals_next(refusals, stem, "the driver cannot", is_lost, wall_ms);
+    struct park_refusal refusal =
+        park_refusals_next(refusals, command_hash, "the driver cannot", is_lost, wall_ms);
     (void)park_refusals_put(refusals, &refusal);
 }
 
@@ -76,7 +77,7 @@ static void the_earliest_goes_when_there_are_too_many(void **state)
 static void a_row_without_a_time_bars_nothing(void **state)
 {
     struct park_refusals refusals = { 0 };
-    struct park_refusal old = { .stem = STEM };
+    struct park_refusal old = { .command_hash = STEM };
     (void)state;
     (void)park_refusals_put(&refusals, &old);
     assert_false(park_refusals_bar(&refusals, STEM, NOW_MS));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a user may ask for: every refusal names the field, and nothing reasonable is refused. */
+/* Requests of users: every refusal names the field, and no reasonable request is refused. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,7 +209,7 @@ static void a_command_cannot_smuggle_control_bytes_into_the_shown_name(void **st
     assert_null(strchr(name, '\x1b'));
 }
 
-/* Whatever the command is called: the name goes to the node in a field that has this limit. */
+/* For any name of the command: the field that carries the name to the node has this limit. */
 static void the_shown_name_is_never_longer_than_a_name_may_be(void **state)
 {
     struct job_spec *spec = *state;

@@ -20,7 +20,7 @@ uint32_t clusters_draw(uint32_t *seed, uint32_t limit);
  * on. */
 struct cluster_node *clusters_add(struct cluster *cluster, const char *name, uint32_t gpus);
 
-/* A fit of somebody for whom nothing is kept, now 0, expected to end at 1000. */
+/* A fit of a job for which nothing is reserved, now 0, expected to end at 1000. */
 struct fit clusters_fit(void);
 
 /* Places by this way, without state, and books it. The caller clears *ret. */

@@ -321,7 +321,7 @@ static uint64_t add_preemptible(struct scene *scene, uint32_t gpus, uint32_t nod
     return job;
 }
 
-/* Those that were told do so; the job runs then. */
+/* The preempted jobs stop; then the job runs. */
 static void assert_starts_for(struct scene *scene, uint64_t job, size_t n_preempted)
 {
     assert_int_equal(scene->n_preempted, n_preempted);

@@ -24,8 +24,8 @@ static int64_t actual_wait(uint64_t *state, int64_t wait_ms, double center, doub
     return (int64_t)((double)wait_ms * exp2(center + spread * (normal - 6)));
 }
 
-/* The parts of the starts before each moment told must be the wanted ones (almost: where errors are small,
- * thresholds meet). */
+/* The fractions of starts before each forecast time must be the intended ones (almost: where errors are
+ * small, thresholds coincide). */
 static void assert_calibrated(double center, double spread, double drift)
 {
     struct calibration calibration;

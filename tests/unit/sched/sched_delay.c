@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Backfill's promise on random days: when every job takes as long as expected, nobody delays the first. */
+/* Backfill's promise on random days: if every job takes as long as expected, no job delays the first. */
 #include <stdlib.h>
 
 #include "scene.h"

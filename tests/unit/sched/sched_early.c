@@ -8,7 +8,7 @@
 
 #define MINUTE INT64_C(60000)
 
-/* What the caller knows. */
+/* The caller's data. */
 struct knowledge {
     uint64_t asking[8]; // jobs that may start early
     size_t n_asking;
@@ -104,7 +104,7 @@ static void it_gets_the_gpu_that_is_free_first(void **state)
     scene_free(scene);
 }
 
-/* When the last of its GPUs is probably free is what counts, not the first. */
+/* The time at which the last of its GPUs is probably free counts, not the first. */
 static void a_job_of_several_gpus_starts_when_all_of_them_are_free_soon(void **state)
 {
     uint64_t running[3];
@@ -176,7 +176,7 @@ static void it_needs_its_cpus_and_memory_now(void **state)
     spec.key.request.cpu_milli = 24000;
     known.asking[0] = scene_submit(scene, &spec);
     assert_int_equal(ask(scene, &known, NULL, 0).job, known.asking[0]);
-    /* What another one has that waits for its GPUs is not free either. */
+    /* GPUs booked for another job that waits for them are not free either. */
     struct cluster *cluster = sched_cluster(scene->sched);
     cluster_keep(cluster, &cluster->nodes[0], 1000, 0);
     assert_int_equal(ask(scene, &known, NULL, 0).job, 0);

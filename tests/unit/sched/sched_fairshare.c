@@ -32,7 +32,7 @@ static void assert_near(double a, double b)
         fail_msg("%.9g is not %.9g", a, b);
 }
 
-/* One attempt of whole GPUs begins (jobs 1) or is over (-1). */
+/* An attempt with whole GPUs begins (jobs 1) or has ended (-1). */
 static void run(struct fairshare *f, struct account *account, int64_t now_ms, int jobs, int gpus)
 {
     fairshare_count(f, account, now_ms, jobs, 0);

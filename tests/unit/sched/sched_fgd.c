@@ -141,7 +141,8 @@ static void shares_that_fill_a_gpu_meet(void **state)
     way->close(memory);
 }
 
-/* As all that takes nodes in the order of their positions: jobs that end then leave the same end empty. */
+/* Like every placement that takes nodes in the order of their positions: jobs that end leave the same end
+ * empty. */
 static void of_equal_nodes_the_first_is_filled_whatever_its_name(void **state)
 {
     struct cluster *c = *state;

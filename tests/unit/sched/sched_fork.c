@@ -22,7 +22,7 @@ static struct sched_job_spec job_of_chance(struct scene *scene)
 {
     struct sched_job_spec spec = scene_job(scene, 1 + chance(6), 1 + chance(900));
     spec.key.uid = 1 + chance(3);
-    spec.key.stem = chance(3);
+    spec.key.command_hash = chance(3);
     spec.key.priority = chance(5) == 0;
     spec.key.limit_ms = chance(3) == 0 ? 1000 * (900 + chance(100)) : 0;
     spec.key.request.cpu_milli = 1000 * chance(20);

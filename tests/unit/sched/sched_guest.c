@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The scheduler parks jobs for shorter ones: when, for whom, and until when at the latest. */
+/* The scheduler parks jobs for shorter ones: when, for which job, and until when at the latest. */
 #include <stdio.h>
 #include <string.h>
 
@@ -400,7 +400,7 @@ static void a_restart_changes_no_promise(void **state)
     scene_free(before);
 }
 
-/* A job that was parked from this GPU before a restart, and should have returned that long ago. */
+/* A job that was parked from this GPU before a restart, and was due to return this long ago. */
 static uint64_t resume_overdue(struct scene *scene, uint32_t gpu, int64_t late_s)
 {
     struct alloc_gpu left_gpu = { .gpu = gpu };
@@ -457,7 +457,7 @@ static void overdue_jobs_have_their_gpu_for_half_a_slot_each(void **state)
     }
 }
 
-/* Its bound comes first by 1000 s, and grows by five seconds for each that it runs. */
+/* Its bound is reached 1000 s earlier, and grows by five seconds for each second that it runs. */
 static void an_overdue_job_is_not_parked_for_one_that_is_due_after_it(void **state)
 {
     struct scene *scene = open_auto(1, 1);

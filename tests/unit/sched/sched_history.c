@@ -11,7 +11,7 @@
 #define MINUTE_MS 60000
 #define HOUR_MS   3600000
 
-static const struct history_key ada = { .uid = 1, .gid = 1, .stem = 7, .gpu_milli = 1000 };
+static const struct history_key ada = { .uid = 1, .gid = 1, .command_hash = 7, .gpu_milli = 1000 };
 
 static int open_history(void **state)
 {
@@ -59,7 +59,7 @@ static void runs_of_the_same_command_decide_once_there_are_some(void **state)
 {
     struct history *history = *state;
     struct history_key other = ada;
-    other.stem = 8;
+    other.command_hash = 8;
     add(history, other, 10 * HOUR_MS, 30);
     add(history, ada, MINUTE_MS, 12);
     struct estimate known = estimate(history, ada);
@@ -72,11 +72,11 @@ static void runs_of_the_same_command_decide_once_there_are_some(void **state)
 static void an_unknown_command_is_taken_to_be_like_the_users_others(void **state)
 {
     struct history *history = *state;
-    const struct history_key bob = { .uid = 2, .gid = 1, .stem = 9, .gpu_milli = 8000 };
+    const struct history_key bob = { .uid = 2, .gid = 1, .command_hash = 9, .gpu_milli = 8000 };
     add(history, ada, MINUTE_MS, 20);
     add(history, bob, 20 * HOUR_MS, 20);
     struct history_key asked = ada;
-    asked.stem = 99;
+    asked.command_hash = 99;
     assert_int_equal(estimate(history, asked).basis, BASIS_USER_GPUS);
     assert_about(estimate(history, asked).likely_ms, MINUTE_MS);
     asked.gpu_milli = 4000;
@@ -92,7 +92,7 @@ static void one_run_moves_an_estimate_but_does_not_decide_it(void **state)
     struct history *history = *state;
     struct history_key asked = ada;
     add(history, ada, 10 * HOUR_MS, 40);
-    asked.stem = 99;
+    asked.command_hash = 99;
     int64_t before_ms = estimate(history, asked).order_ms;
     add(history, asked, MINUTE_MS, 1);
     struct estimate after = estimate(history, asked);
@@ -358,14 +358,14 @@ static void cells_outlive_a_restart_exactly(void **state)
     history_free(again);
 }
 
-static void the_number_of_cells_is_bounded_and_what_is_forgotten_is_told(void **state)
+static void the_number_of_cells_is_bounded_and_forgotten_ones_are_reported(void **state)
 {
     struct history *history = history_new(100, HOUR_MS);
     size_t told = 0, made = 0;
     struct history_key key = { .gpu_milli = 1000 };
     for (uint32_t i = 0; i < 3000; i++) {
         key.uid = i % 7;
-        key.stem = i;
+        key.command_hash = i;
         history_add(history, &key, 0, MINUTE_MS);
         made++;
         struct kept kept = { 0 };
@@ -376,7 +376,7 @@ static void the_number_of_cells_is_bounded_and_what_is_forgotten_is_told(void **
             buffer_clear(&kept.bytes[k]);
     }
     assert_int_equal(told, made + 7 + 7 + 1 - 100);
-    key.stem = 0; // long forgotten; its user is not
+    key.command_hash = 0; // long forgotten; its user is not
     assert_int_equal(estimate(history, key).basis, BASIS_USER_GPUS);
     key.uid = 77;
     assert_int_equal(estimate(history, key).samples, 3000);
@@ -460,7 +460,7 @@ int main(void)
         CASE(a_burst_without_jobs_is_kept_for_what_it_knows),
         CASE(the_number_of_bursts_is_bounded),
         CASE(cells_outlive_a_restart_exactly),
-        CASE(the_number_of_cells_is_bounded_and_what_is_forgotten_is_told),
+        CASE(the_number_of_cells_is_bounded_and_forgotten_ones_are_reported),
         CASE(a_bin_begins_where_it_says),
         CASE(quantiles_are_within_a_bin_of_the_exact_ones),
         CASE(belief_without_runs_has_the_usual_duration_as_its_median),

@@ -24,7 +24,7 @@ static void submit(struct flood *flood, uint32_t uid)
 {
     struct sched_job_spec spec = scene_job(flood->scene, flood->gpus, flood->estimate_s);
     spec.key.uid = spec.key.gid = uid;
-    spec.key.stem = uid;
+    spec.key.command_hash = uid;
     flood->owners[flood->count] = uid;
     flood->jobs[flood->count++] = scene_submit(flood->scene, &spec);
 }

@@ -27,7 +27,7 @@ static uint64_t add(struct scene *scene, uint32_t uid, int32_t own_priority)
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.key.uid = uid;
     spec.key.own_priority = own_priority;
-    spec.key.stem = scene->last_job; // no two of a class
+    spec.key.command_hash = scene->last_job; // no two of a class
     uint64_t job = scene_submit(scene, &spec);
     scene_wait(scene, 1);
     return job;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Policies that preempt: who goes, who comes, and that it comes to rest. */
+/* Policies that preempt: which job is preempted, which one starts, and that preemption ends. */
 #include <stdlib.h>
 
 #include "scene.h"
@@ -16,7 +16,7 @@ static struct scene *open_with(const char *policy, uint32_t nodes)
     return scene;
 }
 
-/* Everybody who was told to give way does. */
+/* All preempted jobs stop. */
 static void let_go(struct scene *scene)
 {
     while (scene->n_preempted > 0)

@@ -76,7 +76,7 @@ static void equal_keys_are_one_class_and_any_difference_makes_another(void **sta
         { .uid = 1, .is_preemptible = true, .request = { .gpus = 1 } },
         { .uid = 1, .limit_ms = 5, .request = { .gpus = 1 } },
         { .uid = 1, .estimate_ms = 5, .request = { .gpus = 1 } },
-        { .uid = 1, .stem = 5, .request = { .gpus = 1 } },
+        { .uid = 1, .command_hash = 5, .request = { .gpus = 1 } },
         { .uid = 1, .request = { .gpus = 1, .model = model } },
         { .uid = 1, .request = { .gpus = 1, .allow = allow, .n_allow = 2 } },
     };

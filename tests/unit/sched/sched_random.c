@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random days of a small cluster through the real scheduler, against a second ledger kept here: nothing is
- * given twice, nobody starts who may not, nothing is lost, and after each pass nothing waits that would fit.
+ * Random days of a small cluster through the real scheduler, against a second ledger kept here: no GPU is
+ * allocated twice, no job starts that may not, no GPU is lost, and after each pass no job waits that would
+ * fit.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,7 +98,7 @@ static struct class_key key_of_chance(struct world *world)
         .is_preemptible = chance(world, 6) == 0,
         .limit_ms = chance(world, 3) == 0 ? run_ms + 1000 * chance(world, 100) : 0,
         .estimate_ms = chance(world, 2) == 0 ? run_ms : 0,
-        .stem = chance(world, 3),
+        .command_hash = chance(world, 3),
         .request = request_of_chance(world),
     };
 }

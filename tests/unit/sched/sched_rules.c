@@ -237,7 +237,7 @@ static void an_array_starts_element_after_element_and_keeps_its_limit(void **sta
     assert_false(sched_job_status(scene->sched, array, scene->now_ms, &status));
 }
 
-/* As when it is held and released: it is a job of its own, and its array counts it as open. */
+/* As when it is held and released: it is a separate job, and its array counts it as open. */
 static uint64_t take_out(struct scene *scene, struct sched_job_spec *array)
 {
     struct sched_job_spec element = scene_job(scene, 1, 60);

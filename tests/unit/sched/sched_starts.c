@@ -27,7 +27,7 @@ static uint64_t add_cpu(struct scene *scene)
     return scene_add(scene, 0, 600);
 }
 
-/* The command runs; whoever waited for that has its turn. */
+/* The command runs; the next job that waited for this may start. */
 static void note_start(struct scene *scene, uint64_t job)
 {
     sched_started(scene->sched, scene->now_ms, job);

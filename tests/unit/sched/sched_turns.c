@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs that go back to the queue when their time is over take turns: each goes behind everybody who waits, so
+ * Jobs that go back to the queue when their time is over take turns: each goes to the end of the queue, so
  * that over an hour each has the GPU in proportion to its time limit, whatever the others' limits are.
  */
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #define HOUR_S 3600
 #define JOBS   8
 
-/* A job that runs until its time is over, each time. */
+/* A job that runs until its time limit, each time. */
 struct turner {
     struct sched_job_spec spec;
     int64_t had_ms; // of GPU time so far
@@ -50,7 +50,7 @@ static struct turner *add(struct turns *turns, uint32_t uid, int64_t limit_s, in
     job->spec.key.uid = job->spec.key.gid = uid;
     job->spec.key.limit_ms = limit_s * 1000;
     job->spec.key.priority = priority;
-    job->spec.key.stem = job->spec.id;
+    job->spec.key.command_hash = job->spec.id;
     (void)scene_submit(turns->scene, &job->spec);
     return job;
 }
@@ -150,7 +150,7 @@ static void a_job_is_not_behind_those_who_came_after_its_turn(void **state)
     for (uint32_t i = 0; i < 4; i++)
         add(turns, 3 + i, 60, 0);
     run(turns, 20);
-    /* Nobody waits longer, and it is expected to be the shortest. */
+    /* No job waits longer, and it is expected to be the shortest. */
     assert_ptr_equal(running(turns), first);
 }
 

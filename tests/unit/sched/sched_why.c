@@ -38,7 +38,7 @@ static const struct why_reason *reason_of(
     return NULL;
 }
 
-static void what_keeps_it_from_the_queue_is_told(void **state)
+static void what_keeps_it_from_the_queue_is_reported(void **state)
 {
     struct scene *scene = *state;
     struct why why;
@@ -287,7 +287,7 @@ static void reservations_are_told(void **state)
     (void)reason_of(scene, scene_add(scene, 1, 60), WHY_RESERVATION, &why);
 }
 
-static void what_never_fits_is_told(void **state)
+static void what_never_fits_is_reported(void **state)
 {
     struct scene *scene = *state;
     struct why why;
@@ -394,7 +394,7 @@ static void a_begin_time_is_the_likely_start(void **state)
     why_clear(&why);
 }
 
-static void the_cheapest_change_is_told(void **state)
+static void the_cheapest_change_is_reported(void **state)
 {
     struct scene *scene = *state;
     struct why why;
@@ -655,7 +655,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define CASE(name_) cmocka_unit_test_setup_teardown(name_, open_scene, close_scene)
-        CASE(what_keeps_it_from_the_queue_is_told),
+        CASE(what_keeps_it_from_the_queue_is_reported),
         cmocka_unit_test_setup_teardown(
             a_job_that_was_overtaken_is_told_why, open_scene_of_default, close_scene),
         CASE(nobody_is_ahead_of_a_job_that_waits_for_its_begin_time_alone),
@@ -668,14 +668,14 @@ int main(void)
         CASE(what_is_kept_for_others_is_told_as_priority),
         CASE(limits_are_told),
         CASE(reservations_are_told),
-        CASE(what_never_fits_is_told),
+        CASE(what_never_fits_is_reported),
         CASE(node_that_has_not_reported_since_the_start_is_named),
         CASE(who_will_start_in_the_next_pass_has_no_reason),
         CASE(the_start_is_forecast_likely_and_latest),
         CASE(a_job_without_a_limit_leaves_the_latest_start_open),
         CASE(the_latest_start_does_not_rest_on_a_limit_that_is_none),
         CASE(a_begin_time_is_the_likely_start),
-        CASE(the_cheapest_change_is_told),
+        CASE(the_cheapest_change_is_reported),
         CASE(a_job_that_does_not_exist_yet_can_be_asked_about),
         CASE(what_jobs_keep_that_started_early_is_named),
         CASE(what_they_keep_is_not_named_when_something_else_is_missing),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A spool of its own for one test: it writes specs, starts the real mgpu-shepherd, and waits for what it
- * leaves behind. As root the jobs run as `nobody`, else as ourselves. */
+/* A spool of its own for one test: it writes specs, starts the real mgpu-shepherd, and waits for its files.
+ * As root the jobs run as `nobody`, else as ourselves. */
 #pragma once
 
 #include <limits.h>

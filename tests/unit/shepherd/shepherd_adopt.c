@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kill -9 of the shepherd at every stage, and what an adopter makes of it. */
+/* kill -9 of the shepherd at every stage, and the result of an adopter. */
 
 #include <fcntl.h>
 #include <signal.h>
@@ -74,7 +74,7 @@ static void an_adopter_stops_the_job(void **state)
     assert_int_equal(fixture_count_sleepers(f, "98711"), 0);
 }
 
-/* What the command makes of the stop comes after the shepherd's death. */
+/* The command reacts to the stop after the shepherd's death. */
 static void a_stop_is_known_to_who_adopts_the_step(void **state)
 {
     struct fixture *f = *state;

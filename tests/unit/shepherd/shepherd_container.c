@@ -95,14 +95,14 @@ static void the_image_keeps_its_own_directories(void **state)
     assert_true(has(&words, volume));
     assert_true(has(&words, "--workdir=/usr"));
     assert_false(has(&words, "--volume=/usr:/usr:rslave"));
-    /* What the user mounts there goes before. */
+    /* The user's own mounts take precedence. */
     strings_take(&image.mounts, xasprintf("/data:%s:ro", f->home));
     assert_int_equal(container_words(&image, &command, &again), STEP_NONE);
     assert_false(has(&again, volume));
     strings_clear(&image.mounts);
 }
 
-static void a_directory_that_cannot_be_mounted_is_told(void **state)
+static void a_directory_that_cannot_be_mounted_is_reported(void **state)
 {
     struct fixture *f = *state;
     _cleanup_strings_ struct strings command = { 0 }, words = { 0 };
@@ -240,7 +240,7 @@ int main(void)
         CASE(no_word_of_the_command_stands_before_the_image),
         CASE(variables_go_by_name_and_those_of_the_node_stay),
         CASE(the_image_keeps_its_own_directories),
-        CASE(a_directory_that_cannot_be_mounted_is_told),
+        CASE(a_directory_that_cannot_be_mounted_is_reported),
         CASE(gpus_come_by_their_description_where_there_is_one),
         CASE(device_nodes_that_are_there_are_given_else),
         CASE(a_user_without_a_range_of_ids_is_known),

@@ -164,7 +164,7 @@ static void a_missing_home_directory_is_no_fault_of_the_job(void **state)
     }
 }
 
-/* The place where it would be mounted, as another user made it. */
+/* Its mount point, created by another user. */
 static void a_home_directory_that_is_not_mounted_is_missing(void **state)
 {
     struct fixture *f = *state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a command sees, and what becomes of it, through the real program. */
+/* The environment of a command and its result, through the real program. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -93,7 +93,7 @@ static void write_program(const struct fixture *f, const char *name, const char 
     assert_int_equal(chmod(path, 0755), 0);
 }
 
-static void a_missing_interpreter_is_told(void **state)
+static void a_missing_interpreter_is_reported(void **state)
 {
     struct fixture *f = *state;
     write_program(f, "tool", "#!/nosuchpython\n");
@@ -146,7 +146,7 @@ static void a_setup_needs_no_way_to_this_program(void **state)
     _cleanup_free_ char *copy = xasprintf("%s/mgpu-shepherd", folder);
     _cleanup_free_ char *command = xasprintf("mkdir -m 0700 '%s' && cp '%s' '%s'", folder, given, copy);
     if (geteuid() != 0)
-        skip(); // everything of the job's user is open to him
+        skip(); // all files of the job's user are accessible to him
     assert_int_equal(system(command), 0);
     assert_int_equal(setenv("MGPU_SHEPHERD", copy, 1), 0);
     f->spec.shell = xstrdup("/bin/sh");
@@ -551,7 +551,7 @@ int main(void)
         CASE(a_signal_is_told_apart_from_an_exit),
         CASE(a_missing_command_ends_with_127),
         CASE(a_file_that_is_no_program_ends_with_126),
-        CASE(a_missing_interpreter_is_told),
+        CASE(a_missing_interpreter_is_reported),
         CASE(a_script_without_interpreter_is_run_by_the_shell),
         CASE(the_assignment_is_set_over_the_environment),
         CASE(a_setup_runs_in_the_same_shell_and_cannot_change_the_assignment),

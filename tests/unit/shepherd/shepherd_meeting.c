@@ -12,7 +12,7 @@
 
 #define FIRST 29930U
 
-/* A listener of somebody else, on one address. */
+/* Another program's listener, on one address. */
 static int listen_on(uint32_t port)
 {
     struct sockaddr_in address = {

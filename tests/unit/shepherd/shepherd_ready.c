@@ -47,7 +47,7 @@ static uint32_t port_said(const struct fixture *f, const char *name)
     return port;
 }
 
-/* Its variables name a port that nobody has looked at. */
+/* Its variables name a port that was not checked. */
 static void expect_port(struct fixture *f)
 {
     strings_set_env(&f->spec.gpu_env, "MASTER_PORT", "1");

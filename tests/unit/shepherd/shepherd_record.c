@@ -67,7 +67,7 @@ static const struct expectation expectations[] = {
     /* ... or one without which the command fails in its own way, ... */
     { { .status = { .phase = INIT_ENDED, EXITED(1) }, .counts = AT_LIMIT }, END_OOM, 137, SIGKILL, 1,
         LIMIT_TEXT ", peak 64 MiB; then the command ended with status 1" },
-    /* ... or all at once, so that nobody saw the status; but one kill does not explain a lost one. */
+    /* ... or all at once, so that no process saw the status; but one kill does not explain a lost status. */
     { { .status = { .phase = INIT_EXECUTING }, .counts = GROUP_AT_LIMIT }, END_OOM, 137, SIGKILL, 1,
         LIMIT_TEXT },
     { { .status = { .phase = INIT_EXECUTING }, .counts = AT_LIMIT }, END_UNKNOWN, 125, 0, 1 },
@@ -121,7 +121,7 @@ static void every_ending_is_judged_rightly(void **state)
             fail_msg("row %zu: %s", i, record.text != NULL ? record.text : "no text");
         if (expected->text != NULL)
             continue;
-        /* Only an end that speaks for itself goes without words. */
+        /* Only an end that needs no explanation has no text. */
         assert_int_equal(record.text == NULL,
             record.is_executed && record.end != END_UNKNOWN && expected->ending.status.phase == INIT_ENDED);
     }

@@ -24,7 +24,7 @@ struct family {
     pid_t wrapper, program, reader, worker;
 };
 
-/* What the four do, each in a process of its own. */
+/* The work of the four roles, each in its own process. */
 static pid_t spawn(int ready_fd, void (*set_up)(void), int in_fd, int out_fd)
 {
     pid_t pid = fork();

@@ -50,7 +50,7 @@ static void await_text(const char *directory, const char *file, const char *text
     }
 }
 
-/* What is born in the cell stands still, as if its user had stopped it at once. */
+/* A process forked in the cell is stopped, as if its user had stopped it at once. */
 static void freeze_cell(const struct fixture *f)
 {
     if (f->spec.job_cgroup == NULL || write_word(f->spec.job_cgroup, "cgroup.freeze", "1") < 0)

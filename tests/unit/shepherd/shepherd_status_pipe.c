@@ -126,8 +126,8 @@ static void a_job_that_does_not_is_ended_after_the_grace(void **state)
     assert_true(clock_boot_ms() - before >= 300);
 }
 
-/* The word is in the pipe when the stop is said again: it was said after the first time. */
-static void a_stop_that_is_said_again_loses_no_word(void **state)
+/* The report is in the pipe when the stop is repeated: it was written after the first one. */
+static void a_repeated_stop_loses_no_report(void **state)
 {
     struct fixture *f = *state;
     fixture_script(f,
@@ -198,7 +198,7 @@ static void at_the_limit_itself_it_is_told(void **state)
     assert_true(f->exit.run_ms >= 900 && f->exit.run_ms < 10000);
 }
 
-/* The init keeps the pipe open: what is said meanwhile is in it. */
+/* The init keeps the pipe open: reports of that time are in it. */
 static void nothing_is_lost_between_two_shepherds(void **state)
 {
     struct fixture *f = *state;
@@ -279,7 +279,7 @@ int main(void)
         CASE(one_that_is_left_from_before_is_replaced),
         CASE(a_job_that_saves_its_work_is_ended_at_once),
         CASE(a_job_that_does_not_is_ended_after_the_grace),
-        CASE(a_stop_that_is_said_again_loses_no_word),
+        CASE(a_repeated_stop_loses_no_report),
         CASE(a_plain_stop_waits_for_no_word),
         CASE(the_warning_before_the_limit_begins_the_stop),
         CASE(one_that_saves_and_leaves_has_ended_by_its_limit_too),

@@ -60,7 +60,7 @@ static void the_spared_one_lives_and_its_children_do_not(void **state)
     assert_true(reap_all() >= 1);
 }
 
-/* A child in a PID namespace of its own, or 0: this user cannot make one. */
+/* A child in its own PID namespace, or 0: this user cannot create one. */
 static pid_t start_contained(void)
 {
     pid_t pid = fork();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The switch, each in a child of its own: afterwards there is no way back. */
+/* The switch to the user, each in its own child, because it cannot be undone. */
 
 #include <grp.h>
 #include <linux/securebits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stops, and what a job leaves behind; each with a cgroup (where there is one) and without. */
+/* Stops, and remains of a job; each with a cgroup (where there is one) and without. */
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Allocated the moment it starts, so it holds its GPUs as long as it runs. */
+/* Allocated at its start, so it holds its GPUs as long as it runs. */
 #include "ended_fixture.h"
 
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #define HOUR INT64_C(3600000)
 #define MAX  32
 
-/* What came back. */
+/* The result. */
 struct heard {
     bool is_done;
     uint64_t jobs[MAX];

@@ -31,7 +31,7 @@ struct life {
     char failure[512];
 };
 
-/* Batches of different shapes, the kinds of event mixed, a snapshot in between. */
+/* Batches of different shapes, with mixed kinds of events, and a snapshot in between. */
 static void add_batch(struct fixture *fixture, struct job **jobs, unsigned i)
 {
     if (i % 3 == 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A store in a directory of its own, and a caller that does what the controller does: fold, batch, commit. */
+/* A store in its own directory, and a caller that acts as the controller does: fold, batch, commit. */
 #pragma once
 
 #include <sqlite3.h>
@@ -25,7 +25,7 @@ struct fixture {
     struct error failure;
     struct store_verification verification; // once is_verified
     bool is_verified;
-    _Atomic unsigned reports, ends; // of progress: on other threads too
+    _Atomic unsigned reports, ends; // counts progress, on other threads as well
     unsigned warnings;
     struct error warning;
     /* What fsck reported last. */

@@ -17,7 +17,7 @@ static void fill(struct fixture *fixture)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-/* Each row damages the tables behind the store's back; the word is in what fsck says. */
+/* Each row damages the tables without the store; the word is in the output of fsck. */
 static const struct {
     const char *sql, *word;
 } damages[] = {

@@ -16,7 +16,7 @@
 #define LOG_HEADER 32
 #define FRAME      (24 + 1024)
 
-/* The files of a store with so many jobs, each in a commit of its own, whose daemon was killed. */
+/* The files of a store with this number of jobs, each in its own commit, whose daemon was killed. */
 struct wreck {
     struct buffer db, log, index;
 };
@@ -133,7 +133,7 @@ static void a_transaction_that_was_being_written_is_no_damage(void **state)
     struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
     make_wreck(fixture, &wreck);
-    /* The frames of a commit that a kill cut short: the right salts, and nothing right behind them. */
+    /* The frames of a commit that was interrupted by a kill: the right salts, and invalid data after them. */
     for (size_t extra = 12; extra < 3 * FRAME; extra += FRAME / 2) {
         _cleanup_buffer_ struct buffer log = { 0 };
         buffer_append(&log, wreck.log.bytes, wreck.log.length);

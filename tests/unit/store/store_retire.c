@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Old jobs leave the store, and what they held stays in the sums. */
+/* Old jobs are removed from the store; their GPU time stays in the sums. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

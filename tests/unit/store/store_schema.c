@@ -356,7 +356,7 @@ static void idleness_and_what_follows_are_kept(void **state)
     fixture_event(fixture, job, EVENT_STARTED);
     fixture_apply(fixture, job,
         &(struct job_event){
-            .type = EVENT_IDLE, .attempt = 1, .wall_ms = 700, .idle_level = IDLE_TOLD, .idle_ms = 5 });
+            .type = EVENT_IDLE, .attempt = 1, .wall_ms = 700, .idle_level = IDLE_WARNED, .idle_ms = 5 });
     fixture_apply(fixture, job,
         &(struct job_event){
             .type = EVENT_IDLE, .attempt = 1, .wall_ms = 900, .idle_level = IDLE_YIELDS, .idle_ms = 9 });
@@ -365,7 +365,7 @@ static void idleness_and_what_follows_are_kept(void **state)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM events WHERE type = 14"), 2);
     assert_int_equal(store_load_jobs(fixture->store, 0, keep_job, jobs, &fixture->err), 0);
     assert_int_equal(jobs[1]->idle_level, IDLE_YIELDS);
-    assert_int_equal(job_run(jobs[1])->idle_told_ms, job_run(job)->idle_told_ms);
+    assert_int_equal(job_run(jobs[1])->idle_warned_ms, job_run(job)->idle_warned_ms);
     job_free(jobs[1]);
     fixture_apply(fixture, job, &(struct job_event){ .type = EVENT_PREEMPTED, .attempt = 1 });
     fixture_apply(fixture, job, &(struct job_event){ .type = EVENT_REQUEUED, .attempt = 1 });

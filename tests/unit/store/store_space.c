@@ -148,7 +148,7 @@ static void a_disk_without_any_space_ends_the_store_and_loses_nothing(void **sta
     assert_false(is_full_now(fixture));
 }
 
-/* Nobody is told to move a store away that only lacks room. */
+/* The message for a full disk does not advise moving the store away. */
 static void a_start_without_any_space_is_not_called_damage(void **state)
 {
     struct fixture *fixture = *state;

@@ -104,7 +104,7 @@ static void the_terms_of_a_stop_are_read_back(void **state)
     assert_int_equal(job_run(read)->stop_grace_ms, 86400000);
 }
 
-/* Books GPU 0 for two jobs at once; the second booking is in a batch of its own. */
+/* Books GPU 0 for two jobs at once; the second booking is in a separate batch. */
 static void book_twice(struct fixture *fixture, uint32_t first_slot, uint32_t second_slot)
 {
     _cleanup_(job_freep) struct job *first = fixture_submit(fixture, NULL);

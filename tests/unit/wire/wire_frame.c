@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a newer side sends reaches an older one: fields and messages that are not known here are passed over.
+/* Messages of a newer side reach an older one: unknown fields and messages are skipped.
  */
 #include <errno.h>
 #include <event2/buffer.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records as JSON: every kind of field both ways, and what is refused. */
+/* Records as JSON: every kind of field in both directions, and refusals. */
 
 #include <errno.h>
 #include <stdbool.h>

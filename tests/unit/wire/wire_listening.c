@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Listening while there are no descriptors left: it waits, and goes on when there are. */
+/* Listening while no descriptors are left: it waits, and continues when there are some. */
 
 #include <stdio.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include "wire/limits.h"
 #include "wire/message.h"
 
-/* What is taken of a frame. The first ones of connections that are not a link are bounded more tightly. */
+/* How long a frame may be. The first ones of connections that are not a link are limited more strictly. */
 static size_t frame_max(const struct record_type *type)
 {
     static const struct {

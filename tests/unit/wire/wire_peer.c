@@ -22,7 +22,7 @@
 bool __wrap_socket_query(const struct inet_diag_req_v2 *query, struct inet_diag_msg *answer);
 bool __real_socket_query(const struct inet_diag_req_v2 *query, struct inet_diag_msg *answer);
 
-/* What the kernel might answer with instead. */
+/* Other possible answers of the kernel. */
 static void (*falsify)(struct inet_diag_msg *answer);
 
 bool __wrap_socket_query(const struct inet_diag_req_v2 *query, struct inet_diag_msg *answer)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keys, whom a session believes, and the pump: bytes, ends and back-pressure, over a real port. */
+/* Keys, the peers that a session accepts, and the pump: bytes, ends and back-pressure, over a real port. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -260,7 +260,7 @@ static void a_request_proves_its_key(void **state)
     free(text);
 }
 
-/* --- whom a session believes --- */
+/* --- which peers a session accepts --- */
 
 static void a_client_believes_the_pin_of_the_authority_or_of_the_server(void **state)
 {

@@ -46,8 +46,7 @@ static void keep_accounts(struct core *core, const struct job *job)
 
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
-    if (job_state_is_active(news->before) && !job_state_is_active(entry->job->state))
-        keep_accounts(core, entry->job);
+    keep_accounts(core, entry->job);
 }
 
 static int load_account(
@@ -73,5 +72,6 @@ static const struct core_kind kinds[] = {
 const struct core_concern core_concern_accounts = {
     .name = "accounts",
     .kinds = kinds,
+    .events = CORE_ON_OVER,
     .event = on_event,
 };

@@ -403,6 +403,7 @@ const struct core_concern core_concern_adoptions = {
     .name = "adoptions",
     .free = clear,
     .resume = on_resume,
+    .events = CORE_ON_ALL,
     .event = on_event,
     .act = on_act,
     .messages = messages,

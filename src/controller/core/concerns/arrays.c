@@ -68,6 +68,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
 const struct core_concern core_concern_arrays = {
     .name = "arrays",
     .load = link_member,
+    .events = CORE_ON(EVENT_SUBMITTED) | CORE_ON_DONE,
     .event = on_event,
     .gone = unlink_member,
 };

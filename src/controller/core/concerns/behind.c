@@ -458,6 +458,7 @@ const struct core_concern core_concern_behind = {
     .free = clear,
     .resume = on_resume,
     .begin = begin,
+    .events = CORE_ON_ALL,
     .event = on_event,
     .turn = turn,
     .next_ms = next_ms,

@@ -307,19 +307,20 @@ static double most_ms(const struct core *core, const struct job_ask *ask)
         elements = array_size(&array);
         array_clear(&array);
     }
-    return (double)core_limit_of(core, ask) * gpus * elements;
+    const struct core_partition_terms terms = core_partition_terms(core, ask);
+    return (double)core_limit_of(core, ask, &terms) * gpus * elements;
 }
 
 static int check(const struct core *core, const struct identity *who, const struct job_spec *spec,
     size_t size, struct error *err)
 {
+    (void)size;
+    if (who->token.max_gpu_ms == 0 || !has_gpus(&spec->ask))
+        return 0;
     const struct budget *budget = find(core, who->token.id);
     double max_ms = (double)who->token.max_gpu_ms;
     double left_ms = max_ms - (budget != NULL ? used_ms(budget, core->now_ms) : 0);
     double wanted_ms = most_ms(core, &spec->ask);
-    (void)size;
-    if (who->token.max_gpu_ms == 0 || !has_gpus(&spec->ask))
-        return 0;
     if (left_ms <= 0) {
         (void)error_set(err, -EPERM, "the jobs of this token have used its %.4g GPU-hours", max_ms / HOUR_MS);
         return error_hint(err, "create another one: mgpu token create --max-gpu-hours N");
@@ -359,6 +360,7 @@ const struct core_concern core_concern_budgets = {
     .kinds = kinds,
     .resume = on_resume,
     .check = check,
+    .events = CORE_ON_ALL,
     .event = on_event,
     .next_ms = next_ms,
     .run = run_due,

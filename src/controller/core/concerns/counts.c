@@ -122,5 +122,6 @@ const struct core_concern core_concern_counts = {
     .init = init,
     .free = clear,
     .resume = on_resume,
+    .events = CORE_ON_ALL,
     .event = on_event,
 };

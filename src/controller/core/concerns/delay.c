@@ -65,5 +65,6 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
 const struct core_concern core_concern_delays = {
     .name = "delays",
     .resume = note_stop,
+    .events = CORE_ON_STOPPING,
     .event = on_event,
 };

@@ -209,6 +209,7 @@ const struct core_concern core_concern_early = {
     .free = clear,
     .kinds = kinds,
     .resume = on_resume,
+    .events = CORE_ON_ALL,
     .event = on_event,
     .gone = on_gone,
     .durable = check_next,

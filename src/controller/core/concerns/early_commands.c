@@ -27,7 +27,7 @@
 
 struct command {
     uint32_t uid;
-    uint64_t stem;
+    uint64_t command_hash;
     uint64_t runs_ms[RUNS]; // the latest one first; 0: not so many yet
     uint32_t has_failed;    // 1: before it had GPUs, when it was started early without having asked
     uint64_t number;        // increases with each row that is written
@@ -41,7 +41,7 @@ struct core_early_commands {
 
 static const struct record_field command_fields[] = {
     RECORD_FIELD(1, RECORD_U32, struct command, uid, 0),
-    RECORD_FIELD(2, RECORD_U64, struct command, stem, 0),
+    RECORD_FIELD(2, RECORD_U64, struct command, command_hash, 0),
     RECORD_FIELD(3, RECORD_U64, struct command, runs_ms[0], 0),
     RECORD_FIELD(4, RECORD_U64, struct command, runs_ms[1], 0),
     RECORD_FIELD(5, RECORD_U64, struct command, runs_ms[2], 0),
@@ -56,11 +56,11 @@ static const struct record_type command_record =
 
 /* --- what is known --- */
 
-static struct command *find(const struct core *core, uint32_t uid, uint64_t stem)
+static struct command *find(const struct core *core, uint32_t uid, uint64_t command_hash)
 {
     struct core_early_commands *commands = core->early_commands;
     for (size_t i = 0; i < commands->count; i++)
-        if (commands->items[i].stem == stem && commands->items[i].uid == uid)
+        if (commands->items[i].command_hash == command_hash && commands->items[i].uid == uid)
             return &commands->items[i];
     return NULL;
 }
@@ -157,7 +157,7 @@ char *core_describe_early(const struct core *core, const struct core_entry *entr
 
 static const char *row_key(const struct command *command, char *key, size_t size)
 {
-    (void)snprintf(key, size, "%" PRIu32 ".%016" PRIx64, command->uid, command->stem);
+    (void)snprintf(key, size, "%" PRIu32 ".%016" PRIx64, command->uid, command->command_hash);
     return key;
 }
 
@@ -200,7 +200,8 @@ static struct command *find_or_add(struct core *core, const struct job *job)
         return command;
     if (core->early_commands->count == COMMANDS_MAX)
         forget_oldest(core);
-    return add(core->early_commands, &(struct command){ .uid = job->uid, .stem = core_command_hash(job) });
+    return add(
+        core->early_commands, &(struct command){ .uid = job->uid, .command_hash = core_command_hash(job) });
 }
 
 static void learn(struct core *core, const struct job *job, uint64_t first_use_ms)
@@ -278,7 +279,7 @@ int early_commands_load(
     struct command command;
     (void)key;
     if (record_decode(&command_record, bytes, length, &command, err) < 0 || commands->count == COMMANDS_MAX ||
-        find(core, command.uid, command.stem) != NULL)
+        find(core, command.uid, command.command_hash) != NULL)
         return 0;
     (void)add(commands, &command);
     if (command.number > commands->last_number)

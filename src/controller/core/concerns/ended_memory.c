@@ -47,8 +47,6 @@ static void take_out_ended(struct core *core, struct core_node *node)
 
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
-    if (!job_state_is_active(news->before) || job_state_is_active(entry->job->state))
-        return;
     for (size_t rank = 0; rank < job_node_count(entry->job); rank++) {
         struct core_node *node = core_find_node(core, job_node_name(entry->job, rank));
         if (node != NULL)
@@ -58,6 +56,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
 
 const struct core_concern core_concern_ended_memory = {
     .name = "ended memory",
+    .events = CORE_ON_OVER,
     .event = on_event,
     .sample = take_out_ended,
 };

@@ -282,9 +282,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
     case EVENT_ALLOCATED: close_forecast(core, id, true); break;
     case EVENT_EDITED:
     case EVENT_HELD: close_forecast(core, job->id, false); break;
-    default:
-        if (news->before != JOB_DONE && job->state == JOB_DONE)
-            close_forecast(core, job->id, false);
+    default: close_forecast(core, job->id, false);
     }
 }
 
@@ -353,6 +351,8 @@ const struct core_concern core_concern_forecasts = {
     .free = clear,
     .kinds = kinds,
     .begin = begin,
+    .events = CORE_ON(EVENT_SUBMITTED) | CORE_ON(EVENT_ALLOCATED) | CORE_ON(EVENT_EDITED) |
+              CORE_ON(EVENT_HELD) | CORE_ON_DONE,
     .event = on_event,
     .next_ms = next_ms,
     .run = run,

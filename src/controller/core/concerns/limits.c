@@ -149,6 +149,7 @@ const struct core_concern core_concern_limits = {
     .init = init,
     .free = clear,
     .resume = set_due,
+    .events = CORE_ON_ALL,
     .event = on_event,
     .next_ms = next_ms,
     .run = run_due,

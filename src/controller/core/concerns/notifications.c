@@ -468,6 +468,8 @@ const struct core_concern core_concern_notifications = {
     .name = "notifications",
     .free = clear,
     .kinds = kinds,
+    .events = CORE_ON(EVENT_STARTED) | CORE_ON(EVENT_REQUEUED) | CORE_ON(EVENT_PARKED) |
+              CORE_ON(EVENT_UNPARKED) | CORE_ON_DONE,
     .event = on_event,
     .messages = messages,
     .back = on_link,

@@ -274,7 +274,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
     struct core_pairs *pairs = core->pairs;
     const struct core_entry *array = core_extra(entry)->array;
     uint32_t type = news->event->type;
-    bool has_ended = entry->job->state == JOB_DONE && news->before != JOB_DONE;
+    bool has_ended = (news->bits & CORE_ON_DONE) != 0;
     if (type == EVENT_SUBMITTED || type == EVENT_EDITED)
         note(core, entry);
     if (type == EVENT_MEMBER)
@@ -302,6 +302,7 @@ const struct core_concern core_concern_pairs = {
     .init = init,
     .free = clear,
     .resume = note,
+    .events = CORE_ON(EVENT_SUBMITTED) | CORE_ON(EVENT_EDITED) | CORE_ON(EVENT_MEMBER) | CORE_ON_DONE,
     .event = on_event,
     .gone = gone,
     .turn = run_turn,

@@ -36,6 +36,10 @@
 
 #define RETRY_MS 5000 // of a rank that could not return with the others
 
+#define PARKS                                                                                                \
+    (CORE_ON(EVENT_PARK) | CORE_ON(EVENT_PARKED) | CORE_ON(EVENT_UNPARK) | CORE_ON(EVENT_RESTORING) |        \
+        CORE_ON(EVENT_UNPARKED) | CORE_ON(EVENT_RECONCILED) | CORE_ON(EVENT_INHERITS))
+
 struct core_parks {
     int64_t next_ms;  // boot clock: the earliest return of a parked job; TIME_NEVER: none
     int64_t retry_ms; // boot clock: when ranks that refused to return are tried again; TIME_NEVER: none did
@@ -343,12 +347,12 @@ static void scan_jobs(struct core *core)
 /* With the end of an attempt that was parked, its host memory is free. */
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
-    bool is_over = job_state_is_active(news->before) && !job_state_is_active(entry->job->state);
+    bool is_over = (news->bits & CORE_ON_OVER) != 0;
     bool had_memory = core->parks->has_memory; // or CPUs, outside the ledger
     if (is_over)
         drop(entry);
     bool is_early = news->event->type == EVENT_ALLOCATED && news->event->is_early != 0;
-    if (news->event->type >= EVENT_PARK || is_early || (is_over && had_memory))
+    if ((news->bits & PARKS) != 0 || is_early || (is_over && had_memory))
         scan_jobs(core);
     for (size_t i = 0; (is_early || (is_over && had_memory)) && i < core->n_nodes; i++)
         if (core->nodes[i].is_up)
@@ -434,6 +438,7 @@ const struct core_concern core_concern_park = {
     .init = init,
     .free = clear,
     .begin = scan_jobs,
+    .events = PARKS | CORE_ON(EVENT_ALLOCATED) | CORE_ON_OVER,
     .event = on_event,
     .act = act,
     .gone = on_gone,

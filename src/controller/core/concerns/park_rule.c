@@ -21,23 +21,24 @@
 
 /* --- commands that refuse --- */
 
-static void forget(struct core *core, uint64_t stem)
+static void forget(struct core *core, uint64_t command_hash)
 {
-    if (park_refusals_drop(&core->park_rule->refusals, stem))
-        core_remove_park_refusal(core, stem);
+    if (park_refusals_drop(&core->park_rule->refusals, command_hash))
+        core_remove_park_refusal(core, command_hash);
 }
 
-static void remember(struct core *core, uint64_t stem, const char *text, bool is_lost)
+static void remember(struct core *core, uint64_t command_hash, const char *text, bool is_lost)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
     char key[PARK_REFUSAL_KEY];
     struct park_refusals *refusals = &core->park_rule->refusals;
-    struct park_refusal refusal = park_refusals_next(refusals, stem, text, is_lost, core->now_ms);
+    struct park_refusal refusal = park_refusals_next(refusals, command_hash, text, is_lost, core->now_ms);
     record_encode(&park_refusal_record, &refusal, &bytes);
     uint64_t gone = park_refusals_put(refusals, &refusal);
     if (gone != 0)
         core_remove_park_refusal(core, gone);
-    store_batch_put(core_batch(core)->changes, CORE_PARK_REFUSAL, core_park_refusal_key(stem, key), &bytes);
+    store_batch_put(
+        core_batch(core)->changes, CORE_PARK_REFUSAL, core_park_refusal_key(command_hash, key), &bytes);
 }
 
 static int load(struct core *core, const char *key, const uint8_t *bytes, size_t length, struct error *err)
@@ -105,7 +106,7 @@ static void on_usage(struct core *core, struct core_entry *entry, const struct a
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
     const struct job *job = entry->job;
-    bool is_over = job_state_is_active(news->before) && !job_state_is_active(job->state);
+    bool is_over = (news->bits & CORE_ON_OVER) != 0;
     bool is_lost = job_park_was_lost(job, news->event);
     if (is_lost || (job_park_was_refused(job, news->event) && park_cause_is_rule(job_park(job)->cause)))
         remember(core, core_command_hash(job),
@@ -143,6 +144,7 @@ const struct core_concern core_concern_park_rule = {
     .init = init,
     .free = clear,
     .kinds = kinds,
+    .events = CORE_ON(EVENT_STOP) | CORE_ON(EVENT_UNPARKED) | CORE_ON_OVER,
     .event = on_event,
     .usage = on_usage,
     .gone = on_gone,

@@ -148,8 +148,6 @@ static void revise(struct core *core)
 /* If it is on the same node, the agent compares the LAUNCH. */
 static void on_event(struct core *core, struct core_entry *entry, const struct core_news *news)
 {
-    if (news->event->type != EVENT_ALLOCATED)
-        return;
     for (size_t i = core->guesses->count; i > 0; i--) {
         const struct guess *guess = &core->guesses->items[i - 1];
         if (guess->job != entry->job->id)
@@ -193,6 +191,7 @@ const struct core_concern core_concern_prepare = {
     .name = "prepare",
     .init = init,
     .free = clear,
+    .events = CORE_ON(EVENT_ALLOCATED),
     .event = on_event,
     .gone = on_gone,
     .cut = on_cut,

@@ -25,6 +25,11 @@
 
 #define ADMIN_PART 100 // one part in this many of the queue is reserved for administrators
 
+/* Requests of users that change a job. */
+#define CHANGES                                                                                              \
+    (CORE_ON(EVENT_EDITED) | CORE_ON(EVENT_HELD) | CORE_ON(EVENT_RELEASED) | CORE_ON(EVENT_SIGNALLED) |      \
+        CORE_ON(EVENT_SUSPENDED) | CORE_ON(EVENT_CONTINUED) | CORE_ON(EVENT_PARK) | CORE_ON(EVENT_UNPARK) |  \
+        CORE_ON(EVENT_PREEMPTED) | CORE_ON(EVENT_STOP))
 #define CHANGES_ROOM (UINT64_C(1) << 20) // bytes above the limit that only changes may use
 
 struct quota {
@@ -126,23 +131,6 @@ static void charge(struct core *core, uint32_t uid, size_t size)
 }
 
 /* Changes of a job that a user requests, of any number. */
-static bool is_change(uint32_t type)
-{
-    switch (type) {
-    case EVENT_EDITED:
-    case EVENT_HELD:
-    case EVENT_RELEASED:
-    case EVENT_SIGNALLED:
-    case EVENT_SUSPENDED:
-    case EVENT_CONTINUED:
-    case EVENT_PARK:
-    case EVENT_UNPARK:
-    case EVENT_PREEMPTED:
-    case EVENT_STOP: return true;
-    default: return false;
-    }
-}
-
 static void charge_change(struct core *core, const struct job_event *event)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -165,7 +153,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
         count_open(core, job->uid);
     if (news->spec != NULL)
         charge(core, job->uid, news->spec->length);
-    if (is_change(news->event->type))
+    if ((news->bits & CHANGES) != 0)
         charge_change(core, news->event);
     if (job->state == JOB_DONE) {
         core->quotas->n_undone--;
@@ -203,5 +191,6 @@ const struct core_concern core_concern_quotas = {
     .load = on_load,
     .check = check,
     .check_change = check_change,
+    .events = CORE_ON(EVENT_SUBMITTED) | CHANGES | CORE_ON_DONE,
     .event = on_event,
 };

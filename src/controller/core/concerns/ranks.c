@@ -257,7 +257,7 @@ static void act(struct core *core, struct core_entry *entry)
 /* --- the end of a rank --- */
 
 /* When the node of a lost rank last sent a message before it became unreachable. */
-static int64_t last_word_ms(const struct core *core, const struct core_entry *entry, uint32_t number)
+static int64_t last_contact_ms(const struct core *core, const struct core_entry *entry, uint32_t number)
 {
     const struct core_node *node = core_find_node(core, job_node_name(entry->job, number));
     const struct core_rank *rank = &core_extra(entry)->ranks->items[number];
@@ -288,8 +288,8 @@ static void end_rank(
     rank->is_in_stop = entry->job->state == JOB_STOPPING || has_cause(ranks);
     rank->state = state;
     rank->order = ++ranks->n_over;
-    rank->word_ms =
-        core_rank_is_loss(rank) ? last_word_ms(core, entry, (uint32_t)(rank - ranks->items)) : core->boot_ms;
+    rank->report_ms = core_rank_is_loss(rank) ? last_contact_ms(core, entry, (uint32_t)(rank - ranks->items))
+                                              : core->boot_ms;
     if (ranks->n_over == ranks->count) {
         core_ranks_end(core, entry);
         drop(entry);

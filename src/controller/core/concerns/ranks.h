@@ -23,18 +23,18 @@ enum rank_state {
 
 struct core_rank {
     enum rank_state state;
-    uint32_t order;   // order of the ended ones, from 1 on
-    int64_t word_ms;  // ended: boot clock at the report; of a loss: last message of its node before
-    int64_t left_ms;  // boot clock: last message of its node before the HELLO that first reported the end
-    int64_t ended_ms; // ended: boot clock at its end, whatever the clock of its node is; 0: unknown
-    bool is_in_stop;  // ended: the job, or its other ranks, were already being stopped
-    bool was_alive;   // its node reported to this controller that it had not ended
-    bool has_record;  // lost: its node has returned, and keeps the exit record until the attempt ends
-    uint32_t port;    // of rank 0, once ready: rendezvous port
-    char *log_path;   // NULL: unknown
-    char *text;       // returned, lost: the reason
-    uint32_t cause;   // returned: enum start_cause
-    enum job_end end; // lost: the resulting end
+    uint32_t order;    // order of the ended ones, from 1 on
+    int64_t report_ms; // ended: boot clock at the report; of a loss: last message of its node before
+    int64_t left_ms;   // boot clock: last message of its node before the HELLO that first reported the end
+    int64_t ended_ms;  // ended: boot clock at its end, whatever the clock of its node is; 0: unknown
+    bool is_in_stop;   // ended: the job, or its other ranks, were already being stopped
+    bool was_alive;    // its node reported to this controller that it had not ended
+    bool has_record;   // lost: its node has returned, and keeps the exit record until the attempt ends
+    uint32_t port;     // of rank 0, once ready: rendezvous port
+    char *log_path;    // NULL: unknown
+    char *text;        // returned, lost: the reason
+    uint32_t cause;    // returned: enum start_cause
+    enum job_end end;  // lost: the resulting end
     struct launch_exit exit; // ended
     struct job_usage *usage; // last report of its agent; NULL: unknown
     struct core_sent sent;

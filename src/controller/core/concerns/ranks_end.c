@@ -40,8 +40,8 @@ static int64_t first_loss_ms(const struct core_ranks *ranks)
 {
     int64_t loss_ms = TIME_NEVER;
     for (size_t i = 0; i < ranks->count; i++)
-        if (core_rank_is_loss(&ranks->items[i]) && ranks->items[i].word_ms < loss_ms)
-            loss_ms = ranks->items[i].word_ms;
+        if (core_rank_is_loss(&ranks->items[i]) && ranks->items[i].report_ms < loss_ms)
+            loss_ms = ranks->items[i].report_ms;
     return loss_ms;
 }
 
@@ -84,7 +84,7 @@ static enum weight weight_of(
     if (rank->state == RANK_ENDED && rank->exit.end != END_CANCELLED) {
         if (rank->is_in_stop || is_after_stop(ranks, rank))
             return FAILED_IN_STOP;
-        return rank->word_ms > loss_ms ? FAILED_AFTER_LOSS : FAILED;
+        return rank->report_ms > loss_ms ? FAILED_AFTER_LOSS : FAILED;
     }
     return (rank->state == RANK_RETURNED) != is_stopping ? GIVEN_UP : ENDED_FOR_OTHERS;
 }

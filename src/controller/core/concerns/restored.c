@@ -225,6 +225,7 @@ static const struct core_message messages[] = { { MESSAGE_HEARTBEAT, on_heartbea
 const struct core_concern core_concern_restored = {
     .name = "restored",
     .begin = begin,
+    .events = CORE_ON(EVENT_ALLOCATED) | CORE_ON(EVENT_STARTED),
     .event = on_event,
     .reconcile = reconcile,
     .hello = on_hello,

@@ -346,7 +346,7 @@ static void on_event(struct core *core, struct core_entry *entry, const struct c
     const struct job *job = entry->job;
     if (notifiers[news->event->type] != NULL)
         notifiers[news->event->type](core, job, news->event);
-    if (news->before != JOB_DONE && job->state == JOB_DONE)
+    if ((news->bits & CORE_ON_DONE) != 0)
         sched_resolve_dependents(core->sched, core->now_ms, job->id, core_is_ok(job));
 }
 
@@ -409,6 +409,7 @@ const struct core_concern core_concern_schedule = {
     .init = init,
     .free = clear,
     .resume = on_resume,
+    .events = CORE_ON_ALL,
     .event = on_event,
     .turn = run_never,
 };

@@ -514,6 +514,7 @@ const struct core_concern core_concern_steps = {
     .free = clear,
     .kinds = kinds,
     .begin = begin,
+    .events = CORE_ON_STOPPING | CORE_ON_OVER,
     .event = on_event,
     .forget = forget,
     .next_ms = next_ms,

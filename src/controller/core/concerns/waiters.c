@@ -157,6 +157,7 @@ static void clear(struct core *core)
 const struct core_concern core_concern_waiters = {
     .name = "waiters",
     .free = clear,
+    .events = CORE_ON_ALL,
     .event = on_event,
     .down = on_down,
     .forget = forget,
