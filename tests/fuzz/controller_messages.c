@@ -75,7 +75,6 @@ static void do_observe(
 {
     struct entry *entry = find(arg, id);
     *observed = entry != NULL ? entry->observed : (struct attempt_observation){ 0 };
-    (void)is_reported;
 }
 
 static int stage(struct node *node, const struct spool_id *id, struct error *err)
@@ -97,13 +96,11 @@ static int do_stage(void *arg, const struct message_launch *launch, struct error
 
 static int do_take(void *arg, const struct message_launch *launch, struct error *err)
 {
-    (void)launch;
     return outcome(arg, err);
 }
 
 static int do_admit(void *arg, const struct spool_id *id, struct error *err)
 {
-    (void)id;
     return outcome(arg, err);
 }
 
@@ -123,14 +120,12 @@ static int do_start(void *arg, const struct spool_id *id, enum shepherd_task tas
 
 static bool do_watch(void *arg, const struct spool_id *id, const struct attempt_observation *observed)
 {
-    (void)observed;
     return find(arg, id) != NULL;
 }
 
 static int do_settle(void *arg, const struct spool_id *id, uint64_t token, struct error *err)
 {
     struct entry *entry = make(arg, id);
-    (void)token;
     if (entry == NULL)
         return error_set(err, -ENOSPC, "the spool is full");
     if (entry->observed.verdict == VERDICT_NONE)
@@ -165,14 +160,12 @@ static int do_remove(void *arg, const struct spool_id *id)
 
 static int do_save_epoch(void *arg, uint64_t epoch, struct error *err)
 {
-    (void)epoch;
     return outcome(arg, err);
 }
 
 static int do_release(void *arg, const struct spool_id *id, uint32_t port)
 {
     struct entry *entry = find(arg, id);
-    (void)port;
     return entry != NULL ? 0 : -ENOENT;
 }
 
@@ -241,7 +234,6 @@ static void no_timer(void *arg, int64_t boot_ms)
 
 static void hang_up(void *arg)
 {
-    (void)arg;
 }
 
 static struct agent_core *new_core(struct node *node)

@@ -26,7 +26,6 @@ static size_t asked;
 
 static CURLcode answer(const struct fake_request *request, struct buffer *ret)
 {
-    (void)request;
     const uint8_t *line = answers.bytes + answers.at;
     size_t left = answers.length - answers.at;
     const uint8_t *end = left > 0 ? memchr(line, '\n', left) : NULL;
@@ -40,7 +39,6 @@ static CURLcode answer(const struct fake_request *request, struct buffer *ret)
 
 static bool may_continue(void *arg)
 {
-    (void)arg;
     return answers.at < answers.length && asked < ANSWERS_MAX;
 }
 

@@ -66,21 +66,18 @@ static int answer_nothing(void)
 static const char *answer_text(int number)
 {
     static char text[300];
-    (void)number;
     fill(text, sizeof(text) - 1);
     return input_byte(&source) == 0xff ? NULL : text;
 }
 
 static int answer_number(void *device, unsigned int *ret)
 {
-    (void)device;
     fill(ret, sizeof(*ret));
     return code();
 }
 
 static int answer_few(void *device, unsigned int *ret)
 {
-    (void)device;
     *ret = input_byte(&source) % (GPUS_MOST + 1);
     return code();
 }
@@ -92,7 +89,6 @@ static int answer_count(unsigned int *ret)
 
 static int answer_large(void *device, unsigned long long *ret)
 {
-    (void)device;
     fill(ret, sizeof(*ret));
     return code();
 }
@@ -105,13 +101,11 @@ static int answer_handle(unsigned int index, nvml_device *ret)
 
 static int answer_handle_at(const char *address, nvml_device *ret)
 {
-    (void)address;
     return answer_handle(0, ret);
 }
 
 static int answer_instance(nvml_device device, unsigned int index, nvml_device *ret)
 {
-    (void)device;
     return answer_handle(index + 100, ret);
 }
 
@@ -119,49 +113,42 @@ static int answer_instance(nvml_device device, unsigned int index, nvml_device *
 static int answer_name(nvml_device device, char *text, unsigned int size)
 {
     unsigned int wanted = input_byte(&source);
-    (void)device;
     fill(text, wanted < size ? wanted : size);
     return code();
 }
 
 static int answer_pci(nvml_device device, struct nvml_pci *ret)
 {
-    (void)device;
     fill(ret, sizeof(*ret));
     return code();
 }
 
 static int answer_memory(nvml_device device, struct nvml_memory *ret)
 {
-    (void)device;
     fill(ret, sizeof(*ret));
     return code();
 }
 
 static int answer_memory_v2(nvml_device device, struct nvml_memory_v2 *ret)
 {
-    (void)device;
     fill(ret, sizeof(*ret));
     return code();
 }
 
 static int answer_utilization(nvml_device device, struct nvml_utilization *ret)
 {
-    (void)device;
     fill(ret, sizeof(*ret));
     return code();
 }
 
 static int answer_attributes(nvml_device device, struct nvml_attributes *ret)
 {
-    (void)device;
     fill(ret, sizeof(*ret));
     return code();
 }
 
 static int answer_of_kind(nvml_device device, int kind, unsigned int *ret)
 {
-    (void)kind;
     return answer_number(device, ret);
 }
 
@@ -179,20 +166,17 @@ static int answer_modes(nvml_device device, unsigned int *current, unsigned int 
 
 static int answer_fields(nvml_device device, int count, struct nvml_field *fields)
 {
-    (void)device;
     fill(fields, (size_t)count * sizeof(*fields));
     return code();
 }
 
 static int answer_link(nvml_device device, unsigned int link, unsigned int *ret)
 {
-    (void)link;
     return answer_few(device, ret);
 }
 
 static int answer_link_pci(nvml_device device, unsigned int link, struct nvml_pci *ret)
 {
-    (void)link;
     return answer_pci(device, ret);
 }
 
@@ -202,7 +186,6 @@ static int answer_processes(nvml_device device, unsigned int *count, void *infos
     static const size_t sizes[] = { 16, 24, 32, 32 };
     size_t size = sizes[input_byte(&source) & 3];
     unsigned int room = *count, found = input_number(&source) % 200;
-    (void)device;
     fill(infos, (found < room ? found : room) * size);
     *count = input_byte(&source) == 0xff ? ~0U : found;
     return *count > room && (input_byte(&source) & 1) == 0 ? NVML_INSUFFICIENT_SIZE : code();
@@ -273,7 +256,6 @@ int nvml_api_load(const char *path, struct nvml_api *ret, struct error *err)
 
 void nvml_api_unload(struct nvml_api *api)
 {
-    (void)api;
 }
 
 const char *nvml_api_describe(const struct nvml_api *api, int number)
@@ -360,7 +342,6 @@ static void try_nvml(void)
 
 static int answer_init(uint64_t flags)
 {
-    (void)flags;
     return code();
 }
 
@@ -384,7 +365,6 @@ static int answer_status(int number, const char **ret)
 
 static int answer_energy(uint32_t index, uint64_t *counter, float *microjoules, uint64_t *timestamp_ns)
 {
-    (void)index;
     fill(counter, sizeof(*counter));
     fill(microjoules, sizeof(*microjoules));
     fill(timestamp_ns, sizeof(*timestamp_ns));
@@ -407,7 +387,6 @@ static int answer_clocks(uint32_t index, int kind, void *clocks)
 
 static int answer_blocks(uint32_t index, uint64_t *ret)
 {
-    (void)index;
     *ret = input_byte(&source);
     return code();
 }

@@ -134,7 +134,6 @@ void rocm_remark(struct rocm *rocm, char *text, size_t size)
 
 void rocm_stop(struct rocm *rocm)
 {
-    (void)rocm;
 }
 
 static void make_sysfs(void)

@@ -80,7 +80,6 @@ void step_task_end(struct step *step, struct step_task *task, int status)
 
 void step_terminate(struct step *step)
 {
-    (void)step;
     is_terminated = true;
 }
 

@@ -202,7 +202,6 @@ static void step(void)
 /* In the middle of a request: time passes, and others act. */
 static void on_request(void *arg)
 {
-    (void)arg;
     if (world.depth > 2)
         return;
     world.depth++;

@@ -8,9 +8,8 @@
 #define REPAIR_MS 7000
 #define LAST_MS   INT64_C(100000000)
 
-static void each_node_fails_and_is_back_after_the_repair_until_the_last_submission(void **state)
+TEST(each_node_fails_and_is_back_after_the_repair_until_the_last_submission)
 {
-    (void)state;
     struct failures failures;
     int64_t down_ms[NODES] = { 0 };
     unsigned n_failures = 0;
@@ -35,20 +34,10 @@ static void each_node_fails_and_is_back_after_the_repair_until_the_last_submissi
     failures_clear(&failures);
 }
 
-static void without_a_mean_time_nothing_fails(void **state)
+TEST(without_a_mean_time_nothing_fails)
 {
-    (void)state;
     struct failures failures;
     failures_init(&failures, NODES, 0, REPAIR_MS, LAST_MS, 3);
     assert_int_equal(failures_next_ms(&failures), TIME_NEVER);
     failures_clear(&failures);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_node_fails_and_is_back_after_the_repair_until_the_last_submission),
-        cmocka_unit_test(without_a_mean_time_nothing_fails),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

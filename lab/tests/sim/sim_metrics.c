@@ -26,13 +26,12 @@ static void replay(
     metrics_make(engine, metrics);
 }
 
-static void figures_agree_with_those_made_by_hand(void **state)
+TEST(figures_agree_with_those_made_by_hand)
 {
     struct engine engine;
     struct workload workload = { 0 };
     struct sim_nodes nodes = { 0 };
     struct metrics metrics;
-    (void)state;
     replay(&engine, &workload, &nodes, &metrics);
     assert_int_equal(metrics.jobs, 3);
     assert_float_equal(metrics.jct_s.mean, 70, 1e-9); // 100, 90, 20
@@ -51,11 +50,10 @@ static void figures_agree_with_those_made_by_hand(void **state)
     nodes_clear(&nodes);
 }
 
-static void quantiles_are_values_that_occurred(void **state)
+TEST(quantiles_are_values_that_occurred)
 {
     struct samples samples = { 0 };
     struct summary summary;
-    (void)state;
     for (int i = 10; i > 0; i--)
         samples_add(&samples, i);
     samples_summarize(&samples, &summary);
@@ -67,7 +65,7 @@ static void quantiles_are_values_that_occurred(void **state)
     assert_float_equal(summary.max, 0, 1e-12);
 }
 
-static void a_job_that_nothing_can_run_is_refused_and_counted(void **state)
+TEST(a_job_that_nothing_can_run_is_refused_and_counted)
 {
     struct engine engine;
     struct workload workload = { 0 };
@@ -76,7 +74,6 @@ static void a_job_that_nothing_can_run_is_refused_and_counted(void **state)
     struct engine_options options = { .settings = &settings };
     struct sim_job job = { .duration_ms = 1000, .gpus = 9 };
     struct error err;
-    (void)state;
     sched_settings_init(&settings);
     assert_int_equal(nodes_read(&nodes, "1x8", &err), 0);
     (void)names_number(&workload.models, "");
@@ -89,14 +86,4 @@ static void a_job_that_nothing_can_run_is_refused_and_counted(void **state)
     engine_clear(&engine);
     workload_clear(&workload);
     nodes_clear(&nodes);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figures_agree_with_those_made_by_hand),
-        cmocka_unit_test(quantiles_are_values_that_occurred),
-        cmocka_unit_test(a_job_that_nothing_can_run_is_refused_and_counted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

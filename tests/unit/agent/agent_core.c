@@ -344,7 +344,7 @@ static void shepherd_dies(struct node *node, int64_t now)
         (node)->sent_count = 0;                                                                              \
     } while (0)
 
-static void an_attempt_lives_from_launch_to_forget(void **state)
+TEST(an_attempt_lives_from_launch_to_forget)
 {
     struct node *node = node_connected();
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
@@ -361,7 +361,7 @@ static void an_attempt_lives_from_launch_to_forget(void **state)
     node_free(node);
 }
 
-static void an_end_is_reported_with_the_time_since_then(void **state)
+TEST(an_end_is_reported_with_the_time_since_then)
 {
     struct node *node = node_connected();
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
@@ -375,7 +375,7 @@ static void an_end_is_reported_with_the_time_since_then(void **state)
     node_free(node);
 }
 
-static void a_repeated_launch_starts_nothing_twice(void **state)
+TEST(a_repeated_launch_starts_nothing_twice)
 {
     struct node *node = node_connected();
     for (int i = 0; i < 3; i++)
@@ -390,7 +390,7 @@ static void a_repeated_launch_starts_nothing_twice(void **state)
     node_free(node);
 }
 
-static void reports_are_repeated_after_each_hello_until_forget(void **state)
+TEST(reports_are_repeated_after_each_hello_until_forget)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -415,7 +415,7 @@ static void reports_are_repeated_after_each_hello_until_forget(void **state)
     node_free(node);
 }
 
-static void a_stop_before_the_verdict_returns_the_attempt(void **state)
+TEST(a_stop_before_the_verdict_returns_the_attempt)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -430,7 +430,7 @@ static void a_stop_before_the_verdict_returns_the_attempt(void **state)
     node_free(node);
 }
 
-static void ready_rank_reports_until_released(void **state)
+TEST(ready_rank_reports_until_released)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -457,7 +457,7 @@ static void ready_rank_reports_until_released(void **state)
     node_free(node);
 }
 
-static void rank_stopped_at_its_gate_never_runs(void **state)
+TEST(rank_stopped_at_its_gate_never_runs)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -486,7 +486,7 @@ static struct node *node_prepared(void)
     return node;
 }
 
-static void a_rank_of_several_is_not_prepared(void **state)
+TEST(a_rank_of_several_is_not_prepared)
 {
     struct error err = { 0 };
     struct node *node = node_connected();
@@ -498,7 +498,7 @@ static void a_rank_of_several_is_not_prepared(void **state)
     node_free(node);
 }
 
-static void what_was_prepared_waits_unseen_and_runs_when_it_is_launched(void **state)
+TEST(what_was_prepared_waits_unseen_and_runs_when_it_is_launched)
 {
     struct node *node = node_prepared();
     (void)order(node, MESSAGE_GO, 0, TOKEN); // of no rank
@@ -514,7 +514,7 @@ static void what_was_prepared_waits_unseen_and_runs_when_it_is_launched(void **s
     node_free(node);
 }
 
-static void a_hint_of_a_prepared_attempt_is_not_followed_until_it_is_launched(void **state)
+TEST(a_hint_of_a_prepared_attempt_is_not_followed_until_it_is_launched)
 {
     struct node *node = node_prepared();
     int looks = node->looks;
@@ -555,12 +555,12 @@ static void element_ends_at_once(struct node *node)
     node_free(node);
 }
 
-static void a_short_element_is_reported_once_with_its_end(void **state)
+TEST(a_short_element_is_reported_once_with_its_end)
 {
     element_ends_at_once(node_with_element());
 }
 
-static void a_short_element_that_was_prepared_is_reported_once_too(void **state)
+TEST(a_short_element_that_was_prepared_is_reported_once_too)
 {
     struct node *node = node_prepared();
     struct message_launch launch = { .id.job = 5, .id.attempt = 1, .token = TOKEN, .array_job = 4 };
@@ -574,7 +574,7 @@ static void a_short_element_that_was_prepared_is_reported_once_too(void **state)
     element_ends_at_once(node);
 }
 
-static void the_start_of_an_element_s_rank_is_reported_at_once(void **state)
+TEST(the_start_of_an_element_s_rank_is_reported_at_once)
 {
     struct node *node = node_connected();
     struct message_launch launch = { .id.job = 5, .id.attempt = 1, .token = TOKEN, .array_job = 4 };
@@ -591,7 +591,7 @@ static void the_start_of_an_element_s_rank_is_reported_at_once(void **state)
     node_free(node);
 }
 
-static void a_remark_about_a_start_that_was_not_reported_comes_before_the_end(void **state)
+TEST(a_remark_about_a_start_that_was_not_reported_comes_before_the_end)
 {
     struct node *node = node_with_element();
     char text[] = "cannot change to directory /gone; running in /";
@@ -604,7 +604,7 @@ static void a_remark_about_a_start_that_was_not_reported_comes_before_the_end(vo
     node_free(node);
 }
 
-static void an_element_that_runs_on_is_reported_as_started_soon(void **state)
+TEST(an_element_that_runs_on_is_reported_as_started_soon)
 {
     struct node *node = node_with_element();
     assert_in_range(node->armed_at, 1, 10);
@@ -615,7 +615,7 @@ static void an_element_that_runs_on_is_reported_as_started_soon(void **state)
     node_free(node);
 }
 
-static void an_element_is_stopped_before_its_start_was_reported(void **state)
+TEST(an_element_is_stopped_before_its_start_was_reported)
 {
     struct node *node = node_with_element();
     (void)order(node, MESSAGE_STOP, 1, TOKEN);
@@ -624,7 +624,7 @@ static void an_element_is_stopped_before_its_start_was_reported(void **state)
     node_free(node);
 }
 
-static void a_start_that_waits_to_be_reported_is_in_the_next_hello(void **state)
+TEST(a_start_that_waits_to_be_reported_is_in_the_next_hello)
 {
     struct node *node = node_with_element();
     agent_core_link_down(node->core);
@@ -635,7 +635,7 @@ static void a_start_that_waits_to_be_reported_is_in_the_next_hello(void **state)
     node_free(node);
 }
 
-static void the_start_of_a_job_that_is_no_element_is_reported_at_once(void **state)
+TEST(the_start_of_a_job_that_is_no_element_is_reported_at_once)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -646,7 +646,7 @@ static void the_start_of_a_job_that_is_no_element_is_reported_at_once(void **sta
     node_free(node);
 }
 
-static void a_launch_before_it_is_ready_opens_the_gate_when_it_is(void **state)
+TEST(a_launch_before_it_is_ready_opens_the_gate_when_it_is)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_PREPARE, 0, TOKEN);
@@ -658,7 +658,7 @@ static void a_launch_before_it_is_ready_opens_the_gate_when_it_is(void **state)
     node_free(node);
 }
 
-static void the_gate_stays_closed_until_its_gpus_were_looked_at(void **state)
+TEST(the_gate_stays_closed_until_its_gpus_were_looked_at)
 {
     struct node *node = node_prepared();
     node->admit_fails = -EINPROGRESS;
@@ -672,7 +672,7 @@ static void the_gate_stays_closed_until_its_gpus_were_looked_at(void **state)
 }
 
 /* No GPU is needed to wait for one. */
-static void a_shepherd_that_dies_before_its_turn_is_replaced_at_once(void **state)
+TEST(a_shepherd_that_dies_before_its_turn_is_replaced_at_once)
 {
     struct node *node = node_prepared();
     assert_int_equal(node->waiting, 1);
@@ -690,7 +690,7 @@ static void a_shepherd_that_dies_before_its_turn_is_replaced_at_once(void **stat
 }
 
 /* The end of the other attempt is announced. */
-static void an_attempt_behind_another_is_seldom_looked_at(void **state)
+TEST(an_attempt_behind_another_is_seldom_looked_at)
 {
     struct node *node = node_prepared();
     node->admit_fails = -EALREADY;
@@ -705,7 +705,7 @@ static void an_attempt_behind_another_is_seldom_looked_at(void **state)
     node_free(node);
 }
 
-static void what_was_prepared_for_an_unclean_gpu_is_returned(void **state)
+TEST(what_was_prepared_for_an_unclean_gpu_is_returned)
 {
     struct node *node = node_prepared();
     node->admit_fails = -EBUSY;
@@ -716,7 +716,7 @@ static void what_was_prepared_for_an_unclean_gpu_is_returned(void **state)
     node_free(node);
 }
 
-static void what_was_prepared_otherwise_is_removed_before_it_is_staged_anew(void **state)
+TEST(what_was_prepared_otherwise_is_removed_before_it_is_staged_anew)
 {
     struct node *node = node_prepared();
     node->take_fails = -ESTALE;
@@ -732,7 +732,7 @@ static void what_was_prepared_otherwise_is_removed_before_it_is_staged_anew(void
     node_free(node);
 }
 
-static void launch_waits_for_the_user_of_what_was_prepared(void **state)
+TEST(launch_waits_for_the_user_of_what_was_prepared)
 {
     struct node *node = node_prepared();
     node->take_fails = -EINPROGRESS;
@@ -746,7 +746,7 @@ static void launch_waits_for_the_user_of_what_was_prepared(void **state)
 }
 
 /* It may still run, so a controller that gave the GPUs to another job must know. */
-static void a_launch_that_waits_for_the_user_is_in_the_next_hello(void **state)
+TEST(a_launch_that_waits_for_the_user_is_in_the_next_hello)
 {
     struct node *node = node_prepared();
     node->take_fails = -EINPROGRESS;
@@ -769,7 +769,7 @@ static int release_first(struct node *node)
     return node->removes;
 }
 
-static void a_removal_waits_for_the_start_of_a_prepared_job(void **state)
+TEST(a_removal_waits_for_the_start_of_a_prepared_job)
 {
     struct node *node = node_connected();
     assert_int_equal(release_first(node), 0);
@@ -779,7 +779,7 @@ static void a_removal_waits_for_the_start_of_a_prepared_job(void **state)
     node_free(node);
 }
 
-static void a_job_that_was_not_prepared_is_staged_after_the_removal(void **state)
+TEST(a_job_that_was_not_prepared_is_staged_after_the_removal)
 {
     struct node *node = node_connected();
     struct error err = { 0 };
@@ -790,7 +790,7 @@ static void a_job_that_was_not_prepared_is_staged_after_the_removal(void **state
     node_free(node);
 }
 
-static void a_withdrawn_guess_leaves_no_trace(void **state)
+TEST(a_withdrawn_guess_leaves_no_trace)
 {
     struct node *node = node_prepared();
     (void)order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN);
@@ -802,7 +802,7 @@ static void a_withdrawn_guess_leaves_no_trace(void **state)
     node_free(node);
 }
 
-static void a_launch_during_the_removal_of_its_guess_runs_after_it(void **state)
+TEST(a_launch_during_the_removal_of_its_guess_runs_after_it)
 {
     struct node *node = node_prepared();
     (void)order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN);
@@ -813,7 +813,7 @@ static void a_launch_during_the_removal_of_its_guess_runs_after_it(void **state)
     node_free(node);
 }
 
-static void a_stop_during_the_removal_of_its_guess_returns_the_attempt(void **state)
+TEST(a_stop_during_the_removal_of_its_guess_returns_the_attempt)
 {
     struct node *node = node_prepared();
     node->take_fails = -ESTALE;
@@ -828,7 +828,7 @@ static void a_stop_during_the_removal_of_its_guess_returns_the_attempt(void **st
     node_free(node);
 }
 
-static void a_guess_whose_shepherd_dies_is_not_prepared_again(void **state)
+TEST(a_guess_whose_shepherd_dies_is_not_prepared_again)
 {
     struct node *node = node_prepared();
     shepherd_dies(node, 0);
@@ -838,7 +838,7 @@ static void a_guess_whose_shepherd_dies_is_not_prepared_again(void **state)
     node_free(node);
 }
 
-static void another_controller_hears_of_no_guess_and_gets_rid_of_it(void **state)
+TEST(another_controller_hears_of_no_guess_and_gets_rid_of_it)
 {
     struct node *node = node_prepared();
     agent_core_link_down(node->core);
@@ -850,7 +850,7 @@ static void another_controller_hears_of_no_guess_and_gets_rid_of_it(void **state
     node_free(node);
 }
 
-static void a_guess_of_an_earlier_agent_is_dropped_but_not_what_it_took(void **state)
+TEST(a_guess_of_an_earlier_agent_is_dropped_but_not_what_it_took)
 {
     for (int is_taken = 0; is_taken < 2; is_taken++) {
         struct node *node = node_new(0);
@@ -872,7 +872,7 @@ static void a_guess_of_an_earlier_agent_is_dropped_but_not_what_it_took(void **s
     }
 }
 
-static void a_stop_that_loses_the_race_is_told_to_the_shepherd(void **state)
+TEST(a_stop_that_loses_the_race_is_told_to_the_shepherd)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -895,7 +895,7 @@ static void take_back(struct node *node, uint64_t token)
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_STOP, &stop, &err), 0);
 }
 
-static void an_attempt_is_taken_back_if_it_has_no_verdict(void **state)
+TEST(an_attempt_is_taken_back_if_it_has_no_verdict)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -908,7 +908,7 @@ static void an_attempt_is_taken_back_if_it_has_no_verdict(void **state)
     node_free(node);
 }
 
-static void one_that_has_a_verdict_is_not_taken_back(void **state)
+TEST(one_that_has_a_verdict_is_not_taken_back)
 {
     struct node *node = node_connected();
     take_back(node, TOKEN); // which is not there yet
@@ -923,7 +923,7 @@ static void one_that_has_a_verdict_is_not_taken_back(void **state)
     node_free(node);
 }
 
-static void a_stop_of_an_unknown_attempt_keeps_it_from_ever_running(void **state)
+TEST(a_stop_of_an_unknown_attempt_keeps_it_from_ever_running)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
@@ -933,7 +933,7 @@ static void a_stop_of_an_unknown_attempt_keeps_it_from_ever_running(void **state
     node_free(node);
 }
 
-static void a_stop_is_told_again_to_the_shepherd_that_adopts(void **state)
+TEST(a_stop_is_told_again_to_the_shepherd_that_adopts)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -963,7 +963,7 @@ static struct node *node_running(void)
     return node;
 }
 
-static void what_ran_without_an_entry_is_never_returned(void **state)
+TEST(what_ran_without_an_entry_is_never_returned)
 {
     struct node *node = node_running();
     lose_entry(node);
@@ -978,7 +978,7 @@ static void what_ran_without_an_entry_is_never_returned(void **state)
     node_free(node);
 }
 
-static void a_durable_copy_tells_how_it_ended(void **state)
+TEST(a_durable_copy_tells_how_it_ended)
 {
     struct node *node = node_running();
     lose_entry(node);
@@ -989,7 +989,7 @@ static void a_durable_copy_tells_how_it_ended(void **state)
     node_free(node);
 }
 
-static void without_an_entry_it_is_killed_when_it_is_to_stop(void **state)
+TEST(without_an_entry_it_is_killed_when_it_is_to_stop)
 {
     struct node *node = node_running();
     lose_entry(node);
@@ -1003,7 +1003,7 @@ static void without_an_entry_it_is_killed_when_it_is_to_stop(void **state)
     node_free(node);
 }
 
-static void what_is_left_of_it_is_killed_before_the_end_is_reported(void **state)
+TEST(what_is_left_of_it_is_killed_before_the_end_is_reported)
 {
     struct node *node = node_running();
     lose_entry(node);
@@ -1017,7 +1017,7 @@ static void what_is_left_of_it_is_killed_before_the_end_is_reported(void **state
     node_free(node);
 }
 
-static void a_hello_says_that_it_runs(void **state)
+TEST(a_hello_says_that_it_runs)
 {
     struct node *node = node_running();
     lose_entry(node);
@@ -1028,7 +1028,7 @@ static void a_hello_says_that_it_runs(void **state)
     node_free(node);
 }
 
-static void a_second_stop_is_told_too(void **state)
+TEST(a_second_stop_is_told_too)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -1039,7 +1039,7 @@ static void a_second_stop_is_told_too(void **state)
     node_free(node);
 }
 
-static void a_command_nobody_hears_is_sent_again(void **state)
+TEST(a_command_nobody_hears_is_sent_again)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -1055,7 +1055,7 @@ static void a_command_nobody_hears_is_sent_again(void **state)
     node_free(node);
 }
 
-static void a_shepherd_that_dies_before_its_verdict_is_tried_three_times(void **state)
+TEST(a_shepherd_that_dies_before_its_verdict_is_tried_three_times)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -1070,7 +1070,7 @@ static void a_shepherd_that_dies_before_its_verdict_is_tried_three_times(void **
     node_free(node);
 }
 
-static void a_shepherd_that_cannot_be_started_returns_the_attempt_with_the_reason(void **state)
+TEST(a_shepherd_that_cannot_be_started_returns_the_attempt_with_the_reason)
 {
     struct node *node = node_connected();
     node->start_fails = -EAGAIN;
@@ -1080,7 +1080,7 @@ static void a_shepherd_that_cannot_be_started_returns_the_attempt_with_the_reaso
     node_free(node);
 }
 
-static void an_attempt_waits_for_its_gpus_to_be_looked_at(void **state)
+TEST(an_attempt_waits_for_its_gpus_to_be_looked_at)
 {
     struct node *node = node_connected();
     node->start_fails = -EINPROGRESS;
@@ -1095,7 +1095,7 @@ static void an_attempt_waits_for_its_gpus_to_be_looked_at(void **state)
     node_free(node);
 }
 
-static void an_attempt_that_cannot_be_staged_is_returned_with_the_reason(void **state)
+TEST(an_attempt_that_cannot_be_staged_is_returned_with_the_reason)
 {
     struct node *node = node_connected();
     node->stage_fails = -ENOSPC;
@@ -1106,7 +1106,7 @@ static void an_attempt_that_cannot_be_staged_is_returned_with_the_reason(void **
     node_free(node);
 }
 
-static void an_attempt_that_can_never_run_here_ends_with_an_exit_record(void **state)
+TEST(an_attempt_that_can_never_run_here_ends_with_an_exit_record)
 {
     struct node *node = node_connected();
     node->is_refused = true;
@@ -1116,7 +1116,7 @@ static void an_attempt_that_can_never_run_here_ends_with_an_exit_record(void **s
     node_free(node);
 }
 
-static void a_dead_shepherd_is_replaced_without_a_controller_and_ever_more_slowly(void **state)
+TEST(a_dead_shepherd_is_replaced_without_a_controller_and_ever_more_slowly)
 {
     struct node *node = node_new(0);
     node->spool = (struct attempt_observation){ .has_spec = true, .verdict = VERDICT_GO };
@@ -1134,7 +1134,7 @@ static void a_dead_shepherd_is_replaced_without_a_controller_and_ever_more_slowl
     node_free(node);
 }
 
-static void a_shepherd_nobody_announces_is_looked_at_each_second(void **state)
+TEST(a_shepherd_nobody_announces_is_looked_at_each_second)
 {
     struct node *node = node_new(0);
     node->spool = (struct attempt_observation){ .has_spec = true, .verdict = VERDICT_GO, .is_alive = true };
@@ -1147,7 +1147,7 @@ static void a_shepherd_nobody_announces_is_looked_at_each_second(void **state)
 }
 
 /* The hint of its shepherd was lost. */
-static void a_start_that_nobody_announces_is_noticed(void **state)
+TEST(a_start_that_nobody_announces_is_noticed)
 {
     struct node *node = node_connected();
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
@@ -1167,7 +1167,7 @@ static void a_start_that_nobody_announces_is_noticed(void **state)
     node_free(node);
 }
 
-static void leftovers_are_killed_before_the_end_is_reported(void **state)
+TEST(leftovers_are_killed_before_the_end_is_reported)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -1184,7 +1184,7 @@ static void leftovers_are_killed_before_the_end_is_reported(void **state)
 }
 
 /* It may wait for an init that its user has stopped. */
-static void a_shepherd_that_prepares_a_start_that_is_taken_back_is_told(void **state)
+TEST(a_shepherd_that_prepares_a_start_that_is_taken_back_is_told)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -1196,7 +1196,7 @@ static void a_shepherd_that_prepares_a_start_that_is_taken_back_is_told(void **s
     node_free(node);
 }
 
-static void a_removal_that_must_wait_is_tried_again(void **state)
+TEST(a_removal_that_must_wait_is_tried_again)
 {
     struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -1211,7 +1211,7 @@ static void a_removal_that_must_wait_is_tried_again(void **state)
     node_free(node);
 }
 
-static void an_epoch_that_is_over_is_refused(void **state)
+TEST(an_epoch_that_is_over_is_refused)
 {
     struct node *node = node_new(7);
     hello(node);
@@ -1221,7 +1221,7 @@ static void an_epoch_that_is_over_is_refused(void **state)
     node_free(node);
 }
 
-static void an_epoch_is_durable_before_it_is_obeyed(void **state)
+TEST(an_epoch_is_durable_before_it_is_obeyed)
 {
     struct node *node = node_new(7);
     hello(node);
@@ -1234,7 +1234,7 @@ static void an_epoch_is_durable_before_it_is_obeyed(void **state)
     node_free(node);
 }
 
-static void the_epoch_of_before_is_obeyed_without_a_write(void **state)
+TEST(the_epoch_of_before_is_obeyed_without_a_write)
 {
     struct node *node = node_new(7);
     hello(node);
@@ -1244,7 +1244,7 @@ static void the_epoch_of_before_is_obeyed_without_a_write(void **state)
 }
 
 /* A store that was restored from an older copy gives the same attempt out again. */
-static void an_order_with_another_token_leaves_the_attempt_alone_and_the_link_up(void **state)
+TEST(an_order_with_another_token_leaves_the_attempt_alone_and_the_link_up)
 {
     struct node *node = node_running();
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN + 1), 0);
@@ -1264,7 +1264,7 @@ static void an_order_with_another_token_leaves_the_attempt_alone_and_the_link_up
 }
 
 /* Its HELLO has to fit into a frame (wire_message). */
-static void a_full_node_returns_launches_and_prepares_nothing(void **state)
+TEST(a_full_node_returns_launches_and_prepares_nothing)
 {
     struct node *node = node_new(0);
     node->spool = (struct attempt_observation){ .has_spec = true };
@@ -1284,7 +1284,7 @@ static void a_full_node_returns_launches_and_prepares_nothing(void **state)
 }
 
 /* A controller whose store is an older copy must not number its orders like earlier ones. */
-static void the_hello_has_the_numbers_of_the_latest_orders_about_what_runs(void **state)
+TEST(the_hello_has_the_numbers_of_the_latest_orders_about_what_runs)
 {
     struct node *node = node_connected();
     struct error err = { 0 };
@@ -1309,7 +1309,7 @@ static void the_hello_has_the_numbers_of_the_latest_orders_about_what_runs(void 
     free(node);
 }
 
-static void what_only_an_agent_may_say_is_refused(void **state)
+TEST(what_only_an_agent_may_say_is_refused)
 {
     struct node *node = node_connected();
     struct error err = { 0 };
@@ -1320,7 +1320,7 @@ static void what_only_an_agent_may_say_is_refused(void **state)
     node_free(node);
 }
 
-static void a_found_attempt_waits_for_the_controllers_word(void **state)
+TEST(a_found_attempt_waits_for_the_controllers_word)
 {
     struct node *node = node_new(0);
     node->spool = (struct attempt_observation){ .has_spec = true };
@@ -1335,7 +1335,7 @@ static void a_found_attempt_waits_for_the_controllers_word(void **state)
     node_free(node);
 }
 
-static void samples_and_logs_pass_only_while_the_controller_is_obeyed(void **state)
+TEST(samples_and_logs_pass_only_while_the_controller_is_obeyed)
 {
     struct node *node = node_new(0);
     struct message_gpus gpus = { 0 };
@@ -1352,7 +1352,7 @@ static void samples_and_logs_pass_only_while_the_controller_is_obeyed(void **sta
     node_free(node);
 }
 
-static void terminals_guests_and_signals_pass_and_change_no_attempt(void **state)
+TEST(terminals_guests_and_signals_pass_and_change_no_attempt)
 {
     struct node *node = node_connected();
     struct message_open_terminal terminal = { .id.job = 5, .id.attempt = 1, .stream = 1 };
@@ -1375,7 +1375,7 @@ static void terminals_guests_and_signals_pass_and_change_no_attempt(void **state
     node_free(node);
 }
 
-static void what_is_told_is_answered_while_the_link_is_up(void **state)
+TEST(what_is_told_is_answered_while_the_link_is_up)
 {
     struct node *node = node_new(0);
     struct message_notify tell = { .notification = 7, .job = 5, .time_ms = 1000 };
@@ -1395,7 +1395,7 @@ static void what_is_told_is_answered_while_the_link_is_up(void **state)
     node_free(node);
 }
 
-static void a_time_to_tell_in_that_is_none_is_refused(void **state)
+TEST(a_time_to_tell_in_that_is_none_is_refused)
 {
     static const int64_t times_ms[] = { 0, -5, INT64_MIN, NOTIFY_TIME_MAX_MS + 1, INT64_MAX };
     struct node *node = node_new(0);
@@ -1410,80 +1410,4 @@ static void a_time_to_tell_in_that_is_none_is_refused(void **state)
     assert_sent(node, MESSAGE_HELLO, MESSAGE_NOTIFIED, MESSAGE_NOTIFIED, MESSAGE_NOTIFIED, MESSAGE_NOTIFIED,
         MESSAGE_NOTIFIED);
     node_free(node);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_attempt_lives_from_launch_to_forget),
-        cmocka_unit_test(what_is_told_is_answered_while_the_link_is_up),
-        cmocka_unit_test(a_time_to_tell_in_that_is_none_is_refused),
-        cmocka_unit_test(an_end_is_reported_with_the_time_since_then),
-        cmocka_unit_test(a_repeated_launch_starts_nothing_twice),
-        cmocka_unit_test(reports_are_repeated_after_each_hello_until_forget),
-        cmocka_unit_test(a_stop_before_the_verdict_returns_the_attempt),
-        cmocka_unit_test(ready_rank_reports_until_released),
-        cmocka_unit_test(rank_stopped_at_its_gate_never_runs),
-        cmocka_unit_test(a_rank_of_several_is_not_prepared),
-        cmocka_unit_test(what_was_prepared_waits_unseen_and_runs_when_it_is_launched),
-        cmocka_unit_test(a_hint_of_a_prepared_attempt_is_not_followed_until_it_is_launched),
-        cmocka_unit_test(a_short_element_is_reported_once_with_its_end),
-        cmocka_unit_test(a_short_element_that_was_prepared_is_reported_once_too),
-        cmocka_unit_test(the_start_of_an_element_s_rank_is_reported_at_once),
-        cmocka_unit_test(a_remark_about_a_start_that_was_not_reported_comes_before_the_end),
-        cmocka_unit_test(an_element_that_runs_on_is_reported_as_started_soon),
-        cmocka_unit_test(an_element_is_stopped_before_its_start_was_reported),
-        cmocka_unit_test(a_start_that_waits_to_be_reported_is_in_the_next_hello),
-        cmocka_unit_test(the_start_of_a_job_that_is_no_element_is_reported_at_once),
-        cmocka_unit_test(a_launch_before_it_is_ready_opens_the_gate_when_it_is),
-        cmocka_unit_test(the_gate_stays_closed_until_its_gpus_were_looked_at),
-        cmocka_unit_test(a_shepherd_that_dies_before_its_turn_is_replaced_at_once),
-        cmocka_unit_test(an_attempt_behind_another_is_seldom_looked_at),
-        cmocka_unit_test(what_was_prepared_for_an_unclean_gpu_is_returned),
-        cmocka_unit_test(what_was_prepared_otherwise_is_removed_before_it_is_staged_anew),
-        cmocka_unit_test(launch_waits_for_the_user_of_what_was_prepared),
-        cmocka_unit_test(a_launch_that_waits_for_the_user_is_in_the_next_hello),
-        cmocka_unit_test(a_removal_waits_for_the_start_of_a_prepared_job),
-        cmocka_unit_test(a_job_that_was_not_prepared_is_staged_after_the_removal),
-        cmocka_unit_test(a_withdrawn_guess_leaves_no_trace),
-        cmocka_unit_test(a_launch_during_the_removal_of_its_guess_runs_after_it),
-        cmocka_unit_test(a_stop_during_the_removal_of_its_guess_returns_the_attempt),
-        cmocka_unit_test(a_guess_whose_shepherd_dies_is_not_prepared_again),
-        cmocka_unit_test(another_controller_hears_of_no_guess_and_gets_rid_of_it),
-        cmocka_unit_test(a_guess_of_an_earlier_agent_is_dropped_but_not_what_it_took),
-        cmocka_unit_test(a_stop_that_loses_the_race_is_told_to_the_shepherd),
-        cmocka_unit_test(an_attempt_is_taken_back_if_it_has_no_verdict),
-        cmocka_unit_test(one_that_has_a_verdict_is_not_taken_back),
-        cmocka_unit_test(a_stop_of_an_unknown_attempt_keeps_it_from_ever_running),
-        cmocka_unit_test(a_stop_is_told_again_to_the_shepherd_that_adopts),
-        cmocka_unit_test(what_ran_without_an_entry_is_never_returned),
-        cmocka_unit_test(a_durable_copy_tells_how_it_ended),
-        cmocka_unit_test(without_an_entry_it_is_killed_when_it_is_to_stop),
-        cmocka_unit_test(what_is_left_of_it_is_killed_before_the_end_is_reported),
-        cmocka_unit_test(a_hello_says_that_it_runs),
-        cmocka_unit_test(a_second_stop_is_told_too),
-        cmocka_unit_test(a_command_nobody_hears_is_sent_again),
-        cmocka_unit_test(a_shepherd_that_dies_before_its_verdict_is_tried_three_times),
-        cmocka_unit_test(a_shepherd_that_cannot_be_started_returns_the_attempt_with_the_reason),
-        cmocka_unit_test(an_attempt_waits_for_its_gpus_to_be_looked_at),
-        cmocka_unit_test(an_attempt_that_cannot_be_staged_is_returned_with_the_reason),
-        cmocka_unit_test(an_attempt_that_can_never_run_here_ends_with_an_exit_record),
-        cmocka_unit_test(a_dead_shepherd_is_replaced_without_a_controller_and_ever_more_slowly),
-        cmocka_unit_test(a_shepherd_nobody_announces_is_looked_at_each_second),
-        cmocka_unit_test(a_start_that_nobody_announces_is_noticed),
-        cmocka_unit_test(leftovers_are_killed_before_the_end_is_reported),
-        cmocka_unit_test(a_shepherd_that_prepares_a_start_that_is_taken_back_is_told),
-        cmocka_unit_test(a_removal_that_must_wait_is_tried_again),
-        cmocka_unit_test(an_epoch_that_is_over_is_refused),
-        cmocka_unit_test(an_epoch_is_durable_before_it_is_obeyed),
-        cmocka_unit_test(the_epoch_of_before_is_obeyed_without_a_write),
-        cmocka_unit_test(an_order_with_another_token_leaves_the_attempt_alone_and_the_link_up),
-        cmocka_unit_test(a_full_node_returns_launches_and_prepares_nothing),
-        cmocka_unit_test(what_only_an_agent_may_say_is_refused),
-        cmocka_unit_test(a_found_attempt_waits_for_the_controllers_word),
-        cmocka_unit_test(the_hello_has_the_numbers_of_the_latest_orders_about_what_runs),
-        cmocka_unit_test(terminals_guests_and_signals_pass_and_change_no_attempt),
-        cmocka_unit_test(samples_and_logs_pass_only_while_the_controller_is_obeyed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,6 +71,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
 /* True where the kernel takes filters at all. */
 static bool can_filter(const struct place *place)
 {
@@ -103,7 +105,7 @@ static int try_in_cell(const struct place *place, uint32_t n, bool is_made)
     return WEXITSTATUS(status);
 }
 
-static void the_kernel_obeys_the_rules(void **state)
+CASE(the_kernel_obeys_the_rules)
 {
     struct place *place = *state;
     struct error err = { 0 };
@@ -121,7 +123,7 @@ static void the_kernel_obeys_the_rules(void **state)
     assert_int_equal(try_in_cell(place, 2, true), 0);
 }
 
-static void a_filter_that_is_there_is_not_attached_again(void **state)
+CASE(a_filter_that_is_there_is_not_attached_again)
 {
     struct place *place = *state;
     struct error err = { 0 };
@@ -147,7 +149,7 @@ static const struct kept_filter *find_kept(const struct device_filters *filters,
     return kept;
 }
 
-static void a_program_is_loaded_once_and_holds_in_every_cell_that_gets_it(void **state)
+CASE(a_program_is_loaded_once_and_holds_in_every_cell_that_gets_it)
 {
     struct place *place = *state;
     const struct spool_id other = { .job = 8, .attempt = 1 };
@@ -173,7 +175,7 @@ static void a_program_is_loaded_once_and_holds_in_every_cell_that_gets_it(void *
     assert_int_equal(confine_cgroup2.remove(place->cells, &other), 0);
 }
 
-static void a_failure_is_told(void **state)
+TEST(a_failure_is_told)
 {
     struct error err = { 0 };
     struct device_filters filters = { 0 };
@@ -181,16 +183,4 @@ static void a_failure_is_told(void **state)
     assert_true(device_filter_apply(&filters, fd, rules, RULES, &err) < 0);
     assert_non_null(strstr(err.message, "device filter"));
     device_filters_clear(&filters);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_kernel_obeys_the_rules, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_filter_that_is_there_is_not_attached_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            a_program_is_loaded_once_and_holds_in_every_cell_that_gets_it, setup, teardown),
-        cmocka_unit_test(a_failure_is_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,7 +76,7 @@ static bool is_allowed(
     return is;
 }
 
-static void the_first_rule_that_fits_decides(void **state)
+TEST(the_first_rule_that_fits_decides)
 {
     static const uint32_t accesses[] = { BPF_DEVCG_ACC_MKNOD, BPF_DEVCG_ACC_READ, BPF_DEVCG_ACC_WRITE,
         BPF_DEVCG_ACC_READ | BPF_DEVCG_ACC_WRITE };
@@ -89,7 +89,7 @@ static void the_first_rule_that_fits_decides(void **state)
     }
 }
 
-static void what_no_rule_names_is_allowed(void **state)
+TEST(what_no_rule_names_is_allowed)
 {
     const struct rules none = { NULL, 0 };
     assert_true(is_allowed(RULES(usual), BPF_DEVCG_DEV_CHAR, BPF_DEVCG_ACC_READ, 1, 3));
@@ -114,7 +114,7 @@ static uint32_t next_random(uint32_t *seed)
     return *seed >> 16;
 }
 
-static void any_rules_become_a_program_that_decides_as_they_do(void **state)
+TEST(any_rules_become_a_program_that_decides_as_they_do)
 {
     struct device_rule rules[12];
     uint32_t seed = 7;
@@ -136,7 +136,7 @@ static void any_rules_become_a_program_that_decides_as_they_do(void **state)
     }
 }
 
-static void neighbours_become_one(void **state)
+TEST(neighbours_become_one)
 {
     static const struct device_rule single[] = { { 195, 0, 7, 1 }, { 195, 0, ANY, 0 } };
     struct device_rule apart[9];
@@ -153,7 +153,7 @@ static void neighbours_become_one(void **state)
 }
 
 /* Jumps have 16 bits. */
-static void as_many_rules_as_there_may_be_fit(void **state)
+TEST(as_many_rules_as_there_may_be_fit)
 {
     struct device_rule *rules = xcalloc(LAUNCH_DEVICES_MAX, sizeof(*rules));
     struct device_program program;
@@ -165,16 +165,4 @@ static void as_many_rules_as_there_may_be_fit(void **state)
     assert_true(program.length < INT16_MAX);
     device_program_clear(&program);
     free(rules);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_rule_that_fits_decides),
-        cmocka_unit_test(what_no_rule_names_is_allowed),
-        cmocka_unit_test(any_rules_become_a_program_that_decides_as_they_do),
-        cmocka_unit_test(neighbours_become_one),
-        cmocka_unit_test(as_many_rules_as_there_may_be_fit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

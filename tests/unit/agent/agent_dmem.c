@@ -65,7 +65,9 @@ static int teardown(void **state)
     return 0;
 }
 
-static void the_controller_is_enabled_and_its_regions_are_found_in_the_root(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(the_controller_is_enabled_and_its_regions_are_found_in_the_root)
 {
     struct tree *tree = *state;
     char text[64];
@@ -78,7 +80,7 @@ static void the_controller_is_enabled_and_its_regions_are_found_in_the_root(void
     assert_string_equal(text, "+dmem");
 }
 
-static void a_kernel_without_the_controller_has_a_reason_and_no_regions(void **state)
+CASE(a_kernel_without_the_controller_has_a_reason_and_no_regions)
 {
     struct tree *tree = *state;
     write_text(tree->root, "cgroup.controllers", "cpu memory\n");
@@ -92,7 +94,7 @@ static void a_kernel_without_the_controller_has_a_reason_and_no_regions(void **s
 }
 
 /* The kernel would make it a threaded domain, in which no job can start. */
-static void no_controller_is_enabled_beside_processes(void **state)
+CASE(no_controller_is_enabled_beside_processes)
 {
     struct tree *tree = *state;
     char text[64];
@@ -108,7 +110,7 @@ static void no_controller_is_enabled_beside_processes(void **state)
     assert_string_equal(limits_how(tree->limits, LIMIT_DMEM), "cgroup v2");
 }
 
-static void the_limit_of_a_region_is_exact(void **state)
+CASE(the_limit_of_a_region_is_exact)
 {
     struct tree *tree = *state;
     char text[128];
@@ -122,7 +124,7 @@ static void the_limit_of_a_region_is_exact(void **state)
     assert_string_equal(text, REGION " 8589934592");
 }
 
-static void a_limit_that_the_kernel_did_not_take_is_an_error(void **state)
+CASE(a_limit_that_the_kernel_did_not_take_is_an_error)
 {
     struct tree *tree = *state;
     struct error err = { 0 };
@@ -134,18 +136,4 @@ static void a_limit_that_the_kernel_did_not_take_is_an_error(void **state)
     write_text(tree->attempt, "dmem.max", REGION " 85899345920000\n"); // of which the write replaces a part
     assert_int_equal(limits_apply(tree->limits, &id, tree->attempt, &tree->spec, &err), -EIO);
     assert_non_null(strstr(err.message, "does not contain the limit"));
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_controller_is_enabled_and_its_regions_are_found_in_the_root),
-        CASE(a_kernel_without_the_controller_has_a_reason_and_no_regions),
-        CASE(no_controller_is_enabled_beside_processes),
-        CASE(the_limit_of_a_region_is_exact),
-        CASE(a_limit_that_the_kernel_did_not_take_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

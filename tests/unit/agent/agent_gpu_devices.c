@@ -82,6 +82,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
 /* The last one is AMD's, unless it is simulated or an instance. */
 static void open_devices(struct machine *machine, uint32_t vendor, bool has_simulated)
 {
@@ -127,7 +129,7 @@ static void assert_devices(const struct machine *machine, const char *uuid, cons
     gpu_grants_clear(&grants);
 }
 
-static void a_job_without_gpus_opens_none(void **state)
+CASE(a_job_without_gpus_opens_none)
 {
     struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
@@ -136,7 +138,7 @@ static void a_job_without_gpus_opens_none(void **state)
         "+241:0");
 }
 
-static void drivers_are_read_again_after_a_while(void **state)
+CASE(drivers_are_read_again_after_a_while)
 {
     struct machine *machine = *state;
     machine->reread_ms = 3600000;
@@ -152,7 +154,7 @@ static void drivers_are_read_again_after_a_while(void **state)
     assert_devices(machine, NULL, "-301:0 +300:0");
 }
 
-static void a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers(void **state)
+CASE(a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers)
 {
     struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
@@ -161,7 +163,7 @@ static void a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers(void **state
     assert_devices(machine, "GPU-b", "+195:0 -195:1 +195:255 +235:0 -240:0 +226:130 -226:2 -226:131");
 }
 
-static void imex_channels_are_opened_only_where_the_site_says_so(void **state)
+CASE(imex_channels_are_opened_only_where_the_site_says_so)
 {
     struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
@@ -173,21 +175,21 @@ static void imex_channels_are_opened_only_where_the_site_says_so(void **state)
     assert_devices(machine, "GPU-c", "-238:0");
 }
 
-static void an_amd_gpu_comes_with_kfd_and_its_render_node(void **state)
+CASE(an_amd_gpu_comes_with_kfd_and_its_render_node)
 {
     struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_AMD, false);
     assert_devices(machine, "GPU-c", "+240:0 +226:131 -226:130 -226:0 -195:0 -195:2 -195:255 -235:0");
 }
 
-static void a_gpu_that_is_not_known_opens_nothing(void **state)
+CASE(a_gpu_that_is_not_known_opens_nothing)
 {
     struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, "GPU-gone", "-195:0 -195:1 -195:255 -235:0 -240:0 -226:130");
 }
 
-static void simulated_gpus_have_nodes_only_in_a_directory_of_their_own(void **state)
+CASE(simulated_gpus_have_nodes_only_in_a_directory_of_their_own)
 {
     struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_SIMULATED, false);
@@ -197,7 +199,7 @@ static void simulated_gpus_have_nodes_only_in_a_directory_of_their_own(void **st
     assert_devices(machine, "GPU-b", "+195:1 -195:0 -195:2 +195:255");
 }
 
-static void gpus_that_changed_are_looked_up_anew(void **state)
+CASE(gpus_that_changed_are_looked_up_anew)
 {
     struct machine *machine = *state;
     static char other[] = "GPU-x";
@@ -223,7 +225,7 @@ static void assert_visible(const struct machine *machine, const char *uuids, con
         fail_msg("%s instead of %s", visible, expected);
 }
 
-static void gpus_are_numbered_as_the_job_sees_them(void **state)
+CASE(gpus_are_numbered_as_the_job_sees_them)
 {
     struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
@@ -249,7 +251,7 @@ static bool has_nodes(const struct machine *machine, const char *uuid)
 }
 
 /* Only then does CUDA count anew what the job may open. The node may come after the GPU was found. */
-static void a_gpu_without_a_node_of_its_own_hides_no_other(void **state)
+CASE(a_gpu_without_a_node_of_its_own_hides_no_other)
 {
     struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
@@ -262,7 +264,7 @@ static void a_gpu_without_a_node_of_its_own_hides_no_other(void **state)
 }
 
 /* Where the driver has no page about a GPU, its library's number is better than the GPU's own. */
-static void the_library_s_minor_is_taken_without_a_page_of_the_driver(void **state)
+CASE(the_library_s_minor_is_taken_without_a_page_of_the_driver)
 {
     struct machine *machine = *state;
     struct record_list gpus = { machine->gpus, 3 };
@@ -276,7 +278,7 @@ static void the_library_s_minor_is_taken_without_a_page_of_the_driver(void **sta
 }
 
 /* Of the capabilities, a job has those of its instances, and of GPUs the one that these are part of. */
-static void a_job_opens_the_capabilities_of_its_mig_instances_alone(void **state)
+CASE(a_job_opens_the_capabilities_of_its_mig_instances_alone)
 {
     struct machine *machine = *state;
     static char parent[] = "GPU-a", second[] = "MIG-b", third[] = "MIG-c", pci[] = "0000:01:00.0";
@@ -334,7 +336,7 @@ static void assert_paths(const struct machine *machine, const char *uuids, const
         fail_msg("%s instead of %s", buffer_text(&text), expected);
 }
 
-static void a_container_gets_the_nodes_of_its_gpus_and_those_they_need(void **state)
+CASE(a_container_gets_the_nodes_of_its_gpus_and_those_they_need)
 {
     struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
@@ -347,7 +349,7 @@ static void a_container_gets_the_nodes_of_its_gpus_and_those_they_need(void **st
     assert_paths(machine, "ab", "");
 }
 
-static void the_gpus_say_where_the_cpus_should_be(void **state)
+CASE(the_gpus_say_where_the_cpus_should_be)
 {
     struct machine *machine = *state;
     struct record_list grants = { 0 };
@@ -358,27 +360,4 @@ static void the_gpus_say_where_the_cpus_should_be(void **state)
     gpu_grants_add(&grants, 0, "GPU-a", 0, 0);
     assert_int_equal(gpu_devices_numas(machine->devices, &grants), 3);
     gpu_grants_clear(&grants);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_job_without_gpus_opens_none),
-        CASE(drivers_are_read_again_after_a_while),
-        CASE(a_container_gets_the_nodes_of_its_gpus_and_those_they_need),
-        CASE(a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers),
-        CASE(imex_channels_are_opened_only_where_the_site_says_so),
-        CASE(an_amd_gpu_comes_with_kfd_and_its_render_node),
-        CASE(a_gpu_that_is_not_known_opens_nothing),
-        CASE(simulated_gpus_have_nodes_only_in_a_directory_of_their_own),
-        CASE(gpus_that_changed_are_looked_up_anew),
-        CASE(gpus_are_numbered_as_the_job_sees_them),
-        CASE(a_gpu_without_a_node_of_its_own_hides_no_other),
-        CASE(the_library_s_minor_is_taken_without_a_page_of_the_driver),
-        CASE(a_job_opens_the_capabilities_of_its_mig_instances_alone),
-        CASE(the_gpus_say_where_the_cpus_should_be),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ int __wrap_process_signal(int pidfd, int signal_number)
     return is_unkillable ? 0 : __real_process_signal(pidfd, signal_number);
 }
 
-static void one_gpu_that_hangs_is_lost_and_the_others_are_sampled(void **state)
+CASE(one_gpu_that_hangs_is_lost_and_the_others_are_sampled)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
@@ -39,7 +39,7 @@ static void one_gpu_that_hangs_is_lost_and_the_others_are_sampled(void **state)
     end(&watcher);
 }
 
-static void a_gpu_that_answers_again_returns_by_itself(void **state)
+CASE(a_gpu_that_answers_again_returns_by_itself)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
@@ -51,7 +51,7 @@ static void a_gpu_that_answers_again_returns_by_itself(void **state)
     end(&watcher);
 }
 
-static void the_only_gpu_that_hangs_is_lost_and_returns(void **state)
+CASE(the_only_gpu_that_hangs_is_lost_and_returns)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, "gpu 0 1b 24576 1 1 40 90000 GPU-a NVIDIA One\n");
@@ -65,7 +65,7 @@ static void the_only_gpu_that_hangs_is_lost_and_returns(void **state)
     end(&watcher);
 }
 
-static void two_that_hang_return_one_by_one(void **state)
+CASE(two_that_hang_return_one_by_one)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
@@ -80,7 +80,7 @@ static void two_that_hang_return_one_by_one(void **state)
 }
 
 /* From the start, and so that not even its address can be asked for. */
-static void a_gpu_that_hangs_from_the_start_gets_its_number_when_it_is_seen(void **state)
+CASE(a_gpu_that_hangs_from_the_start_gets_its_number_when_it_is_seen)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS "hang_all 1\n");
@@ -91,7 +91,7 @@ static void a_gpu_that_hangs_from_the_start_gets_its_number_when_it_is_seen(void
     end(&watcher);
 }
 
-static void a_known_gpu_whose_handle_hangs_is_lost_alone(void **state)
+CASE(a_known_gpu_whose_handle_hangs_is_lost_alone)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
@@ -103,7 +103,7 @@ static void a_known_gpu_whose_handle_hangs_is_lost_alone(void **state)
     end(&watcher);
 }
 
-static void a_driver_that_does_not_start_is_told_and_tried_again(void **state)
+CASE(a_driver_that_does_not_start_is_told_and_tried_again)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS "hang_init 1\n");
@@ -116,7 +116,7 @@ static void a_driver_that_does_not_start_is_told_and_tried_again(void **state)
 }
 
 /* As long as a helper works that started before, the others go on; after that nothing can be said of any. */
-static void a_driver_that_does_not_start_again_loses_all(void **state)
+CASE(a_driver_that_does_not_start_again_loses_all)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
@@ -132,7 +132,7 @@ static void a_driver_that_does_not_start_again_loses_all(void **state)
     end(&watcher);
 }
 
-static void a_driver_that_is_unloaded_for_a_while_loses_all_until_it_is_back(void **state)
+CASE(a_driver_that_is_unloaded_for_a_while_loses_all_until_it_is_back)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
@@ -145,7 +145,7 @@ static void a_driver_that_is_unloaded_for_a_while_loses_all_until_it_is_back(voi
     end(&watcher);
 }
 
-static void a_gpu_off_the_bus_returns_by_itself(void **state)
+CASE(a_gpu_off_the_bus_returns_by_itself)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
@@ -158,7 +158,7 @@ static void a_gpu_off_the_bus_returns_by_itself(void **state)
 }
 
 /* Each time its library is called about this GPU the process dies; twice is no chance. */
-static void a_gpu_at_which_the_library_crashes_is_left_out(void **state)
+CASE(a_gpu_at_which_the_library_crashes_is_left_out)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS "crash_gpu 2\n");
@@ -171,7 +171,7 @@ static void a_gpu_at_which_the_library_crashes_is_left_out(void **state)
 /* --- looks that are asked for --- */
 
 /* Whoever asks waits for the one that hangs no longer than a moment, also before it counts as lost. */
-static void a_look_at_others_does_not_wait_for_one_that_hangs(void **state)
+CASE(a_look_at_others_does_not_wait_for_one_that_hangs)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
@@ -190,7 +190,7 @@ static void a_look_at_others_does_not_wait_for_one_that_hangs(void **state)
 }
 
 /* Also those that were asked of a helper that hangs, by the next one or by the loss of all. */
-static void every_look_that_is_asked_for_is_answered(void **state)
+CASE(every_look_that_is_asked_for_is_answered)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
@@ -224,7 +224,7 @@ static void every_look_that_is_asked_for_is_answered(void **state)
     "gpu 0 1b 24576 22 2 40 90000 GPU-b NVIDIA One\n"                                                        \
     "gpu 0 2b 24576 33 3 40 90000 GPU-c NVIDIA One\n"
 
-static void another_order_changes_no_number(void **state)
+CASE(another_order_changes_no_number)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
@@ -273,7 +273,7 @@ static void share_one_processor(void)
     assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
 }
 
-static void a_helper_that_gets_no_processor_costs_no_gpu(void **state)
+CASE(a_helper_that_gets_no_processor_costs_no_gpu)
 {
     cpu_set_t all;
     pid_t loops[BUSY_LOOPS];
@@ -307,7 +307,7 @@ static void a_helper_that_gets_no_processor_costs_no_gpu(void **state)
 
 /* --- processes that cannot be killed --- */
 
-static void helpers_that_cannot_be_killed_are_bounded_and_reaped(void **state)
+CASE(helpers_that_cannot_be_killed_are_bounded_and_reaped)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
@@ -329,7 +329,7 @@ static void helpers_that_cannot_be_killed_are_bounded_and_reaped(void **state)
     end(&watcher);
 }
 
-static void helpers_in_a_driver_that_does_not_start_are_one(void **state)
+CASE(helpers_in_a_driver_that_does_not_start_are_one)
 {
     struct watcher watcher = { 0 };
     is_unkillable = true;
@@ -345,7 +345,7 @@ static void helpers_in_a_driver_that_does_not_start_are_one(void **state)
 }
 
 /* More of them than helpers may exist: it is told, and nothing more is started. */
-static void with_too_many_that_cannot_be_killed_all_gpus_are_lost(void **state)
+CASE(with_too_many_that_cannot_be_killed_all_gpus_are_lost)
 {
     struct watcher watcher = { 0 };
     _cleanup_free_ char *machine = xstrdup("");
@@ -420,7 +420,7 @@ static bool is_released(const struct watcher *watcher, size_t i)
     return ((const struct gpu_state *)gpu_roster_gpus(watcher->roster)->items)[i].is_released != 0;
 }
 
-static void a_released_gpu_is_open_in_no_process_and_comes_back(void **state)
+CASE(a_released_gpu_is_open_in_no_process_and_comes_back)
 {
     struct watcher watcher = { 0 };
     make_devices(true);
@@ -447,7 +447,7 @@ static void a_released_gpu_is_open_in_no_process_and_comes_back(void **state)
     end(&watcher);
 }
 
-static void with_all_gpus_released_nothing_has_the_driver_open(void **state)
+CASE(with_all_gpus_released_nothing_has_the_driver_open)
 {
     struct watcher watcher = { 0 };
     make_devices(true);
@@ -470,7 +470,7 @@ static void with_all_gpus_released_nothing_has_the_driver_open(void **state)
     end(&watcher);
 }
 
-static void a_gpu_that_vanishes_beside_a_released_one_changes_no_other(void **state)
+CASE(a_gpu_that_vanishes_beside_a_released_one_changes_no_other)
 {
     struct watcher watcher = { 0 };
     make_devices(true);
@@ -490,7 +490,7 @@ static void a_gpu_that_vanishes_beside_a_released_one_changes_no_other(void **st
     end(&watcher);
 }
 
-static void a_gpu_at_which_a_process_hangs_is_not_called_released(void **state)
+CASE(a_gpu_at_which_a_process_hangs_is_not_called_released)
 {
     struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
@@ -508,7 +508,7 @@ static void a_gpu_at_which_a_process_hangs_is_not_called_released(void **state)
     end(&watcher);
 }
 
-static void what_is_released_while_gpus_are_opened_is_let_go_of_then(void **state)
+CASE(what_is_released_while_gpus_are_opened_is_let_go_of_then)
 {
     struct watcher watcher = { 0 };
     make_devices(true);
@@ -528,30 +528,5 @@ static void what_is_released_while_gpus_are_opened_is_let_go_of_then(void **stat
 
 int main(void)
 {
-    struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_gpu_that_hangs_is_lost_and_the_others_are_sampled),
-        cmocka_unit_test(a_gpu_that_answers_again_returns_by_itself),
-        cmocka_unit_test(the_only_gpu_that_hangs_is_lost_and_returns),
-        cmocka_unit_test(two_that_hang_return_one_by_one),
-        cmocka_unit_test(a_gpu_that_hangs_from_the_start_gets_its_number_when_it_is_seen),
-        cmocka_unit_test(a_known_gpu_whose_handle_hangs_is_lost_alone),
-        cmocka_unit_test(a_driver_that_does_not_start_is_told_and_tried_again),
-        cmocka_unit_test(a_driver_that_does_not_start_again_loses_all),
-        cmocka_unit_test(a_driver_that_is_unloaded_for_a_while_loses_all_until_it_is_back),
-        cmocka_unit_test(a_gpu_off_the_bus_returns_by_itself),
-        cmocka_unit_test(a_gpu_at_which_the_library_crashes_is_left_out),
-        cmocka_unit_test(a_look_at_others_does_not_wait_for_one_that_hangs),
-        cmocka_unit_test(every_look_that_is_asked_for_is_answered),
-        cmocka_unit_test(another_order_changes_no_number),
-        cmocka_unit_test(a_helper_that_gets_no_processor_costs_no_gpu),
-        cmocka_unit_test(helpers_that_cannot_be_killed_are_bounded_and_reaped),
-        cmocka_unit_test(helpers_in_a_driver_that_does_not_start_are_one),
-        cmocka_unit_test(with_too_many_that_cannot_be_killed_all_gpus_are_lost),
-        cmocka_unit_test(a_released_gpu_is_open_in_no_process_and_comes_back),
-        cmocka_unit_test(with_all_gpus_released_nothing_has_the_driver_open),
-        cmocka_unit_test(a_gpu_that_vanishes_beside_a_released_one_changes_no_other),
-        cmocka_unit_test(a_gpu_at_which_a_process_hangs_is_not_called_released),
-        cmocka_unit_test(what_is_released_while_gpus_are_opened_is_let_go_of_then),
-    };
-    return watcher_run_tests(tests, sizeof(tests) / sizeof(tests[0]));
+    return unit_tests_run(watcher_set_up, watcher_tear_down);
 }

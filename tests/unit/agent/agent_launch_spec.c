@@ -63,6 +63,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
 static void make(struct request *request)
 {
     struct error err = { 0 };
@@ -72,7 +74,7 @@ static void make(struct request *request)
 }
 
 /* What its shepherd obeys needs no row of its own here. */
-static void the_request_is_handed_on_whole(void **state)
+CASE(the_request_is_handed_on_whole)
 {
     struct request *request = *state;
     request->job.ask.idle_timeout_ms = 5000;
@@ -80,7 +82,7 @@ static void the_request_is_handed_on_whole(void **state)
     assert_true(job_ask_equal(launch_ask(&request->spec), &request->job.ask));
 }
 
-static void a_script_is_run_from_its_copy(void **state)
+CASE(a_script_is_run_from_its_copy)
 {
     struct request *request = *state;
     strings_clear(&request->job.command);
@@ -98,7 +100,7 @@ static void a_script_is_run_from_its_copy(void **state)
     assert_null(strings_get_env(&request->spec.env, "PYTHONPATH"));
 }
 
-static void a_script_whose_name_cannot_be_that_of_a_file_gets_another(void **state)
+CASE(a_script_whose_name_cannot_be_that_of_a_file_gets_another)
 {
     static const char *const paths[] = { "/home/ada/..", "/home/ada/", "..", ".hidden" };
     struct request *request = *state;
@@ -113,7 +115,7 @@ static void a_script_whose_name_cannot_be_that_of_a_file_gets_another(void **sta
     }
 }
 
-static void the_assignment_names_the_gpus_in_the_order_asked(void **state)
+CASE(the_assignment_names_the_gpus_in_the_order_asked)
 {
     struct request *request = *state;
     make(request);
@@ -135,7 +137,7 @@ static void the_assignment_names_the_gpus_in_the_order_asked(void **state)
     assert_string_equal(grants[0].uuid, "GPU-b");
 }
 
-static void it_says_what_the_step_may_use(void **state)
+CASE(it_says_what_the_step_may_use)
 {
     struct request *request = *state;
     request->job.ask.memory = 2ULL << 30;
@@ -147,7 +149,7 @@ static void it_says_what_the_step_may_use(void **state)
     assert_int_equal(request->spec.pids_max, 300);
 }
 
-static void a_job_that_saves_its_work_is_told_by_its_own_signal(void **state)
+CASE(a_job_that_saves_its_work_is_told_by_its_own_signal)
 {
     struct request *request = *state;
     char usr1[] = "USR1@30";
@@ -167,7 +169,7 @@ static void a_job_that_saves_its_work_is_told_by_its_own_signal(void **state)
     request->job.ask.warn_signal = NULL;
 }
 
-static void no_gpus_means_none_and_not_all(void **state)
+CASE(no_gpus_means_none_and_not_all)
 {
     struct request *request = *state;
     gpu_grants_clear(&request->launch.gpus);
@@ -175,7 +177,7 @@ static void no_gpus_means_none_and_not_all(void **state)
     assert_string_equal(strings_get_env(&request->spec.gpu_env, "CUDA_VISIBLE_DEVICES"), "");
 }
 
-static void missing_variables_are_completed_and_given_ones_kept(void **state)
+CASE(missing_variables_are_completed_and_given_ones_kept)
 {
     struct request *request = *state;
     strings_set_env(&request->job.env, "HOME", "/elsewhere");
@@ -189,7 +191,7 @@ static void missing_variables_are_completed_and_given_ones_kept(void **state)
     assert_non_null(strings_get_env(env, "PATH"));
 }
 
-static void the_log_is_in_the_users_home_with_a_fallback(void **state)
+CASE(the_log_is_in_the_users_home_with_a_fallback)
 {
     struct request *request = *state;
     make(request);
@@ -198,7 +200,7 @@ static void the_log_is_in_the_users_home_with_a_fallback(void **state)
     assert_string_equal(request->spec.output_fallback, "/var/lib/mgpu/logs/1001/42.log");
 }
 
-static void a_later_attempt_has_a_log_of_its_own(void **state)
+CASE(a_later_attempt_has_a_log_of_its_own)
 {
     struct request *request = *state;
     request->launch.id.attempt = 3;
@@ -208,7 +210,7 @@ static void a_later_attempt_has_a_log_of_its_own(void **state)
     assert_null(request->spec.output_fallback);
 }
 
-static void a_rootless_instance_needs_no_directory_for_each_user(void **state)
+CASE(a_rootless_instance_needs_no_directory_for_each_user)
 {
     struct request *request = *state;
     request->node.is_root = false;
@@ -217,7 +219,7 @@ static void a_rootless_instance_needs_no_directory_for_each_user(void **state)
     assert_string_equal(request->spec.output, "/home/ada/.local/state/mgpu/logs/42.log");
 }
 
-static void placeholders_are_replaced_and_names_are_no_paths(void **state)
+CASE(placeholders_are_replaced_and_names_are_no_paths)
 {
     struct request *request = *state;
     char *path = launch_expand_path("out/%j.%a-%n@%h%%%x%", &request->launch, "../etc/x", "box");
@@ -230,7 +232,7 @@ static void placeholders_are_replaced_and_names_are_no_paths(void **state)
     assert_null(request->spec.output_fallback);
 }
 
-static void an_element_of_an_array_has_its_index_and_the_number_of_the_array(void **state)
+CASE(an_element_of_an_array_has_its_index_and_the_number_of_the_array)
 {
     struct request *request = *state;
     _cleanup_free_ char *single = launch_expand_path("%A-%a", &request->launch, "x", "box");
@@ -241,7 +243,7 @@ static void an_element_of_an_array_has_its_index_and_the_number_of_the_array(voi
     assert_string_equal(element, "40-7-42");
 }
 
-static void a_group_that_is_not_the_users_is_not_given(void **state)
+CASE(a_group_that_is_not_the_users_is_not_given)
 {
     struct request *request = *state;
     make(request);
@@ -253,7 +255,7 @@ static void a_group_that_is_not_the_users_is_not_given(void **state)
     assert_int_equal(request->spec.groups.count, 2);
 }
 
-static void a_setup_gets_a_shell_that_understands_it(void **state)
+CASE(a_setup_gets_a_shell_that_understands_it)
 {
     struct request *request = *state;
     request->job.setup = xstrdup("module load cuda");
@@ -266,7 +268,7 @@ static void a_setup_gets_a_shell_that_understands_it(void **state)
     assert_string_equal(request->spec.shell, "/usr/bin/zsh");
 }
 
-static void a_message_without_a_command_is_refused(void **state)
+CASE(a_message_without_a_command_is_refused)
 {
     struct request *request = *state;
     struct error err = { 0 };
@@ -287,7 +289,7 @@ static void add_peers(struct request *request, struct launch_peer peers[2])
     request->launch.id.rank = 1;
 }
 
-static void an_ipv6_address_cannot_be_taken_for_one_with_its_number_of_gpus(void **state)
+CASE(an_ipv6_address_cannot_be_taken_for_one_with_its_number_of_gpus)
 {
     static char address[] = "fd77::2";
     struct request *request = *state;
@@ -298,7 +300,7 @@ static void an_ipv6_address_cannot_be_taken_for_one_with_its_number_of_gpus(void
     assert_string_equal(strings_get_env(&request->spec.gpu_env, "MGPU_HOSTS"), "10.0.0.1:2,[fd77::2]:2");
 }
 
-static void rank_receives_the_nodes_of_the_others(void **state)
+CASE(rank_receives_the_nodes_of_the_others)
 {
     struct request *request = *state;
     struct launch_peer peers[2];
@@ -324,7 +326,7 @@ static const char *get_entry(const void *environment, const char *name)
 }
 
 /* Of a job that has everything: nodes, an array, a script, options of Slurm. */
-static void all_that_is_set_for_a_job_is_known_as_its_own(void **state)
+CASE(all_that_is_set_for_a_job_is_known_as_its_own)
 {
     /* These mean the same in every job. */
     static const char *const general[] = { "CUDA_DEVICE_ORDER", "MGPU_SOCKET" };
@@ -349,7 +351,7 @@ static void all_that_is_set_for_a_job_is_known_as_its_own(void **state)
     }
 }
 
-static void a_job_submitted_in_a_job_is_told_nothing_of_that(void **state)
+CASE(a_job_submitted_in_a_job_is_told_nothing_of_that)
 {
     struct request *request = *state;
     strings_set_env(&request->job.env, "MGPU_JOB_ID", "7");
@@ -366,7 +368,7 @@ static void a_job_submitted_in_a_job_is_told_nothing_of_that(void **state)
     assert_string_equal(strings_get_env(&request->spec.gpu_env, "MGPU_JOB_ID"), "42");
 }
 
-static void rank_0_selects_the_port(void **state)
+CASE(rank_0_selects_the_port)
 {
     struct request *request = *state;
     struct launch_peer peers[2];
@@ -385,7 +387,7 @@ static const char *fallback(struct request *request, const char *cwd)
     return request->spec.cwd_fallback;
 }
 
-static void a_place_to_fall_back_to_becomes_a_directory_of_this_node(void **state)
+CASE(a_place_to_fall_back_to_becomes_a_directory_of_this_node)
 {
     struct request *request = *state;
     assert_null(fallback(request, NULL));
@@ -394,7 +396,7 @@ static void a_place_to_fall_back_to_becomes_a_directory_of_this_node(void **stat
     assert_string_equal(fallback(request, "/scratch"), "/scratch");
 }
 
-static void a_job_on_one_node_is_told_nothing_of_others(void **state)
+CASE(a_job_on_one_node_is_told_nothing_of_others)
 {
     struct request *request = *state;
     make(request);
@@ -405,7 +407,7 @@ static void a_job_on_one_node_is_told_nothing_of_others(void **state)
     assert_int_equal(request->spec.meeting_port, 0);
 }
 
-static void ranks_write_separate_files(void **state)
+CASE(ranks_write_separate_files)
 {
     static const struct {
         const char *pattern, *path;
@@ -426,37 +428,4 @@ static void ranks_write_separate_files(void **state)
         make(request);
         assert_string_equal(request->spec.output, rows[i].path);
     }
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_assignment_names_the_gpus_in_the_order_asked),
-        CASE(the_request_is_handed_on_whole),
-        CASE(all_that_is_set_for_a_job_is_known_as_its_own),
-        CASE(a_job_submitted_in_a_job_is_told_nothing_of_that),
-        CASE(a_script_is_run_from_its_copy),
-        CASE(a_script_whose_name_cannot_be_that_of_a_file_gets_another),
-        CASE(it_says_what_the_step_may_use),
-        CASE(a_job_that_saves_its_work_is_told_by_its_own_signal),
-        CASE(no_gpus_means_none_and_not_all),
-        CASE(missing_variables_are_completed_and_given_ones_kept),
-        CASE(the_log_is_in_the_users_home_with_a_fallback),
-        CASE(a_later_attempt_has_a_log_of_its_own),
-        CASE(a_rootless_instance_needs_no_directory_for_each_user),
-        CASE(placeholders_are_replaced_and_names_are_no_paths),
-        CASE(an_element_of_an_array_has_its_index_and_the_number_of_the_array),
-        CASE(a_group_that_is_not_the_users_is_not_given),
-        CASE(a_setup_gets_a_shell_that_understands_it),
-        CASE(a_message_without_a_command_is_refused),
-        CASE(an_ipv6_address_cannot_be_taken_for_one_with_its_number_of_gpus),
-        CASE(rank_receives_the_nodes_of_the_others),
-        CASE(rank_0_selects_the_port),
-        CASE(a_place_to_fall_back_to_becomes_a_directory_of_this_node),
-        CASE(a_job_on_one_node_is_told_nothing_of_others),
-        CASE(ranks_write_separate_files),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

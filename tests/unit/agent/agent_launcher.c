@@ -140,6 +140,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
 static void await_hint(struct node *node, const char *expected)
 {
     for (;;) {
@@ -185,7 +187,7 @@ static struct launcher_process stage_and_start(struct node *node)
     return process;
 }
 
-static void a_launch_message_becomes_an_exit_record(void **state)
+CASE(a_launch_message_becomes_an_exit_record)
 {
     struct node *node = *state;
     struct launcher_process process = stage_and_start(node);
@@ -202,7 +204,7 @@ static void a_launch_message_becomes_an_exit_record(void **state)
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
 }
 
-static void staging_twice_changes_nothing(void **state)
+CASE(staging_twice_changes_nothing)
 {
     struct node *node = *state;
     struct launch_spec spec;
@@ -232,7 +234,7 @@ static void confine_devices(struct node *node, const struct confine *confine)
     open_launcher(node);
 }
 
-static void a_step_keeps_the_rules_of_its_devices_in_every_cell(void **state)
+CASE(a_step_keeps_the_rules_of_its_devices_in_every_cell)
 {
     struct node *node = *state;
     struct launch_spec spec;
@@ -260,7 +262,7 @@ static void a_step_keeps_the_rules_of_its_devices_in_every_cell(void **state)
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
 }
 
-static void what_was_staged_without_rules_is_not_started_where_they_are_promised(void **state)
+CASE(what_was_staged_without_rules_is_not_started_where_they_are_promised)
 {
     struct node *node = *state;
     struct launcher_process process;
@@ -278,7 +280,7 @@ static int refuse_to_guard(
     return spec->devices.count == 0 ? 0 : error_set(err, -EPERM, "no filter today");
 }
 
-static void what_cannot_be_guarded_is_not_staged_and_not_started(void **state)
+CASE(what_cannot_be_guarded_is_not_staged_and_not_started)
 {
     struct node *node = *state;
     struct confine refusing = *node->confine;
@@ -336,7 +338,7 @@ static int open_grant(const struct node *node)
     return fd;
 }
 
-static void the_grant_opens_the_filter_and_is_told_to_the_init(void **state)
+CASE(the_grant_opens_the_filter_and_is_told_to_the_init)
 {
     struct node *node = *state;
     char byte;
@@ -364,7 +366,7 @@ static int guard_in_part(
     return is_refused ? error_set(err, -EPERM, "no filter today") : 0;
 }
 
-static void a_filter_that_cannot_be_opened_tells_the_init_nothing_and_is_closed_again(void **state)
+CASE(a_filter_that_cannot_be_opened_tells_the_init_nothing_and_is_closed_again)
 {
     struct node *node = *state;
     struct confine refusing = *node->confine;
@@ -404,7 +406,7 @@ static int count_filters(struct node *node, struct launcher_process *ret)
     return node->exit.exit_code;
 }
 
-static void a_step_is_behind_no_gate_after_one_of_the_same_shepherd_that_was(void **state)
+CASE(a_step_is_behind_no_gate_after_one_of_the_same_shepherd_that_was)
 {
     struct node *node = *state;
     struct launcher_process first, second, third;
@@ -420,7 +422,7 @@ static void a_step_is_behind_no_gate_after_one_of_the_same_shepherd_that_was(voi
     assert_int_equal(third.pid, first.pid);
 }
 
-static void what_cannot_start_early_is_refused_for_good(void **state)
+CASE(what_cannot_start_early_is_refused_for_good)
 {
     struct node *node = *state;
     struct error err = { 0 };
@@ -434,7 +436,7 @@ static void what_cannot_start_early_is_refused_for_good(void **state)
     assert_non_null(strstr(err.message, "it is interactive"));
 }
 
-static void an_unknown_user_is_no_end_of_the_job(void **state)
+CASE(an_unknown_user_is_no_end_of_the_job)
 {
     struct node *node = *state;
     struct error err = { 0 };
@@ -447,7 +449,7 @@ static void an_unknown_user_is_no_end_of_the_job(void **state)
     assert_true(launcher_open_entry(node->launcher, &node->id) < 0);
 }
 
-static void a_user_of_another_name_is_refused_unless_numbers_are_enough(void **state)
+CASE(a_user_of_another_name_is_refused_unless_numbers_are_enough)
 {
     struct node *node = *state;
     struct error err = { 0 };
@@ -485,7 +487,7 @@ static bool may(const struct node *node, const char *path, int mode)
 }
 
 /* He could fill the memory that RUN is with a file of his own; and others may not read it. */
-static void a_script_belongs_to_root_and_is_read_by_its_user_alone(void **state)
+CASE(a_script_belongs_to_root_and_is_read_by_its_user_alone)
 {
     struct node *node = *state;
     struct stat st;
@@ -505,7 +507,7 @@ static void a_script_belongs_to_root_and_is_read_by_its_user_alone(void **state)
     assert_false(may(node, path, R_OK));
 }
 
-static void the_list_of_hosts_is_the_users_and_goes_with_the_attempt(void **state)
+CASE(the_list_of_hosts_is_the_users_and_goes_with_the_attempt)
 {
     struct node *node = *state;
     struct launch_peer peers[] = {
@@ -530,7 +532,7 @@ static void the_list_of_hosts_is_the_users_and_goes_with_the_attempt(void **stat
     assert_int_equal(access(path, F_OK), -1);
 }
 
-static void a_launch_that_cannot_be_read_ends_for_good(void **state)
+CASE(a_launch_that_cannot_be_read_ends_for_good)
 {
     struct node *node = *state;
     struct error err = { 0 };
@@ -553,7 +555,7 @@ static void a_launch_that_cannot_be_read_ends_for_good(void **state)
 }
 
 /* What a shepherd could not read would be started again and again. */
-static void a_step_whose_spec_would_be_over_a_limit_is_refused(void **state)
+CASE(a_step_whose_spec_would_be_over_a_limit_is_refused)
 {
     struct node *node = *state;
     struct error err = { 0 };
@@ -569,7 +571,7 @@ static void a_step_whose_spec_would_be_over_a_limit_is_refused(void **state)
     assert_non_null(strstr(node->exit.text, "bytes; at most"));
 }
 
-static void roots_jobs_need_to_be_allowed(void **state)
+CASE(roots_jobs_need_to_be_allowed)
 {
     struct node *node = *state;
     struct error err = { 0 };
@@ -591,7 +593,7 @@ static void roots_jobs_need_to_be_allowed(void **state)
     launcher_close(strict);
 }
 
-static void a_command_reaches_the_shepherd(void **state)
+CASE(a_command_reaches_the_shepherd)
 {
     struct node *node = *state;
     strings_clear(&node->job.command);
@@ -608,7 +610,7 @@ static void a_command_reaches_the_shepherd(void **state)
     await_end(&process);
 }
 
-static void a_dead_shepherd_is_replaced_by_an_adopter(void **state)
+CASE(a_dead_shepherd_is_replaced_by_an_adopter)
 {
     struct node *node = *state;
     struct error err = { 0 };
@@ -629,7 +631,7 @@ static void a_dead_shepherd_is_replaced_by_an_adopter(void **state)
     await_end(&process);
 }
 
-static void a_living_step_is_not_discarded(void **state)
+CASE(a_living_step_is_not_discarded)
 {
     struct node *node = *state;
     if (node->confine != &confine_cgroup2)
@@ -648,7 +650,7 @@ static void a_living_step_is_not_discarded(void **state)
     await_end(&process);
 }
 
-static void an_exit_record_survives_the_loss_of_the_spool(void **state)
+CASE(an_exit_record_survives_the_loss_of_the_spool)
 {
     struct node *node = *state;
     struct error err = { 0 };
@@ -667,7 +669,7 @@ static void an_exit_record_survives_the_loss_of_the_spool(void **state)
     assert_int_equal(access(copy, F_OK), -1);
 }
 
-static void an_entry_that_an_agent_had_only_begun_to_restore_is_restored(void **state)
+CASE(an_entry_that_an_agent_had_only_begun_to_restore_is_restored)
 {
     struct node *node = *state;
     struct error err = { 0 };
@@ -683,7 +685,7 @@ static void an_entry_that_an_agent_had_only_begun_to_restore_is_restored(void **
 }
 
 /* More processes than Linux can count are refused by the kernel. */
-static void a_step_that_cannot_be_limited_is_not_staged(void **state)
+CASE(a_step_that_cannot_be_limited_is_not_staged)
 {
     struct node *node = *state;
     struct error err = { 0 };
@@ -705,7 +707,7 @@ static void read_spec(const struct node *node, struct launch_spec *ret)
 }
 
 /* A service manager made our parent anew between stage and start. */
-static void a_cell_that_was_made_anew_is_limited_again(void **state)
+CASE(a_cell_that_was_made_anew_is_limited_again)
 {
     struct node *node = *state;
     struct error err = { 0 };
@@ -743,7 +745,7 @@ static void a_cell_that_was_made_anew_is_limited_again(void **state)
     await_end(&process);
 }
 
-static void each_user_gets_a_log_directory_of_his_own(void **state)
+CASE(each_user_gets_a_log_directory_of_his_own)
 {
     struct node *node = *state;
     struct stat st;
@@ -775,7 +777,7 @@ static pid_t find_server(void)
     return -1;
 }
 
-static void a_fork_server_that_dies_costs_nothing(void **state)
+CASE(a_fork_server_that_dies_costs_nothing)
 {
     struct node *node = *state;
     for (int round = 0; round < 3; round++) {
@@ -831,7 +833,7 @@ static size_t count_entries(pid_t pid, const char *name)
     return count;
 }
 
-static void a_shepherd_has_one_step_after_the_other(void **state)
+CASE(a_shepherd_has_one_step_after_the_other)
 {
     struct node *node = *state;
     pid_t first = run_step(node).pid;
@@ -840,7 +842,7 @@ static void a_shepherd_has_one_step_after_the_other(void **state)
 }
 
 /* The agent may take the next launch before it looks at the end of the last step. */
-static void a_shepherd_whose_end_was_not_noticed_gets_no_step(void **state)
+CASE(a_shepherd_whose_end_was_not_noticed_gets_no_step)
 {
     struct node *node = *state;
     struct launcher_process first = stage_and_start(node);
@@ -855,7 +857,7 @@ static void a_shepherd_whose_end_was_not_noticed_gets_no_step(void **state)
     assert_int_not_equal(run_step(node).pid, 0);
 }
 
-static void an_idle_shepherd_keeps_nothing_of_its_step(void **state)
+CASE(an_idle_shepherd_keeps_nothing_of_its_step)
 {
     struct node *node = *state;
     char target[64] = "";
@@ -870,7 +872,7 @@ static void an_idle_shepherd_keeps_nothing_of_its_step(void **state)
     assert_string_equal(buffer_text(&words) + sizeof("mgpu-shepherd"), "--idle");
 }
 
-static void an_idle_shepherd_that_was_killed_is_replaced(void **state)
+CASE(an_idle_shepherd_that_was_killed_is_replaced)
 {
     struct node *node = *state;
     pid_t first = run_step(node).pid;
@@ -882,7 +884,7 @@ static void an_idle_shepherd_that_was_killed_is_replaced(void **state)
     assert_int_equal(run_step(node).pid, second);
 }
 
-static void idle_shepherds_leave_with_the_agent_and_busy_ones_stay(void **state)
+CASE(idle_shepherds_leave_with_the_agent_and_busy_ones_stay)
 {
     struct node *node = *state;
     _cleanup_close_ int idle = open_process(run_step(node).pid);
@@ -905,7 +907,7 @@ static void idle_shepherds_leave_with_the_agent_and_busy_ones_stay(void **state)
     await_gone(busy); // it has no agent any more
 }
 
-static void a_step_with_a_terminal_takes_its_shepherd_along(void **state)
+CASE(a_step_with_a_terminal_takes_its_shepherd_along)
 {
     struct node *node = *state;
     node->job.tty = true;
@@ -917,7 +919,7 @@ static void a_step_with_a_terminal_takes_its_shepherd_along(void **state)
     await_gone(pidfd);
 }
 
-static void a_shepherd_that_is_not_needed_leaves(void **state)
+CASE(a_shepherd_that_is_not_needed_leaves)
 {
     struct node *node = *state;
     _cleanup_close_ int pidfd = open_process(run_step(node).pid);
@@ -925,7 +927,7 @@ static void a_shepherd_that_is_not_needed_leaves(void **state)
     (void)run_step(node);
 }
 
-static void a_shepherd_does_not_serve_for_ever(void **state)
+CASE(a_shepherd_does_not_serve_for_ever)
 {
     struct node *node = *state;
     pid_t first = run_step(node).pid, last = first;
@@ -934,7 +936,7 @@ static void a_shepherd_does_not_serve_for_ever(void **state)
     assert_int_not_equal(last, first);
 }
 
-static void a_shepherd_shows_its_step(void **state)
+CASE(a_shepherd_shows_its_step)
 {
     struct node *node = *state;
     strings_clear(&node->job.command);
@@ -953,47 +955,4 @@ static void a_shepherd_shows_its_step(void **state)
     await_hint(node, "42.1.0.0 exit");
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
     await_end(&process);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_launch_message_becomes_an_exit_record),
-        CASE(staging_twice_changes_nothing),
-        CASE(a_step_keeps_the_rules_of_its_devices_in_every_cell),
-        CASE(what_was_staged_without_rules_is_not_started_where_they_are_promised),
-        CASE(what_cannot_be_guarded_is_not_staged_and_not_started),
-        CASE(the_grant_opens_the_filter_and_is_told_to_the_init),
-        CASE(a_filter_that_cannot_be_opened_tells_the_init_nothing_and_is_closed_again),
-        CASE(a_step_is_behind_no_gate_after_one_of_the_same_shepherd_that_was),
-        CASE(what_cannot_start_early_is_refused_for_good),
-        CASE(an_unknown_user_is_no_end_of_the_job),
-        CASE(a_user_of_another_name_is_refused_unless_numbers_are_enough),
-        CASE(a_script_belongs_to_root_and_is_read_by_its_user_alone),
-        CASE(the_list_of_hosts_is_the_users_and_goes_with_the_attempt),
-        CASE(a_launch_that_cannot_be_read_ends_for_good),
-        CASE(a_step_whose_spec_would_be_over_a_limit_is_refused),
-        CASE(roots_jobs_need_to_be_allowed),
-        CASE(a_command_reaches_the_shepherd),
-        CASE(a_dead_shepherd_is_replaced_by_an_adopter),
-        CASE(a_living_step_is_not_discarded),
-        CASE(an_exit_record_survives_the_loss_of_the_spool),
-        CASE(an_entry_that_an_agent_had_only_begun_to_restore_is_restored),
-        CASE(a_step_that_cannot_be_limited_is_not_staged),
-        CASE(a_cell_that_was_made_anew_is_limited_again),
-        CASE(each_user_gets_a_log_directory_of_his_own),
-        CASE(a_fork_server_that_dies_costs_nothing),
-        CASE(a_shepherd_shows_its_step),
-        CASE(a_shepherd_has_one_step_after_the_other),
-        CASE(a_shepherd_whose_end_was_not_noticed_gets_no_step),
-        CASE(an_idle_shepherd_keeps_nothing_of_its_step),
-        CASE(an_idle_shepherd_that_was_killed_is_replaced),
-        CASE(idle_shepherds_leave_with_the_agent_and_busy_ones_stay),
-        CASE(a_step_with_a_terminal_takes_its_shepherd_along),
-        CASE(a_shepherd_that_is_not_needed_leaves),
-        CASE(a_shepherd_does_not_serve_for_ever),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

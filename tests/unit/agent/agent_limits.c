@@ -62,6 +62,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
 static bool has(const struct place *place, enum limit_controller controller)
 {
     return limits_how(place->kind->limits(place->cells), controller) != NULL;
@@ -104,7 +106,7 @@ static void clear(struct launch_spec *spec)
     record_clear(&launch_spec_record, spec);
 }
 
-static void what_is_asked_for_stands_in_the_kernels_files(void **state)
+CASE(what_is_asked_for_stands_in_the_kernels_files)
 {
     struct place *place = *state;
     char text[TEXT_SIZE];
@@ -122,7 +124,7 @@ static void what_is_asked_for_stands_in_the_kernels_files(void **state)
     clear(&spec);
 }
 
-static void memory_means_memory_without_swap(void **state)
+CASE(memory_means_memory_without_swap)
 {
     struct place *place = *state;
     char text[TEXT_SIZE];
@@ -137,7 +139,7 @@ static void memory_means_memory_without_swap(void **state)
     clear(&spec);
 }
 
-static void what_is_not_asked_for_is_not_limited(void **state)
+CASE(what_is_not_asked_for_is_not_limited)
 {
     struct place *place = *state;
     char text[TEXT_SIZE];
@@ -151,7 +153,7 @@ static void what_is_not_asked_for_is_not_limited(void **state)
 }
 
 /* Thousands of processes of one job leave the other jobs and mgpud their time. */
-static void an_attempt_is_one_competitor_for_the_cpus_whatever_it_asks_for(void **state)
+CASE(an_attempt_is_one_competitor_for_the_cpus_whatever_it_asks_for)
 {
     static const uint32_t asked[] = { 0, 500, 1000 };
     struct place *place = *state;
@@ -185,7 +187,7 @@ static bool overlaps(const struct cpu_set *a, const struct cpu_set *b)
 }
 
 /* Also an agent that starts while they run knows them: it reads the cgroups. */
-static void whole_cpus_are_nobody_elses_also_after_a_restart(void **state)
+CASE(whole_cpus_are_nobody_elses_also_after_a_restart)
 {
     struct place *place = *state;
     struct launch_spec one = { .cpu_milli = 1000 }, other = { .cpu_milli = 1000 };
@@ -208,7 +210,7 @@ static void whole_cpus_are_nobody_elses_also_after_a_restart(void **state)
 }
 
 /* A node that does not exist tells nothing: any CPU will do. */
-static void cpus_are_near_the_gpu_where_that_is_known(void **state)
+CASE(cpus_are_near_the_gpu_where_that_is_known)
 {
     struct place *place = *state;
     char text[TEXT_SIZE];
@@ -230,7 +232,7 @@ static void cpus_are_near_the_gpu_where_that_is_known(void **state)
     }
 }
 
-static void more_cpus_than_are_free_become_a_quota(void **state)
+CASE(more_cpus_than_are_free_become_a_quota)
 {
     struct place *place = *state;
     char text[TEXT_SIZE];
@@ -249,7 +251,7 @@ static void more_cpus_than_are_free_become_a_quota(void **state)
 }
 
 /* More processes than Linux can count are refused by the kernel. */
-static void a_limit_that_cannot_be_set_is_an_error(void **state)
+CASE(a_limit_that_cannot_be_set_is_an_error)
 {
     struct place *place = *state;
     struct error err = { 0 };
@@ -271,7 +273,7 @@ static void visit(void *arg, const struct spool_id *id, bool is_populated)
     (*count)++;
 }
 
-static void groups_go_with_the_attempt_and_are_swept_when_left(void **state)
+CASE(groups_go_with_the_attempt_and_are_swept_when_left)
 {
     struct place *place = *state;
     struct launch_spec spec = { .memory_limit = 64U << 20, .cpu_milli = 500, .pids_max = 30 };
@@ -294,30 +296,11 @@ static void groups_go_with_the_attempt_and_are_swept_when_left(void **state)
     clear(&spec);
 }
 
-static void one_job_never_takes_all_processes(void **state)
+TEST(one_job_never_takes_all_processes)
 {
     assert_int_equal(pids_max_of(4194304), PIDS_MAX_DEFAULT);
     assert_int_equal(pids_max_of(65536), 16384);
     assert_int_equal(pids_max_of(32768), 8192); // two jobs leave half of it
     assert_int_equal(pids_max_of(0), PIDS_MAX_DEFAULT);
     assert_true(pids_max_default() > 0);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(what_is_asked_for_stands_in_the_kernels_files),
-        CASE(memory_means_memory_without_swap),
-        CASE(what_is_not_asked_for_is_not_limited),
-        CASE(an_attempt_is_one_competitor_for_the_cpus_whatever_it_asks_for),
-        CASE(whole_cpus_are_nobody_elses_also_after_a_restart),
-        CASE(cpus_are_near_the_gpu_where_that_is_known),
-        CASE(more_cpus_than_are_free_become_a_quota),
-        CASE(a_limit_that_cannot_be_set_is_an_error),
-        CASE(groups_go_with_the_attempt_and_are_swept_when_left),
-        cmocka_unit_test(one_job_never_takes_all_processes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,6 +130,8 @@ static int node_close(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, node_open, node_close)
+
 static int say(struct node *node, uint16_t which, const void *message)
 {
     struct error err = { 0 };
@@ -174,7 +176,7 @@ static void live(struct node *node)
     assert_int_equal(agent_core_attempts(node->core), 0);
 }
 
-static void a_hello_has_the_latest_state_that_the_node_was_told_of(void **state)
+CASE(a_hello_has_the_latest_state_that_the_node_was_told_of)
 {
     struct node *node = *state;
     greet(node);
@@ -198,7 +200,7 @@ static void a_hello_has_the_latest_state_that_the_node_was_told_of(void **state)
 }
 
 /* The state directory was put back, the spool was not. */
-static void what_an_agent_before_has_seen_outlives_an_older_epoch(void **state)
+CASE(what_an_agent_before_has_seen_outlives_an_older_epoch)
 {
     struct node *node = *state;
     const struct persist_seen seen = { 9, 77, 40 };
@@ -214,7 +216,7 @@ static void what_an_agent_before_has_seen_outlives_an_older_epoch(void **state)
     assert_int_equal(welcome(node, node->sent_ms, 0), -ESTALE);
 }
 
-static void a_launch_that_comes_again_after_the_end_starts_nothing(void **state)
+CASE(a_launch_that_comes_again_after_the_end_starts_nothing)
 {
     struct node *node = *state;
     connect(node, 4);
@@ -227,7 +229,7 @@ static void a_launch_that_comes_again_after_the_end_starts_nothing(void **state)
     assert_int_equal(node->stages, 2);
 }
 
-static void a_launch_of_the_connection_before_starts_nothing(void **state)
+CASE(a_launch_of_the_connection_before_starts_nothing)
 {
     struct node *node = *state;
     connect(node, 4);
@@ -242,7 +244,7 @@ static void a_launch_of_the_connection_before_starts_nothing(void **state)
     assert_int_equal(node->stages, 2);
 }
 
-static void a_controller_that_does_not_number_is_obeyed(void **state)
+CASE(a_controller_that_does_not_number_is_obeyed)
 {
     struct node *node = *state;
     connect(node, 0);
@@ -250,14 +252,14 @@ static void a_controller_that_does_not_number_is_obeyed(void **state)
     assert_int_equal(node->stages, 1);
 }
 
-static void hello_tells_when_it_was_said(void **state)
+CASE(hello_tells_when_it_was_said)
 {
     struct node *node = *state;
     connect(node, 0);
     assert_int_equal(node->sent_ms, node->now_ms);
 }
 
-static void a_welcome_to_an_earlier_hello_is_passed_over(void **state)
+CASE(a_welcome_to_an_earlier_hello_is_passed_over)
 {
     struct node *node = *state;
     greet(node);
@@ -281,7 +283,7 @@ static void update(struct node *node, uint32_t number, uint32_t is_suspended)
         0);
 }
 
-static void terms_that_were_followed_by_others_do_not_come_back(void **state)
+CASE(terms_that_were_followed_by_others_do_not_come_back)
 {
     struct node *node = *state;
     connect(node, 0);
@@ -301,7 +303,7 @@ static void user_is_found(struct node *node)
     agent_core_reconcile(node->core, node->now_ms, &id);
 }
 
-static void launch_is_staged_once_its_user_is_known(void **state)
+CASE(launch_is_staged_once_its_user_is_known)
 {
     struct node *node = *state;
     connect(node, 0);
@@ -315,7 +317,7 @@ static void launch_is_staged_once_its_user_is_known(void **state)
     assert_int_equal(node->stages, 2);
 }
 
-static void repeated_launch_meanwhile_stages_once(void **state)
+CASE(repeated_launch_meanwhile_stages_once)
 {
     struct node *node = *state;
     connect(node, 0);
@@ -329,7 +331,7 @@ static void repeated_launch_meanwhile_stages_once(void **state)
     assert_int_equal(node->stages, 3);
 }
 
-static void cancelled_launch_is_not_staged_when_its_user_is_known(void **state)
+CASE(cancelled_launch_is_not_staged_when_its_user_is_known)
 {
     struct node *node = *state;
     connect(node, 0);
@@ -348,7 +350,7 @@ static void cancelled_launch_is_not_staged_when_its_user_is_known(void **state)
     assert_int_equal(agent_core_attempts(node->core), 0);
 }
 
-static void hello_meanwhile_names_the_launch_as_not_started(void **state)
+CASE(hello_meanwhile_names_the_launch_as_not_started)
 {
     struct node *node = *state;
     connect(node, 0);
@@ -362,7 +364,7 @@ static void hello_meanwhile_names_the_launch_as_not_started(void **state)
     assert_true(node->spool.has_spec);
 }
 
-static void terms_meanwhile_are_written_with_the_entry(void **state)
+CASE(terms_meanwhile_are_written_with_the_entry)
 {
     struct node *node = *state;
     connect(node, 0);
@@ -374,7 +376,7 @@ static void terms_meanwhile_are_written_with_the_entry(void **state)
     assert_int_equal(node->is_suspended, 1);
 }
 
-static void its_lease_counts_from_what_was_heard_by_then(void **state)
+CASE(its_lease_counts_from_what_was_heard_by_then)
 {
     struct node *node = *state;
     connect(node, 0);
@@ -390,27 +392,4 @@ static void its_lease_counts_from_what_was_heard_by_then(void **state)
     user_is_found(node);
     assert_int_equal(node->lease_until_ms, node->now_ms - 1000 + 5000);
     assert_true(node->lease_until_ms > first_ms);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, node_open, node_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_hello_has_the_latest_state_that_the_node_was_told_of),
-        CASE(what_an_agent_before_has_seen_outlives_an_older_epoch),
-        CASE(a_launch_that_comes_again_after_the_end_starts_nothing),
-        CASE(a_launch_of_the_connection_before_starts_nothing),
-        CASE(a_controller_that_does_not_number_is_obeyed),
-        CASE(hello_tells_when_it_was_said),
-        CASE(a_welcome_to_an_earlier_hello_is_passed_over),
-        CASE(terms_that_were_followed_by_others_do_not_come_back),
-        CASE(launch_is_staged_once_its_user_is_known),
-        CASE(repeated_launch_meanwhile_stages_once),
-        CASE(cancelled_launch_is_not_staged_when_its_user_is_known),
-        CASE(hello_meanwhile_names_the_launch_as_not_started),
-        CASE(terms_meanwhile_are_written_with_the_entry),
-        CASE(its_lease_counts_from_what_was_heard_by_then),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

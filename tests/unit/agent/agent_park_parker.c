@@ -35,7 +35,6 @@ static const struct spool_id id = { .job = 42, .attempt = 1 };
 static uint64_t ask(void *arg, const struct record_list *grants)
 {
     struct node *node = arg;
-    (void)grants;
     return ++node->asked;
 }
 
@@ -110,6 +109,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
 static void order(struct node *node, enum park_action action, uint32_t number)
 {
     const struct message_park park = { .id = id, .number = number, .action = action, .timeout_ms = 10000 };
@@ -143,7 +144,7 @@ static struct launch_park read_spool(const struct node *node)
     return park;
 }
 
-static void an_order_that_waits_for_gpus_is_recalled(void **state)
+CASE(an_order_that_waits_for_gpus_is_recalled)
 {
     struct node *node = *state;
     assert_int_equal(recall(node).park_number, 1);
@@ -154,7 +155,7 @@ static void an_order_that_waits_for_gpus_is_recalled(void **state)
     assert_int_equal(recall(node).park_seen, PARK_SEEN_CHANGING);
 }
 
-static void a_check_changes_nothing(void **state)
+CASE(a_check_changes_nothing)
 {
     struct node *node = *state;
     order(node, PARK_CHECK, 2);
@@ -163,7 +164,7 @@ static void a_check_changes_nothing(void **state)
 }
 
 /* mgpud, restored from a backup, believes that it is parked, and has other jobs on its GPU. */
-static void a_return_that_waits_for_gpus_is_dropped_by_a_later_order(void **state)
+CASE(a_return_that_waits_for_gpus_is_dropped_by_a_later_order)
 {
     struct node *node = *state;
     order(node, PARK_RETURN, 2);
@@ -181,7 +182,7 @@ static void a_return_that_waits_for_gpus_is_dropped_by_a_later_order(void **stat
 
 /* mgpud, restored from a backup, has not heard that the driver gave the job up, and has other jobs on its
  * GPU. */
-static void a_lost_attempt_that_is_to_be_saved_stays_lost(void **state)
+CASE(a_lost_attempt_that_is_to_be_saved_stays_lost)
 {
     struct node *node = *state;
     struct launch_park park = {
@@ -195,7 +196,7 @@ static void a_lost_attempt_that_is_to_be_saved_stays_lost(void **state)
 }
 
 /* The later one does not report it as parked before its GPU is clean either. */
-static void a_save_that_waits_for_gpus_is_continued_by_a_later_order(void **state)
+CASE(a_save_that_waits_for_gpus_is_continued_by_a_later_order)
 {
     struct node *node = *state;
     order(node, PARK_SAVE, 1);
@@ -208,18 +209,4 @@ static void a_save_that_waits_for_gpus_is_continued_by_a_later_order(void **stat
     assert_int_equal(node->result.number, 1001);
     assert_int_equal(node->result.outcome, PARK_DONE);
     assert_int_equal(recall(node).park_seen, PARK_SEEN_PARKED);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_order_that_waits_for_gpus_is_recalled, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_check_changes_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            a_return_that_waits_for_gpus_is_dropped_by_a_later_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_lost_attempt_that_is_to_be_saved_stays_lost, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            a_save_that_waits_for_gpus_is_continued_by_a_later_order, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ int __wrap_fsync(int fd)
     return __real_fsync(fd);
 }
 
-static void an_epoch_outlives_its_agent(void **state)
+TEST(an_epoch_outlives_its_agent)
 {
     struct error err = { 0 };
     uint64_t epoch = 99;
@@ -48,7 +48,7 @@ static void an_epoch_outlives_its_agent(void **state)
 }
 
 /* A small file system of our own, which takes root to mount. */
-static void an_epoch_is_stored_without_a_free_inode(void **state)
+TEST(an_epoch_is_stored_without_a_free_inode)
 {
     struct error err = { 0 };
     uint64_t epoch = 0;
@@ -72,7 +72,7 @@ static void an_epoch_is_stored_without_a_free_inode(void **state)
     assert_int_equal(umount(dir_path), 0);
 }
 
-static void a_damaged_epoch_is_an_error_not_a_zero(void **state)
+TEST(a_damaged_epoch_is_an_error_not_a_zero)
 {
     struct error err = { 0 };
     uint64_t epoch = 99;
@@ -86,7 +86,7 @@ static void a_damaged_epoch_is_an_error_not_a_zero(void **state)
     (void)close(fd);
 }
 
-static void a_directory_that_others_may_change_is_refused(void **state)
+TEST(a_directory_that_others_may_change_is_refused)
 {
     struct error err = { 0 };
     _cleanup_free_ char *path = xasprintf("%s/node", dir_path);
@@ -97,7 +97,7 @@ static void a_directory_that_others_may_change_is_refused(void **state)
     assert_int_equal(chmod(path, 0700), 0);
 }
 
-static void a_spool_of_another_boot_is_emptied_and_one_of_this_boot_is_not(void **state)
+TEST(a_spool_of_another_boot_is_emptied_and_one_of_this_boot_is_not)
 {
     struct error err = { 0 };
     int spool = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -116,7 +116,7 @@ static void a_spool_of_another_boot_is_emptied_and_one_of_this_boot_is_not(void 
     (void)close(spool);
 }
 
-static void a_spool_that_was_lost_is_another_one_of_the_same_boot(void **state)
+TEST(a_spool_that_was_lost_is_another_one_of_the_same_boot)
 {
     struct error err = { 0 };
     char first[PERSIST_IDENTITY_SIZE], second[PERSIST_IDENTITY_SIZE], third[PERSIST_IDENTITY_SIZE];
@@ -133,7 +133,7 @@ static void a_spool_that_was_lost_is_another_one_of_the_same_boot(void **state)
 }
 
 /* Of an agent from before spools had names. */
-static void a_spool_without_a_name_keeps_its_boot_id(void **state)
+TEST(a_spool_without_a_name_keeps_its_boot_id)
 {
     struct error err = { 0 };
     char identity[PERSIST_IDENTITY_SIZE];
@@ -147,7 +147,7 @@ static void a_spool_without_a_name_keeps_its_boot_id(void **state)
     (void)close(spool);
 }
 
-static void what_was_seen_is_read_back_and_garbage_is_nothing(void **state)
+TEST(what_was_seen_is_read_back_and_garbage_is_nothing)
 {
     struct error err = { 0 };
     int fd = persist_open(dir_path, &err);
@@ -172,19 +172,9 @@ static void what_was_seen_is_read_back_and_garbage_is_nothing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_epoch_outlives_its_agent),
-        cmocka_unit_test(an_epoch_is_stored_without_a_free_inode),
-        cmocka_unit_test(a_damaged_epoch_is_an_error_not_a_zero),
-        cmocka_unit_test(what_was_seen_is_read_back_and_garbage_is_nothing),
-        cmocka_unit_test(a_directory_that_others_may_change_is_refused),
-        cmocka_unit_test(a_spool_of_another_boot_is_emptied_and_one_of_this_boot_is_not),
-        cmocka_unit_test(a_spool_that_was_lost_is_another_one_of_the_same_boot),
-        cmocka_unit_test(a_spool_without_a_name_keeps_its_boot_id),
-    };
     if (mkdtemp(dir_path) == NULL)
         return EXIT_FAILURE;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = unit_tests_run(NULL, NULL);
     _cleanup_free_ char *node = xasprintf("%s/node", dir_path);
     (void)rmdir(node);
     (void)rmdir(dir_path);

@@ -62,6 +62,8 @@ static int close_scene(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, open_scene, close_scene)
+
 static void add(struct scene *scene, const char *name, const char *logs)
 {
     const struct user_stamp stamp = user_cache_stamp(scene->cache, NOW_MS);
@@ -74,7 +76,7 @@ static bool is_kept(struct scene *scene, int64_t boot_ms, uid_t uid, const char 
     return user_cache_find(scene->cache, boot_ms, uid, name, logs, &user);
 }
 
-static void answer_is_used_again_whole(void **state)
+CASE(answer_is_used_again_whole)
 {
     struct scene *scene = *state;
     _cleanup_user_ struct user user = { 0 };
@@ -89,7 +91,7 @@ static void answer_is_used_again_whole(void **state)
     assert_memory_equal(user.groups, groups, sizeof(groups));
 }
 
-static void answer_is_forgotten_after_its_time(void **state)
+CASE(answer_is_forgotten_after_its_time)
 {
     struct scene *scene = *state;
     add(scene, NULL, NULL);
@@ -97,7 +99,7 @@ static void answer_is_forgotten_after_its_time(void **state)
     assert_false(is_kept(scene, NOW_MS, UID, NULL, NULL)); // for good
 }
 
-static void change_of_any_file_ends_every_answer(void **state)
+CASE(change_of_any_file_ends_every_answer)
 {
     static const char *const names[] = { "passwd", "group", "nsswitch.conf" };
     struct scene *scene = *state;
@@ -110,7 +112,7 @@ static void change_of_any_file_ends_every_answer(void **state)
 }
 
 /* The answer may be from before the change. */
-static void change_during_the_lookup_ends_the_answer(void **state)
+CASE(change_during_the_lookup_ends_the_answer)
 {
     struct scene *scene = *state;
     const struct user_stamp stamp = user_cache_stamp(scene->cache, NOW_MS);
@@ -119,7 +121,7 @@ static void change_during_the_lookup_ends_the_answer(void **state)
     assert_false(is_kept(scene, NOW_MS, UID, NULL, NULL));
 }
 
-static void answer_is_for_the_same_question_only(void **state)
+CASE(answer_is_for_the_same_question_only)
 {
     struct scene *scene = *state;
     add(scene, "ana", "/var/log/mgpu");
@@ -131,7 +133,7 @@ static void answer_is_for_the_same_question_only(void **state)
     assert_false(is_kept(scene, NOW_MS, UID, "ana", "/var/log"));
 }
 
-static void many_users_displace_the_oldest_answer(void **state)
+CASE(many_users_displace_the_oldest_answer)
 {
     struct scene *scene = *state;
     for (unsigned i = 0; i < 1000; i++) {
@@ -142,19 +144,4 @@ static void many_users_displace_the_oldest_answer(void **state)
     }
     assert_false(is_kept(scene, NOW_MS + 1000, UID, NULL, NULL));
     assert_true(is_kept(scene, NOW_MS + 1000, UID + 999, NULL, NULL));
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(answer_is_used_again_whole),
-        CASE(answer_is_forgotten_after_its_time),
-        CASE(change_of_any_file_ends_every_answer),
-        CASE(change_during_the_lookup_ends_the_answer),
-        CASE(answer_is_for_the_same_question_only),
-        CASE(many_users_displace_the_oldest_answer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,6 +98,8 @@ static int close_scene(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, open_scene, close_scene)
+
 static int find(struct scene *scene, uint64_t job, uid_t uid, struct user *ret, struct error *err)
 {
     const struct spool_id id = { .job = job, .attempt = 1 };
@@ -129,7 +131,7 @@ static void expect_user(struct scene *scene, uint64_t job, uid_t uid)
     assert_true(user_is_member(&user, 77));
 }
 
-static void answer_is_that_of_a_direct_lookup(void **state)
+CASE(answer_is_that_of_a_direct_lookup)
 {
     struct scene *scene = *state;
     begin(scene, 1, 1001);
@@ -144,7 +146,7 @@ static void answer_is_that_of_a_direct_lookup(void **state)
     user_clear(&direct);
 }
 
-static void refusal_keeps_its_words(void **state)
+CASE(refusal_keeps_its_words)
 {
     struct scene *scene = *state;
     struct user user;
@@ -158,7 +160,7 @@ static void refusal_keeps_its_words(void **state)
     assert_string_equal(err.hint, "submit as a normal user");
 }
 
-static void hanging_user_delays_no_other(void **state)
+CASE(hanging_user_delays_no_other)
 {
     struct scene *scene = *state;
     for (uint64_t job = 1; job <= 20; job++) // more than there are processes
@@ -171,7 +173,7 @@ static void hanging_user_delays_no_other(void **state)
     expect_user(scene, 31, 1002);
 }
 
-static void database_that_does_not_answer_is_named(void **state)
+CASE(database_that_does_not_answer_is_named)
 {
     struct scene *scene = *state;
     struct user user;
@@ -189,7 +191,7 @@ static void database_that_does_not_answer_is_named(void **state)
     expect_user(scene, 2, 1001);
 }
 
-static void log_directory_that_hangs_delays_no_other_user(void **state)
+CASE(log_directory_that_hangs_delays_no_other_user)
 {
     struct scene *scene = *state;
     char place[] = "/tmp/mgpu-logs-XXXXXX", path[64];
@@ -215,7 +217,7 @@ static void log_directory_that_hangs_delays_no_other_user(void **state)
     assert_int_equal(rmdir(place), 0);
 }
 
-static void database_is_asked_once_where_the_names_agree(void **state)
+CASE(database_is_asked_once_where_the_names_agree)
 {
     struct scene *scene = *state;
     scene->users.is_number_enough = false;
@@ -229,7 +231,7 @@ static void database_is_asked_once_where_the_names_agree(void **state)
     assert_string_equal(err.message, "on node n1 user id 1001 is root, not ana");
 }
 
-static void each_of_many_hanging_users_is_given_up(void **state)
+CASE(each_of_many_hanging_users_is_given_up)
 {
     struct scene *scene = *state;
     struct user user;
@@ -240,7 +242,7 @@ static void each_of_many_hanging_users_is_given_up(void **state)
         assert_int_equal(find(scene, job, HANGING, &user, NULL), -ETIMEDOUT);
 }
 
-static void process_that_dies_is_replaced(void **state)
+CASE(process_that_dies_is_replaced)
 {
     struct scene *scene = *state;
     struct user user;
@@ -253,7 +255,7 @@ static void process_that_dies_is_replaced(void **state)
     expect_user(scene, 2, 1001);
 }
 
-static void process_that_dies_before_its_socket_is_replaced(void **state)
+CASE(process_that_dies_before_its_socket_is_replaced)
 {
     struct scene *scene = *state;
     struct user user;
@@ -267,7 +269,7 @@ static void process_that_dies_before_its_socket_is_replaced(void **state)
     expect_user(scene, 2, 1001);
 }
 
-static void dropped_question_is_not_answered(void **state)
+CASE(dropped_question_is_not_answered)
 {
     struct scene *scene = *state;
     const struct spool_id id = { .job = 1, .attempt = 1 };
@@ -279,7 +281,7 @@ static void dropped_question_is_not_answered(void **state)
 }
 
 /* A failure is asked for again each time. */
-static void next_step_of_a_user_gets_the_same_answer_at_once(void **state)
+CASE(next_step_of_a_user_gets_the_same_answer_at_once)
 {
     struct scene *scene = *state;
     struct user user;
@@ -294,7 +296,7 @@ static void next_step_of_a_user_gets_the_same_answer_at_once(void **state)
 }
 
 /* Asked one after the other, they would wait five times as long as any may. */
-static void many_jobs_of_a_user_share_an_answer(void **state)
+CASE(many_jobs_of_a_user_share_an_answer)
 {
     struct scene *scene = *state;
     uint64_t all = 0;
@@ -305,25 +307,4 @@ static void many_jobs_of_a_user_share_an_answer(void **state)
     await(scene, all);
     for (uint64_t job = 1; job <= MANY; job++)
         expect_user(scene, job, SLOW);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(answer_is_that_of_a_direct_lookup),
-        CASE(refusal_keeps_its_words),
-        CASE(hanging_user_delays_no_other),
-        CASE(database_that_does_not_answer_is_named),
-        CASE(log_directory_that_hangs_delays_no_other_user),
-        CASE(database_is_asked_once_where_the_names_agree),
-        CASE(each_of_many_hanging_users_is_given_up),
-        CASE(process_that_dies_is_replaced),
-        CASE(process_that_dies_before_its_socket_is_replaced),
-        CASE(dropped_question_is_not_answered),
-        CASE(next_step_of_a_user_gets_the_same_answer_at_once),
-        CASE(many_jobs_of_a_user_share_an_answer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

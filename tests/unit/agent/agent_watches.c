@@ -48,6 +48,8 @@ static int close_scene(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, open_scene, close_scene)
+
 static struct spool_id id_of(uint64_t job)
 {
     return (struct spool_id){ .job = job, .attempt = 1 };
@@ -75,7 +77,7 @@ static bool has(const struct scene *scene, uint64_t job)
     return watches_has(scene->watches, &id);
 }
 
-static void each_of_many_is_found_until_it_ends(void **state)
+CASE(each_of_many_is_found_until_it_ends)
 {
     struct scene *scene = *state;
     for (size_t i = 0; i < MANY; i++)
@@ -92,7 +94,7 @@ static void each_of_many_is_found_until_it_ends(void **state)
         assert_int_equal(has(scene, i), i % 7 != 0);
 }
 
-static void steps_and_ranks_are_told_apart(void **state)
+CASE(steps_and_ranks_are_told_apart)
 {
     struct scene *scene = *state;
     add(scene, 0, 5);
@@ -102,7 +104,7 @@ static void steps_and_ranks_are_told_apart(void **state)
         assert_false(watches_has(scene->watches, &others[i]));
 }
 
-static void an_entry_may_have_two(void **state)
+CASE(an_entry_may_have_two)
 {
     struct scene *scene = *state;
     add(scene, 0, 5);
@@ -115,7 +117,7 @@ static void an_entry_may_have_two(void **state)
     assert_false(has(scene, 5));
 }
 
-static void what_is_dropped_is_not_reported(void **state)
+CASE(what_is_dropped_is_not_reported)
 {
     struct scene *scene = *state;
     struct spool_id id = id_of(5);
@@ -127,17 +129,4 @@ static void what_is_dropped_is_not_reported(void **state)
     assert_int_equal(scene->n_ends, 0);
     assert_false(has(scene, 5));
     assert_true(has(scene, 6));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(each_of_many_is_found_until_it_ends),
-        TEST(steps_and_ranks_are_told_apart),
-        TEST(an_entry_may_have_two),
-        TEST(what_is_dropped_is_not_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,8 @@ static int leave(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, enter, leave)
+
 struct note {
     uint32_t number;
     char *text;
@@ -63,7 +65,7 @@ static const struct record_field note_fields[] = {
 };
 static const struct record_type note_record = RECORD_TYPE(900, "note", struct note, note_fields);
 
-static void a_written_file_reads_back(void **state)
+CASE(a_written_file_reads_back)
 {
     struct place *place = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -72,7 +74,7 @@ static void a_written_file_reads_back(void **state)
     assert_string_equal(buffer_text(&bytes), "hello");
 }
 
-static void a_durable_file_and_its_directory_are_synced(void **state)
+CASE(a_durable_file_and_its_directory_are_synced)
 {
     struct place *place = *state;
     n_synced = 0;
@@ -87,7 +89,7 @@ static void a_durable_file_and_its_directory_are_synced(void **state)
     fails_at = -1;
 }
 
-static void a_written_file_is_private_and_leaves_no_temporary(void **state)
+CASE(a_written_file_is_private_and_leaves_no_temporary)
 {
     struct place *place = *state;
     struct stat st;
@@ -97,7 +99,7 @@ static void a_written_file_is_private_and_leaves_no_temporary(void **state)
     assert_int_equal(faccessat(place->dirfd, "f.tmp", F_OK, 0), -1);
 }
 
-static void writing_again_replaces_the_whole_file(void **state)
+CASE(writing_again_replaces_the_whole_file)
 {
     struct place *place = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -107,7 +109,7 @@ static void writing_again_replaces_the_whole_file(void **state)
     assert_string_equal(buffer_text(&bytes), "short");
 }
 
-static void a_file_over_the_limit_is_refused(void **state)
+CASE(a_file_over_the_limit_is_refused)
 {
     struct place *place = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -115,7 +117,7 @@ static void a_file_over_the_limit_is_refused(void **state)
     assert_int_equal(file_read(place->dirfd, "f", 4, &bytes), -EFBIG);
 }
 
-static void a_symlink_is_never_followed(void **state)
+CASE(a_symlink_is_never_followed)
 {
     struct place *place = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -125,7 +127,7 @@ static void a_symlink_is_never_followed(void **state)
     assert_int_equal(file_write(place->dirfd, "g", "x", 1, false), -ELOOP);
 }
 
-static void a_missing_file_says_so(void **state)
+CASE(a_missing_file_says_so)
 {
     struct place *place = *state;
     struct note note = { 0 };
@@ -136,7 +138,7 @@ static void a_missing_file_says_so(void **state)
     assert_string_equal(err.message, "cannot read none: No such file or directory");
 }
 
-static void a_name_that_is_too_long_is_refused(void **state)
+CASE(a_name_that_is_too_long_is_refused)
 {
     struct place *place = *state;
     char name[300];
@@ -145,7 +147,7 @@ static void a_name_that_is_too_long_is_refused(void **state)
     assert_int_equal(file_write(place->dirfd, name, "x", 1, false), -ENAMETOOLONG);
 }
 
-static void a_record_file_reads_back(void **state)
+CASE(a_record_file_reads_back)
 {
     struct place *place = *state;
     char text[] = "text";
@@ -158,7 +160,7 @@ static void a_record_file_reads_back(void **state)
     record_clear(&note_record, &back);
 }
 
-static void a_torn_record_file_is_refused(void **state)
+CASE(a_torn_record_file_is_refused)
 {
     struct place *place = *state;
     const struct note note = { .number = 7 };
@@ -169,7 +171,7 @@ static void a_torn_record_file_is_refused(void **state)
     assert_int_equal(file_read_record(place->dirfd, "r", &note_record, &back, NULL), -EBADMSG);
 }
 
-static void directories_are_made_with_their_parents(void **state)
+CASE(directories_are_made_with_their_parents)
 {
     struct place *place = *state;
     struct stat st;
@@ -180,7 +182,7 @@ static void directories_are_made_with_their_parents(void **state)
     assert_int_equal(st.st_mode & 0777, 0700);
 }
 
-static void a_file_in_the_way_of_a_directory_is_an_error(void **state)
+CASE(a_file_in_the_way_of_a_directory_is_an_error)
 {
     struct place *place = *state;
     _cleanup_free_ char *path = xasprintf("%s/f/below", place->path);
@@ -189,7 +191,7 @@ static void a_file_in_the_way_of_a_directory_is_an_error(void **state)
     assert_int_equal(make_directories("", 0700), -ENOENT);
 }
 
-static void a_lock_is_seen_by_others_and_dies_with_its_owner(void **state)
+CASE(a_lock_is_seen_by_others_and_dies_with_its_owner)
 {
     struct place *place = *state;
     int fd = openat(place->dirfd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -222,7 +224,7 @@ static void a_lock_is_seen_by_others_and_dies_with_its_owner(void **state)
     (void)close(fd);
 }
 
-static void an_interrupted_pipe_still_gets_every_byte(void **state)
+TEST(an_interrupted_pipe_still_gets_every_byte)
 {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -246,10 +248,8 @@ static void an_interrupted_pipe_still_gets_every_byte(void **state)
     assert_int_equal(write_all(-1, "x", 1), -EBADF);
 }
 
-#define in_place(test) cmocka_unit_test_setup_teardown(test, enter, leave)
-
 /* As any user could who may read the file. */
-static void a_lock_for_reading_keeps_nobody_out(void **state)
+TEST(a_lock_for_reading_keeps_nobody_out)
 {
     static char path[] = "/tmp/mgpu-lock-XXXXXX";
     struct flock reading = { .l_type = F_RDLCK, .l_whence = SEEK_SET };
@@ -268,7 +268,7 @@ static void a_lock_for_reading_keeps_nobody_out(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
-static void a_lock_file_of_an_older_version_becomes_private(void **state)
+TEST(a_lock_file_of_an_older_version_becomes_private)
 {
     static char path[] = "/tmp/mgpu-lock-XXXXXX";
     struct stat file;
@@ -280,27 +280,4 @@ static void a_lock_file_of_an_older_version_becomes_private(void **state)
     (void)close(own);
     (void)close(old);
     assert_int_equal(unlink(path), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lock_for_reading_keeps_nobody_out),
-        cmocka_unit_test(a_lock_file_of_an_older_version_becomes_private),
-        in_place(a_written_file_reads_back),
-        in_place(a_durable_file_and_its_directory_are_synced),
-        in_place(a_written_file_is_private_and_leaves_no_temporary),
-        in_place(writing_again_replaces_the_whole_file),
-        in_place(a_file_over_the_limit_is_refused),
-        in_place(a_symlink_is_never_followed),
-        in_place(a_missing_file_says_so),
-        in_place(a_name_that_is_too_long_is_refused),
-        in_place(a_record_file_reads_back),
-        in_place(a_torn_record_file_is_refused),
-        in_place(directories_are_made_with_their_parents),
-        in_place(a_file_in_the_way_of_a_directory_is_an_error),
-        in_place(a_lock_is_seen_by_others_and_dies_with_its_owner),
-        cmocka_unit_test(an_interrupted_pipe_still_gets_every_byte),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,9 @@ static int teardown(void **state)
     return 0;
 }
 
-static void a_value_goes_into_the_member_that_its_row_names(void **state)
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
+CASE(a_value_goes_into_the_member_that_its_row_names)
 {
     struct options *options = *state;
     struct error err;
@@ -72,7 +74,7 @@ static void a_value_goes_into_the_member_that_its_row_names(void **state)
     assert_int_equal(options->expiry_ms, 120000);
 }
 
-static void a_flag_of_a_file_can_be_false(void **state)
+CASE(a_flag_of_a_file_can_be_false)
 {
     struct options *options = *state;
     struct error err;
@@ -82,7 +84,7 @@ static void a_flag_of_a_file_can_be_false(void **state)
     assert_false(options->is_loud);
 }
 
-static void an_inner_member_is_in_the_struct_that_the_target_points_to(void **state)
+CASE(an_inner_member_is_in_the_struct_that_the_target_points_to)
 {
     struct {
         struct options *options;
@@ -94,7 +96,7 @@ static void an_inner_member_is_in_the_struct_that_the_target_points_to(void **st
     assert_int_equal(outer.options->count, 4);
 }
 
-static void a_path_is_made_absolute(void **state)
+CASE(a_path_is_made_absolute)
 {
     struct options *options = *state;
     struct error err;
@@ -111,7 +113,7 @@ static void a_path_is_made_absolute(void **state)
     assert_null(options->library);
 }
 
-static void a_value_that_is_refused_changes_nothing_and_is_named_as_it_was_typed(void **state)
+CASE(a_value_that_is_refused_changes_nothing_and_is_named_as_it_was_typed)
 {
     struct options *options = *state;
     static const struct {
@@ -131,18 +133,4 @@ static void a_value_that_is_refused_changes_nothing_and_is_named_as_it_was_typed
     }
     static const struct options nothing = { 0 };
     assert_memory_equal(options, &nothing, sizeof(nothing));
-}
-
-#define with_options(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        with_options(a_value_goes_into_the_member_that_its_row_names),
-        with_options(a_flag_of_a_file_can_be_false),
-        with_options(an_inner_member_is_in_the_struct_that_the_target_points_to),
-        with_options(a_path_is_made_absolute),
-        with_options(a_value_that_is_refused_changes_nothing_and_is_named_as_it_was_typed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

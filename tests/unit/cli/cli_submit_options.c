@@ -152,27 +152,16 @@ static void check_row(const struct option_row *row)
         refuses(row, option, rows[i].bad[k]);
 }
 
-static void every_option_refuses_what_is_wrong_and_says_which_it_is(void **state)
+TEST(every_option_refuses_what_is_wrong_and_says_which_it_is)
 {
-    (void)state;
     for (size_t t = 0; command_submit.tables[t] != NULL; t++)
         for (const struct option_row *row = command_submit.tables[t]; row->name != NULL; row++)
             check_row(row);
 }
 
-static void every_row_here_is_an_option(void **state)
+TEST(every_row_here_is_an_option)
 {
     struct call call = { .command = &command_submit };
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         assert_non_null(call_find_option(&call, rows[i].name));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_option_refuses_what_is_wrong_and_says_which_it_is),
-        cmocka_unit_test(every_row_here_is_an_option),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static int ask(struct etcd *etcd)
     return r;
 }
 
-static void a_later_client_does_not_begin_at_an_endpoint_that_hangs(void **state)
+TEST(a_later_client_does_not_begin_at_an_endpoint_that_hangs)
 {
     struct etcd_settings settings = settings_with(true, false, false);
     struct etcd *first = etcd_new(fake_curl(answer), &settings);
@@ -82,7 +82,7 @@ static void a_later_client_does_not_begin_at_an_endpoint_that_hangs(void **state
     etcd_settings_clear(&settings);
 }
 
-static void clients_that_meet_the_same_failure_go_on_at_one_endpoint(void **state)
+TEST(clients_that_meet_the_same_failure_go_on_at_one_endpoint)
 {
     struct etcd_settings settings = settings_with(true, false, true);
     struct etcd *one = etcd_new(fake_curl(answer), &settings),
@@ -98,7 +98,7 @@ static void clients_that_meet_the_same_failure_go_on_at_one_endpoint(void **stat
     etcd_settings_clear(&settings);
 }
 
-static void a_controller_is_elected_though_two_endpoints_hang(void **state)
+TEST(a_controller_is_elected_though_two_endpoints_hang)
 {
     struct etcd_settings settings = settings_with(true, true, false);
     struct leadership *leadership = NULL;
@@ -113,7 +113,7 @@ static void a_controller_is_elected_though_two_endpoints_hang(void **state)
     etcd_settings_clear(&settings);
 }
 
-static void a_controller_pauses_while_etcd_refuses_connections(void **state)
+TEST(a_controller_pauses_while_etcd_refuses_connections)
 {
     struct etcd_settings settings = settings_with(false, false, false);
     struct leadership *leadership = NULL;
@@ -133,11 +133,10 @@ static void note(void *arg)
 
 static bool go_on(void *arg)
 {
-    (void)arg;
     return true;
 }
 
-static void a_watch_that_is_never_created_goes_on_at_the_next_endpoint(void **state)
+TEST(a_watch_that_is_never_created_goes_on_at_the_next_endpoint)
 {
     struct etcd_settings settings = settings_with(true, false, false);
     struct etcd *etcd = etcd_new(fake_curl(answer), &settings);
@@ -155,19 +154,17 @@ static void a_watch_that_is_never_created_goes_on_at_the_next_endpoint(void **st
 /* Keys "authority.key" and so on, in base64, of which only the first is there. */
 static CURLcode answer_in_part(const struct fake_request *request, struct buffer *ret)
 {
-    (void)request;
     buffer_append_text(ret, "{\"responses\":[{\"response_range\":{\"kvs\":[{\"key\":\"bWdwdS9pZGVudGl0eQ==\","
                             "\"value\":\"eyJhdXRob3JpdHkua2V5IjoiYSJ9\"}]}}]}");
     return CURLE_OK;
 }
 
-static void an_identity_that_is_not_whole_replaces_no_key(void **state)
+TEST(an_identity_that_is_not_whole_replaces_no_key)
 {
     struct etcd_settings settings = settings_with(false, false, false);
     struct etcd *etcd = etcd_new(fake_curl(answer_in_part), &settings);
     struct error err = { 0 };
     char dir[] = "/tmp/mgpu-identity-XXXXXX";
-    (void)state;
     assert_non_null(mkdtemp(dir));
     assert_int_equal(cluster_identity_read(etcd, dir, &err), -EBADMSG);
     assert_non_null(strstr(err.message, "authority.crt"));
@@ -176,19 +173,17 @@ static void an_identity_that_is_not_whole_replaces_no_key(void **state)
     etcd_settings_clear(&settings);
 }
 
-static void the_status_of_a_member_may_have_errors_of_any_kind(void **state)
+TEST(the_status_of_a_member_may_have_errors_of_any_kind)
 {
-    (void)state;
     json_t *status = json_pack("{s:[i,s]}", "errors", 1, "memberID:1 alarm:NOSPACE");
     assert_non_null(strstr(cluster_server_trouble(status), "full"));
     json_decref(status);
 }
 
-static void the_trouble_of_another_controller_is_text_however_long(void **state)
+TEST(the_trouble_of_another_controller_is_text_however_long)
 {
     struct cluster_member member = { 0 };
     struct buffer report = { 0 };
-    (void)state;
     buffer_append_text(&report, "{\"name\":\"b\",\"trouble\":\"\\u001b");
     for (size_t i = 0; i < sizeof(member.trouble); i++)
         buffer_append_text(&report, "\xc3\xa9");
@@ -199,19 +194,4 @@ static void the_trouble_of_another_controller_is_text_however_long(void **state)
     assert_memory_equal(member.trouble, "\\x1b", 4);
     json_decref(text);
     buffer_clear(&report);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_later_client_does_not_begin_at_an_endpoint_that_hangs),
-        cmocka_unit_test(clients_that_meet_the_same_failure_go_on_at_one_endpoint),
-        cmocka_unit_test(a_controller_is_elected_though_two_endpoints_hang),
-        cmocka_unit_test(a_controller_pauses_while_etcd_refuses_connections),
-        cmocka_unit_test(an_identity_that_is_not_whole_replaces_no_key),
-        cmocka_unit_test(the_status_of_a_member_may_have_errors_of_any_kind),
-        cmocka_unit_test(the_trouble_of_another_controller_is_text_however_long),
-        cmocka_unit_test(a_watch_that_is_never_created_goes_on_at_the_next_endpoint),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
 static void write_file(const char *path, const char *text)
 {
     FILE *out = fopen(path, "we");
@@ -65,7 +67,7 @@ static void assert_refused(struct place *place, const char *text, const char *wh
         fail_msg("%s; %s: not '%s' and '%s'", err.message, err.hint, where, what);
 }
 
-static void every_default_is_a_value_that_its_setting_takes(void **state)
+CASE(every_default_is_a_value_that_its_setting_takes)
 {
     struct place *place = *state;
     size_t count = 0;
@@ -229,7 +231,7 @@ static bool has_value(const struct in_force *field, const char *text)
     return false;
 }
 
-static void a_start_without_options_has_every_default_that_is_shown(void **state)
+CASE(a_start_without_options_has_every_default_that_is_shown)
 {
     struct place *place = *state;
     const struct controller controller = { .options = place->options };
@@ -254,7 +256,7 @@ static void a_start_without_options_has_every_default_that_is_shown(void **state
 }
 
 /* The simulator begins with the same as mgpud. */
-static void the_scheduler_alone_has_the_same_defaults(void **state)
+CASE(the_scheduler_alone_has_the_same_defaults)
 {
     struct place *place = *state;
     struct sched_settings alone;
@@ -265,13 +267,13 @@ static void the_scheduler_alone_has_the_same_defaults(void **state)
     assert_int_equal(alone.preempt_grace_ms, place->options.grace_ms);
 }
 
-static void a_default_does_not_count_as_set(void **state)
+CASE(a_default_does_not_count_as_set)
 {
     struct place *place = *state;
     assert_int_equal(place->options.n_notes, 0);
 }
 
-static void a_mistake_is_told_with_its_line(void **state)
+CASE(a_mistake_is_told_with_its_line)
 {
     struct place *place = *state;
     assert_refused(place, "gpus: none\nnode: a\ngpus: none\n", "mgpu.yaml:3", "is already set in line 1");
@@ -289,7 +291,7 @@ static void a_mistake_is_told_with_its_line(void **state)
     assert_refused(place, "node: \"\\xZZ\"\n", "mgpu.yaml:1", "");
 }
 
-static void a_user_or_group_that_is_gone_is_a_warning(void **state)
+CASE(a_user_or_group_that_is_gone_is_a_warning)
 {
     struct place *place = *state;
     const struct strings *warnings = &place->options.warnings;
@@ -309,7 +311,7 @@ static void a_user_or_group_that_is_gone_is_a_warning(void **state)
     assert_non_null(settings_find_note(&place->options, "roles.daemon"));
 }
 
-static void anchors_are_followed_and_cannot_blow_up(void **state)
+CASE(anchors_are_followed_and_cannot_blow_up)
 {
     struct place *place = *state;
     struct error err = { 0 };
@@ -326,7 +328,7 @@ static void anchors_are_followed_and_cannot_blow_up(void **state)
         "mgpu.yaml:1", "single value");
 }
 
-static void a_file_too_long_or_no_file_is_refused(void **state)
+CASE(a_file_too_long_or_no_file_is_refused)
 {
     struct place *place = *state;
     struct error err = { 0 };
@@ -355,7 +357,7 @@ static int read_words(struct place *place, const char *config, const char *optio
     return r;
 }
 
-static void drop_ins_come_in_order_and_the_command_line_last(void **state)
+CASE(drop_ins_come_in_order_and_the_command_line_last)
 {
     struct place *place = *state;
     char path[128];
@@ -391,7 +393,7 @@ static void note_change(void *arg, const struct setting *setting, const char *be
         setting->is_live ? "" : "!", before != NULL ? before : "-", after != NULL ? after : "-");
 }
 
-static void what_differs_is_told_with_what_needs_a_restart(void **state)
+CASE(what_differs_is_told_with_what_needs_a_restart)
 {
     struct place *place = *state;
     struct controller_options after;
@@ -461,32 +463,11 @@ static void assert_taken_up(const struct option_row *row)
     settings_clear(&fresh);
 }
 
-static void a_reload_takes_up_every_setting_that_is_called_live(void **state)
+TEST(a_reload_takes_up_every_setting_that_is_called_live)
 {
     size_t count = 0;
-    (void)state;
     for (const struct settings_table *table = settings_tables; table->rows != NULL; table++)
         for (const struct option_row *row = table->rows; table->is_live && row->name != NULL; row++, count++)
             assert_taken_up(row);
     assert_true(count > 40);
-}
-
-#define CASE(test_) cmocka_unit_test_setup_teardown(test_, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(every_default_is_a_value_that_its_setting_takes),
-        CASE(a_start_without_options_has_every_default_that_is_shown),
-        CASE(the_scheduler_alone_has_the_same_defaults),
-        CASE(a_default_does_not_count_as_set),
-        CASE(a_mistake_is_told_with_its_line),
-        CASE(a_user_or_group_that_is_gone_is_a_warning),
-        CASE(anchors_are_followed_and_cannot_blow_up),
-        CASE(a_file_too_long_or_no_file_is_refused),
-        CASE(drop_ins_come_in_order_and_the_command_line_last),
-        CASE(what_differs_is_told_with_what_needs_a_restart),
-        cmocka_unit_test(a_reload_takes_up_every_setting_that_is_called_live),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,6 +28,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, start, stop)
+
 #define CROWD (LIMIT_USER_CONNECTIONS - 50)
 
 static bool has_descriptors(void)
@@ -36,7 +38,7 @@ static bool has_descriptors(void)
     return getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur >= 2 * LIMIT_CONNECTIONS;
 }
 
-static void idle_connections_do_not_hinder_others(void **state)
+CASE(idle_connections_do_not_hinder_others)
 {
     struct harness *harness = *state;
     static int crowd[CROWD];
@@ -68,7 +70,7 @@ static void idle_connections_do_not_hinder_others(void **state)
 }
 
 /* The stand-in's forecast is too old for the next list as soon as it is made, as when much happens. */
-static void lists_that_wait_together_share_a_forecast(void **state)
+CASE(lists_that_wait_together_share_a_forecast)
 {
     enum { READERS = 12 };
     struct harness *harness = *state;
@@ -89,7 +91,7 @@ static void lists_that_wait_together_share_a_forecast(void **state)
     assert_in_range(harness->forecasts, 1, READERS / 2);
 }
 
-static void lists_of_gpus_that_wait_together_are_made_once(void **state)
+CASE(lists_of_gpus_that_wait_together_are_made_once)
 {
     enum { READERS = 12, NODES = 1000 };
     struct harness *harness = *state;
@@ -123,7 +125,7 @@ static void lists_of_gpus_that_wait_together_are_made_once(void **state)
     close(slow);
 }
 
-static void large_bodies_do_not_fill_the_memory(void **state)
+CASE(large_bodies_do_not_fill_the_memory)
 {
     struct harness *harness = *state;
     enum { SENDERS = LIMIT_USER_BODIES_BYTES / (1 << 20) + 8 };
@@ -157,7 +159,7 @@ static void take(struct users *users, uint32_t uid, enum user_share share, int c
     assert_int_equal(err.code, -EMFILE);
 }
 
-static void many_users_may_not_take_all_connections(void **state)
+TEST(many_users_may_not_take_all_connections)
 {
     struct users *users = users_new(LIMIT_CONNECTIONS);
     struct error err = { 0 };
@@ -173,7 +175,7 @@ static void many_users_may_not_take_all_connections(void **state)
     users_free(users);
 }
 
-static void where_files_are_few_one_user_still_has_some_connections(void **state)
+TEST(where_files_are_few_one_user_still_has_some_connections)
 {
     struct users *users = users_new(704); // what is affordable with 1024 descriptors
     take(users, 1, SHARE_CONNECTIONS, 64);
@@ -183,7 +185,7 @@ static void where_files_are_few_one_user_still_has_some_connections(void **state
 }
 
 /* The test's user is mgpud's own, and so an administrator. */
-static void an_administrator_gets_in_when_all_other_connections_are_taken(void **state)
+CASE(an_administrator_gets_in_when_all_other_connections_are_taken)
 {
     struct harness *harness = *state;
     struct users *users = harness->controller.serve->users;
@@ -209,7 +211,7 @@ static void ask_why(struct harness *harness, int *fds, size_t count, const char 
     }
 }
 
-static void answers_that_take_long_leave_room_for_others(void **state)
+CASE(answers_that_take_long_leave_room_for_others)
 {
     struct harness *harness = *state;
     int askers[ASKERS];
@@ -232,7 +234,7 @@ static void answers_that_take_long_leave_room_for_others(void **state)
     assert_int_equal(harness->whys, ASKERS);
 }
 
-static void requests_about_one_job_share_an_answer(void **state)
+CASE(requests_about_one_job_share_an_answer)
 {
     struct harness *harness = *state;
     int askers[ASKERS];
@@ -265,7 +267,7 @@ static char *other_token(struct harness *harness)
     return token;
 }
 
-static void users_wait_for_long_answers_in_turn(void **state)
+CASE(users_wait_for_long_answers_in_turn)
 {
     struct harness *harness = *state;
     int askers[ASKERS], other;
@@ -294,7 +296,7 @@ static void submit(int fd, const char *more)
 }
 
 /* Over TCP without a token the test's user is no administrator. */
-static void small_requests_of_who_has_had_much_of_the_time_wait_in_turn(void **state)
+CASE(small_requests_of_who_has_had_much_of_the_time_wait_in_turn)
 {
     struct harness *harness = *state;
     struct users *users = harness->controller.serve->users;
@@ -337,7 +339,7 @@ static size_t submit_many(struct harness *harness, int askers[ASKERS])
     return harness->core.n_jobs;
 }
 
-static void a_commit_has_few_changes_of_who_has_had_much_of_the_time(void **state)
+CASE(a_commit_has_few_changes_of_who_has_had_much_of_the_time)
 {
     struct harness *harness = *state;
     struct serve *serve = harness->controller.serve;
@@ -354,7 +356,7 @@ static void a_commit_has_few_changes_of_who_has_had_much_of_the_time(void **stat
     }
 }
 
-static void who_is_alone_fills_the_commits(void **state)
+CASE(who_is_alone_fills_the_commits)
 {
     int askers[ASKERS];
     assert_int_equal(submit_many(*state, askers), ASKERS);
@@ -363,7 +365,7 @@ static void who_is_alone_fills_the_commits(void **state)
 }
 
 /* On the unix socket the test's user is one. */
-static void an_administrator_has_most_of_the_time_for_long_answers(void **state)
+CASE(an_administrator_has_most_of_the_time_for_long_answers)
 {
     enum { EACH = 8 };
     struct harness *harness = *state;
@@ -391,7 +393,7 @@ static void an_administrator_has_most_of_the_time_for_long_answers(void **state)
     }
 }
 
-static void a_forecast_is_made_once_while_nothing_happens(void **state)
+CASE(a_forecast_is_made_once_while_nothing_happens)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
@@ -413,7 +415,7 @@ static void a_forecast_is_made_once_while_nothing_happens(void **state)
     }
 }
 
-static void who_asks_too_fast_is_slowed_down_alone(void **state)
+TEST(who_asks_too_fast_is_slowed_down_alone)
 {
     struct users *users = users_new(10);
     struct error err = { 0 };
@@ -427,30 +429,4 @@ static void who_asks_too_fast_is_slowed_down_alone(void **state)
     assert_true(users_request(users, 1, 1010, LIMIT_TOKEN_REQUESTS, &err) < 0);
     assert_int_equal(users_request(users, 1, 1060, LIMIT_TOKEN_REQUESTS, &err), 0);
     users_free(users);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(idle_connections_do_not_hinder_others, start, stop),
-        cmocka_unit_test_setup_teardown(lists_that_wait_together_share_a_forecast, start, stop),
-        cmocka_unit_test_setup_teardown(lists_of_gpus_that_wait_together_are_made_once, start, stop),
-        cmocka_unit_test_setup_teardown(large_bodies_do_not_fill_the_memory, start, stop),
-        cmocka_unit_test(many_users_may_not_take_all_connections),
-        cmocka_unit_test(where_files_are_few_one_user_still_has_some_connections),
-        cmocka_unit_test_setup_teardown(
-            an_administrator_gets_in_when_all_other_connections_are_taken, start, stop),
-        cmocka_unit_test_setup_teardown(answers_that_take_long_leave_room_for_others, start, stop),
-        cmocka_unit_test_setup_teardown(requests_about_one_job_share_an_answer, start, stop),
-        cmocka_unit_test_setup_teardown(users_wait_for_long_answers_in_turn, start, stop),
-        cmocka_unit_test_setup_teardown(
-            small_requests_of_who_has_had_much_of_the_time_wait_in_turn, start, stop),
-        cmocka_unit_test_setup_teardown(
-            a_commit_has_few_changes_of_who_has_had_much_of_the_time, start, stop),
-        cmocka_unit_test_setup_teardown(who_is_alone_fills_the_commits, start, stop),
-        cmocka_unit_test_setup_teardown(an_administrator_has_most_of_the_time_for_long_answers, start, stop),
-        cmocka_unit_test_setup_teardown(a_forecast_is_made_once_while_nothing_happens, start, stop),
-        cmocka_unit_test(who_asks_too_fast_is_slowed_down_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

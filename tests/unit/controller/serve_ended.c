@@ -24,7 +24,9 @@ static int stop(void **state)
     return 0;
 }
 
-static void rows_come_from_the_store_with_their_gpu_time(void **state)
+#define CASE(name) TEST_WITH(name, start, stop)
+
+CASE(rows_come_from_the_store_with_their_gpu_time)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, 1, JOB_DONE);
@@ -39,7 +41,7 @@ static void rows_come_from_the_store_with_their_gpu_time(void **state)
     answer_clear(&answer);
 }
 
-static void an_empty_history_is_an_empty_list(void **state)
+CASE(an_empty_history_is_an_empty_list)
 {
     struct answer answer = client_get(*state, "/api/v1/history");
     assert_int_equal(answer.status, 200);
@@ -47,7 +49,7 @@ static void an_empty_history_is_an_empty_list(void **state)
     answer_clear(&answer);
 }
 
-static void the_filter_reaches_the_store(void **state)
+CASE(the_filter_reaches_the_store)
 {
     struct harness *harness = *state;
     struct answer answer = client_get(harness, "/api/v1/history?user=77&state=failed,cancelled&since=1h");
@@ -58,7 +60,7 @@ static void the_filter_reaches_the_store(void **state)
     answer_clear(&answer);
 }
 
-static void a_long_history_is_streamed_page_by_page(void **state)
+CASE(a_long_history_is_streamed_page_by_page)
 {
     struct harness *harness = *state;
     for (uint64_t id = 1; id <= 4000; id++)
@@ -79,7 +81,7 @@ static void a_long_history_is_streamed_page_by_page(void **state)
     answer_clear(&answer);
 }
 
-static void who_goes_away_in_between_harms_nobody(void **state)
+CASE(who_goes_away_in_between_harms_nobody)
 {
     struct harness *harness = *state;
     static const char ask[] = "GET /api/v1/history HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -97,7 +99,7 @@ static void who_goes_away_in_between_harms_nobody(void **state)
     answer_clear(&answer);
 }
 
-static void sums_are_in_order_of_gpu_time_but_for_days(void **state)
+CASE(sums_are_in_order_of_gpu_time_but_for_days)
 {
     struct harness *harness = *state;
     static const struct {
@@ -119,7 +121,7 @@ static void sums_are_in_order_of_gpu_time_but_for_days(void **state)
     }
 }
 
-static void too_many_sums_are_refused(void **state)
+CASE(too_many_sums_are_refused)
 {
     struct harness *harness = *state;
     harness->is_sum_cut = true;
@@ -129,7 +131,7 @@ static void too_many_sums_are_refused(void **state)
     answer_clear(&answer);
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+CASE(what_makes_no_sense_is_refused)
 {
     static const char *const queries[] = { "by=week", "state=queued", "state=x", "since=soon", "until=x",
         "since=1h&until=2h", "limit=0", "limit=x", "by=day&limit=4", "user=nobody-has-this-name", "all=1" };
@@ -139,21 +141,4 @@ static void what_makes_no_sense_is_refused(void **state)
         assert_int_equal(answer.status, 400);
         answer_clear(&answer);
     }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(rows_come_from_the_store_with_their_gpu_time),
-        TEST(an_empty_history_is_an_empty_list),
-        TEST(the_filter_reaches_the_store),
-        TEST(a_long_history_is_streamed_page_by_page),
-        TEST(who_goes_away_in_between_harms_nobody),
-        TEST(sums_are_in_order_of_gpu_time_but_for_days),
-        TEST(too_many_sums_are_refused),
-        TEST(what_makes_no_sense_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, start, stop)
+
 static int listen_to(struct harness *harness, const char *query, const char *header)
 {
     _cleanup_free_ char *ask = xasprintf("GET /api/v1/events%s HTTP/1.1\r\nHost: x\r\n%s\r\n", query, header);
@@ -42,7 +44,7 @@ static uint64_t check_sequence(const char *text, uint64_t last)
     return last;
 }
 
-static void a_reader_gets_what_happens_from_now_on(void **state)
+CASE(a_reader_gets_what_happens_from_now_on)
 {
     struct harness *harness = *state;
     harness_add_event(harness, 1, true);
@@ -59,7 +61,7 @@ static void a_reader_gets_what_happens_from_now_on(void **state)
     close(fd);
 }
 
-static void a_reader_resumes_without_gap_or_duplicate(void **state)
+CASE(a_reader_resumes_without_gap_or_duplicate)
 {
     struct harness *harness = *state;
     for (uint64_t i = 0; i < 1000; i++)
@@ -81,7 +83,7 @@ static void a_reader_resumes_without_gap_or_duplicate(void **state)
     close(fd);
 }
 
-static void all_events_come_once_and_in_order(void **state)
+CASE(all_events_come_once_and_in_order)
 {
     struct harness *harness = *state;
     for (uint64_t i = 0; i < 700; i++)
@@ -99,7 +101,7 @@ static void all_events_come_once_and_in_order(void **state)
 }
 
 /* Pages are read between commits: with many readers one user could delay those of all others. */
-static void readers_of_one_user_replay_in_turn(void **state)
+CASE(readers_of_one_user_replay_in_turn)
 {
     struct harness *harness = *state;
     static const char ask[] = "GET /api/v1/events?after=0 HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -122,7 +124,7 @@ static void readers_of_one_user_replay_in_turn(void **state)
     assert_int_equal(harness->pages, 0);
 }
 
-static void an_event_that_the_store_had_first_is_not_repeated(void **state)
+CASE(an_event_that_the_store_had_first_is_not_repeated)
 {
     struct harness *harness = *state;
     harness_add_event(harness, 1, true);
@@ -139,7 +141,7 @@ static void an_event_that_the_store_had_first_is_not_repeated(void **state)
     close(fd);
 }
 
-static void a_cursor_of_another_store_is_reset(void **state)
+CASE(a_cursor_of_another_store_is_reset)
 {
     struct harness *harness = *state;
     harness_add_event(harness, 1, true);
@@ -154,7 +156,7 @@ static void a_cursor_of_another_store_is_reset(void **state)
     close(fd);
 }
 
-static void a_bad_cursor_is_refused(void **state)
+CASE(a_bad_cursor_is_refused)
 {
     struct answer answer = client_get(*state, "/api/v1/events?after=x");
     assert_int_equal(answer.status, 400);
@@ -164,7 +166,7 @@ static void a_bad_cursor_is_refused(void **state)
     answer_clear(&answer);
 }
 
-static void a_reader_that_does_not_read_is_disconnected(void **state)
+CASE(a_reader_that_does_not_read_is_disconnected)
 {
     struct harness *harness = *state;
     int fd = listen_to(harness, "", "");
@@ -184,7 +186,7 @@ static void a_reader_that_does_not_read_is_disconnected(void **state)
     answer_clear(&answer);
 }
 
-static void a_reader_that_left_is_dropped(void **state)
+CASE(a_reader_that_left_is_dropped)
 {
     struct harness *harness = *state;
     int fds[3];
@@ -200,20 +202,4 @@ static void a_reader_that_left_is_dropped(void **state)
         free(client_read_until(harness, fds[i], "id: 1\n"));
         close(fds[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_reader_gets_what_happens_from_now_on, start, stop),
-        cmocka_unit_test_setup_teardown(a_reader_resumes_without_gap_or_duplicate, start, stop),
-        cmocka_unit_test_setup_teardown(all_events_come_once_and_in_order, start, stop),
-        cmocka_unit_test_setup_teardown(readers_of_one_user_replay_in_turn, start, stop),
-        cmocka_unit_test_setup_teardown(an_event_that_the_store_had_first_is_not_repeated, start, stop),
-        cmocka_unit_test_setup_teardown(a_cursor_of_another_store_is_reset, start, stop),
-        cmocka_unit_test_setup_teardown(a_bad_cursor_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(a_reader_that_does_not_read_is_disconnected, start, stop),
-        cmocka_unit_test_setup_teardown(a_reader_that_left_is_dropped, start, stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

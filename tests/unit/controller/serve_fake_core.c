@@ -280,13 +280,11 @@ int64_t core_idle_end_ms(const struct core *core, const struct job *job)
 
 void core_wait_idle(struct core *core, uint64_t job, uint32_t states, uint32_t idle_level, void *request)
 {
-    (void)idle_level;
     core_wait(core, job, states, request);
 }
 
 int64_t core_gpu_idle_ms(const struct core_entry *entry, const char *uuid)
 {
-    (void)uuid;
     return core_idle_ms(entry);
 }
 
@@ -298,13 +296,11 @@ void core_each_notification(const struct core *core, uint64_t job,
 
 const char *notification_state_name(enum notification_state state)
 {
-    (void)state;
     return "waiting";
 }
 
 void core_wait_element(struct core *core, uint64_t array, uint32_t index, uint32_t states, void *request)
 {
-    (void)index;
     core_wait(core, array, states, request);
 }
 
@@ -720,8 +716,6 @@ void settings_visit(const struct controller_options *options, settings_visit_fn 
 
 uint64_t core_park_kept(const struct core *core, const char *name)
 {
-    (void)core;
-    (void)name;
     return 0;
 }
 
@@ -739,7 +733,6 @@ enum park_proof_state core_park_proof_state(const struct core *core, const char 
 
 const char *park_proof_state_name(enum park_proof_state state)
 {
-    (void)state;
     return "none";
 }
 

@@ -37,6 +37,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, start, stop)
+
 /* A request and what its client sends behind it. */
 struct flood {
     const char *name;
@@ -109,7 +111,7 @@ static int begin(struct harness *harness, const struct flood *flood, bool is_uni
     return fd;
 }
 
-static void a_flood_in_any_state_hinders_nobody(void **state)
+CASE(a_flood_in_any_state_hinders_nobody)
 {
     for (size_t i = 0; i < 2 * FLOODS; i++) {
         const struct flood *flood = &floods[i / 2];
@@ -120,7 +122,7 @@ static void a_flood_in_any_state_hinders_nobody(void **state)
 }
 
 /* Over TCP the end of the stream is behind the bytes that were not read. */
-static void a_client_that_closes_or_half_closes_behind_a_flood_is_noticed(void **state)
+CASE(a_client_that_closes_or_half_closes_behind_a_flood_is_noticed)
 {
     struct harness *harness = *state;
     for (size_t i = 0; i < 4 * FLOODS; i++) {
@@ -141,7 +143,7 @@ static void a_client_that_closes_or_half_closes_behind_a_flood_is_noticed(void *
 }
 
 /* More requests than mgpud reads ahead, behind one whose answer takes its time; all of them are answered. */
-static void pipelined_requests_are_answered_though_the_client_sends_no_more(void **state)
+CASE(pipelined_requests_are_answered_though_the_client_sends_no_more)
 {
     enum { REQUESTS = 4000 };
     static const char request[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -170,15 +172,4 @@ static void pipelined_requests_are_answered_though_the_client_sends_no_more(void
     assert_int_equal(ends, wanted);
     (void)close(fd);
     assert_no_connections(harness, "pipelined");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-    const struct CMUnitTest tests[] = {
-        TEST(a_flood_in_any_state_hinders_nobody),
-        TEST(a_client_that_closes_or_half_closes_behind_a_flood_is_noticed),
-        TEST(pipelined_requests_are_answered_though_the_client_sends_no_more),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,6 +28,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, start, stop)
+
 static struct answer ask_tcp(struct harness *harness, const char *request)
 {
     int fd = client_connect_tcp(harness);
@@ -44,7 +46,7 @@ static void assert_refused(struct harness *harness, const char *request, unsigne
     answer_clear(&answer);
 }
 
-static void a_loopback_client_is_its_user(void **state)
+CASE(a_loopback_client_is_its_user)
 {
     struct harness *harness = *state;
     struct answer answer =
@@ -55,7 +57,7 @@ static void a_loopback_client_is_its_user(void **state)
     answer_clear(&answer);
 }
 
-static void another_users_loopback_client_is_that_user(void **state)
+CASE(another_users_loopback_client_is_that_user)
 {
     struct harness *harness = *state;
     if (getuid() != 0)
@@ -81,7 +83,7 @@ static void another_users_loopback_client_is_that_user(void **state)
         harness_turn(harness, 10);
 }
 
-static void a_foreign_host_or_origin_is_refused(void **state)
+CASE(a_foreign_host_or_origin_is_refused)
 {
     struct harness *harness = *state;
     assert_refused(harness, "GET /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403);
@@ -111,7 +113,7 @@ static void a_foreign_host_or_origin_is_refused(void **state)
     assert_refused(harness, "GET /healthz HTTP/1.1\r\nHost: BOX.example:9\r\n\r\n", 200);
 }
 
-static void a_token_acts_for_its_maker(void **state)
+CASE(a_token_acts_for_its_maker)
 {
     struct harness *harness = *state;
     struct answer answer = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\",\"expires_s\":60}");
@@ -133,7 +135,7 @@ static void a_token_acts_for_its_maker(void **state)
     answer_clear(&answer);
 }
 
-static void a_bad_token_is_401_even_for_a_known_user(void **state)
+CASE(a_bad_token_is_401_even_for_a_known_user)
 {
     struct harness *harness = *state;
     static const char *const headers[] = { "Bearer x", "Bearer ", "Basic abc",
@@ -152,7 +154,7 @@ static void a_bad_token_is_401_even_for_a_known_user(void **state)
 }
 
 /* The socket pair would tell that its other end is ours. */
-static void a_connection_from_another_machine_is_known_by_its_token_alone(void **state)
+CASE(a_connection_from_another_machine_is_known_by_its_token_alone)
 {
     static const char question[] = "GET /api/v1/jobs HTTP/1.1\r\nHost: gpu0.example.org:9123\r\n\r\n";
     struct harness *harness = *state;
@@ -180,7 +182,7 @@ static void a_connection_from_another_machine_is_known_by_its_token_alone(void *
     (void)close(ends[1]);
 }
 
-static void tokens_are_made_on_the_unix_socket_only(void **state)
+CASE(tokens_are_made_on_the_unix_socket_only)
 {
     struct answer answer = ask_tcp(*state,
         "POST /api/v1/tokens HTTP/1.1\r\nHost: localhost\r\nContent-Length: 13\r\n\r\n{\"name\":\"ci\"}");
@@ -188,7 +190,7 @@ static void tokens_are_made_on_the_unix_socket_only(void **state)
     answer_clear(&answer);
 }
 
-static void bad_token_requests_are_refused(void **state)
+CASE(bad_token_requests_are_refused)
 {
     static const char *const bodies[] = { "{}", "{\"name\":\"\"}", "{\"name\":\"a\",\"expires_s\":0}",
         "{\"name\":\"a\",\"expires_s\":99999999999}", "{\"name\":\"a\",\"expire_s\":5}" };
@@ -199,7 +201,7 @@ static void bad_token_requests_are_refused(void **state)
     }
 }
 
-static void who_is_not_known_gets_only_what_is_public(void **state)
+CASE(who_is_not_known_gets_only_what_is_public)
 {
     struct harness *harness = *state;
     static const char asks[] = "GET /api/v1/version HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -215,7 +217,7 @@ static void who_is_not_known_gets_only_what_is_public(void **state)
     close(fd);
 }
 
-static void a_job_of_somebody_else_is_not_to_be_touched(void **state)
+CASE(a_job_of_somebody_else_is_not_to_be_touched)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, 4712, JOB_RUNNING);
@@ -259,7 +261,7 @@ static int connect_with_token(struct harness *harness, const char *path)
     return fd;
 }
 
-static void without_a_token_nobody_is_an_administrator_over_tcp(void **state)
+CASE(without_a_token_nobody_is_an_administrator_over_tcp)
 {
     static const char *const asks[] = { "GET /api/v1/journal", "GET /api/v1/tokens?all=1",
         "POST /api/v1/nodes/here/drain" };
@@ -284,7 +286,7 @@ static void without_a_token_nobody_is_an_administrator_over_tcp(void **state)
     answer_clear(&made);
 }
 
-static void what_a_proxy_passes_on_needs_a_token(void **state)
+CASE(what_a_proxy_passes_on_needs_a_token)
 {
     static const char *const headers[] = { "Forwarded: for=192.0.2.4", "X-Forwarded-For: 192.0.2.4",
         "X-Forwarded-Proto: https", "X-Real-IP: 192.0.2.4", "Via: 1.1 proxy" };
@@ -305,7 +307,7 @@ static void what_a_proxy_passes_on_needs_a_token(void **state)
     answer_clear(&made);
 }
 
-static void a_body_that_says_it_is_not_json_is_refused(void **state)
+CASE(a_body_that_says_it_is_not_json_is_refused)
 {
     static const struct {
         const char *type;
@@ -325,7 +327,7 @@ static void a_body_that_says_it_is_not_json_is_refused(void **state)
     }
 }
 
-static void tokens_of_others_are_for_administrators(void **state)
+CASE(tokens_of_others_are_for_administrators)
 {
     struct harness *harness = *state;
     harness->controller.admin_uid = getuid();
@@ -346,7 +348,7 @@ static void tokens_of_others_are_for_administrators(void **state)
     close(fd);
 }
 
-static void a_revoked_token_loses_its_connections_at_once(void **state)
+CASE(a_revoked_token_loses_its_connections_at_once)
 {
     struct harness *harness = *state;
     harness->controller.admin_uid = getuid();
@@ -368,7 +370,7 @@ static void a_revoked_token_loses_its_connections_at_once(void **state)
     close(streaming);
 }
 
-static void a_token_revokes_itself_and_is_nobody_in_the_next_request(void **state)
+CASE(a_token_revokes_itself_and_is_nobody_in_the_next_request)
 {
     struct harness *harness = *state;
     struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
@@ -391,7 +393,7 @@ static void a_token_revokes_itself_and_is_nobody_in_the_next_request(void **stat
     close(fd);
 }
 
-static void a_token_that_the_full_store_keeps_stays_good(void **state)
+CASE(a_token_that_the_full_store_keeps_stays_good)
 {
     struct harness *harness = *state;
     harness->controller.admin_uid = getuid();
@@ -404,30 +406,4 @@ static void a_token_that_the_full_store_keeps_stays_good(void **state)
     assert_true(answer_has(&answer, "still valid"));
     answer_clear(&answer);
     close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_loopback_client_is_its_user, start, stop),
-        cmocka_unit_test_setup_teardown(another_users_loopback_client_is_that_user, start, stop),
-        cmocka_unit_test_setup_teardown(a_foreign_host_or_origin_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(a_token_acts_for_its_maker, start, stop),
-        cmocka_unit_test_setup_teardown(a_bad_token_is_401_even_for_a_known_user, start, stop),
-        cmocka_unit_test_setup_teardown(
-            a_connection_from_another_machine_is_known_by_its_token_alone, start, stop),
-        cmocka_unit_test_setup_teardown(tokens_are_made_on_the_unix_socket_only, start, stop),
-        cmocka_unit_test_setup_teardown(bad_token_requests_are_refused, start, stop),
-        cmocka_unit_test_setup_teardown(who_is_not_known_gets_only_what_is_public, start, stop),
-        cmocka_unit_test_setup_teardown(a_job_of_somebody_else_is_not_to_be_touched, start, stop),
-        cmocka_unit_test_setup_teardown(without_a_token_nobody_is_an_administrator_over_tcp, start, stop),
-        cmocka_unit_test_setup_teardown(what_a_proxy_passes_on_needs_a_token, start, stop),
-        cmocka_unit_test_setup_teardown(a_body_that_says_it_is_not_json_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(tokens_of_others_are_for_administrators, start, stop),
-        cmocka_unit_test_setup_teardown(a_revoked_token_loses_its_connections_at_once, start, stop),
-        cmocka_unit_test_setup_teardown(
-            a_token_revokes_itself_and_is_nobody_in_the_next_request, start, stop),
-        cmocka_unit_test_setup_teardown(a_token_that_the_full_store_keeps_stays_good, start, stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

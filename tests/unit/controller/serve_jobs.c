@@ -24,7 +24,9 @@ static int stop(void **state)
     return 0;
 }
 
-static void a_submit_is_answered_with_the_job(void **state)
+#define CASE(name) TEST_WITH(name, start, stop)
+
+CASE(a_submit_is_answered_with_the_job)
 {
     struct harness *harness = *state;
     struct answer answer = client_post(harness, "/api/v1/jobs",
@@ -44,7 +46,7 @@ static void a_submit_is_answered_with_the_job(void **state)
     answer_clear(&answer);
 }
 
-static void a_command_of_one_string_goes_to_the_shell(void **state)
+CASE(a_command_of_one_string_goes_to_the_shell)
 {
     struct harness *harness = *state;
     struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"a | b\"}");
@@ -57,7 +59,7 @@ static void a_command_of_one_string_goes_to_the_shell(void **state)
     answer_clear(&answer);
 }
 
-static void gpus_follow_the_ids(void **state)
+CASE(gpus_follow_the_ids)
 {
     struct harness *harness = *state;
     struct answer answer =
@@ -67,7 +69,7 @@ static void gpus_follow_the_ids(void **state)
     answer_clear(&answer);
 }
 
-static void a_full_store_takes_no_job(void **state)
+CASE(a_full_store_takes_no_job)
 {
     struct harness *harness = *state;
     harness->is_store_full = true;
@@ -77,7 +79,7 @@ static void a_full_store_takes_no_job(void **state)
     answer_clear(&answer);
 }
 
-static void a_log_without_space_refuses_jobs(void **state)
+CASE(a_log_without_space_refuses_jobs)
 {
     struct harness *harness = *state;
     harness->is_log_full = true;
@@ -87,7 +89,7 @@ static void a_log_without_space_refuses_jobs(void **state)
     answer_clear(&answer);
 }
 
-static void the_cores_refusals_have_their_status(void **state)
+CASE(the_cores_refusals_have_their_status)
 {
     static const struct {
         int code;
@@ -105,7 +107,7 @@ static void the_cores_refusals_have_their_status(void **state)
     }
 }
 
-static void a_rootless_mgpud_takes_no_jobs_of_others(void **state)
+CASE(a_rootless_mgpud_takes_no_jobs_of_others)
 {
     struct harness *harness = *state;
     harness->controller.is_root = false;
@@ -115,7 +117,7 @@ static void a_rootless_mgpud_takes_no_jobs_of_others(void **state)
     answer_clear(&answer);
 }
 
-static void a_failed_commit_is_told_as_unknown(void **state)
+CASE(a_failed_commit_is_told_as_unknown)
 {
     struct harness *harness = *state;
     harness->is_submit_held = true;
@@ -135,7 +137,7 @@ static void a_failed_commit_is_told_as_unknown(void **state)
     close(fd);
 }
 
-static void a_client_that_leaves_is_forgotten(void **state)
+CASE(a_client_that_leaves_is_forgotten)
 {
     struct harness *harness = *state;
     harness->is_submit_held = true;
@@ -160,7 +162,7 @@ static void a_client_that_leaves_is_forgotten(void **state)
     close(fd);
 }
 
-static void nothing_is_read_before_it_is_durable(void **state)
+CASE(nothing_is_read_before_it_is_durable)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, 1234, JOB_QUEUED);
@@ -182,7 +184,7 @@ static void nothing_is_read_before_it_is_durable(void **state)
     close(fd);
 }
 
-static void the_environment_is_shown_to_the_owner_only(void **state)
+CASE(the_environment_is_shown_to_the_owner_only)
 {
     struct harness *harness = *state;
     harness->controller.admin_uid = 4321; // whoever runs this test is not an administrator, unless root
@@ -204,7 +206,7 @@ static void the_environment_is_shown_to_the_owner_only(void **state)
     answer_clear(&answer);
 }
 
-static void an_old_job_is_read_from_the_store(void **state)
+CASE(an_old_job_is_read_from_the_store)
 {
     struct harness *harness = *state;
     (void)harness_add_row(harness, 9, getuid());
@@ -233,7 +235,7 @@ static const char *ids_of(const struct answer *answer, char ids[IDS_SIZE])
     return ids;
 }
 
-static void a_list_is_in_order_and_filtered(void **state)
+CASE(a_list_is_in_order_and_filtered)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 30, 1, JOB_QUEUED);
@@ -272,7 +274,7 @@ static void a_list_is_in_order_and_filtered(void **state)
     }
 }
 
-static void a_list_comes_in_pages(void **state)
+CASE(a_list_comes_in_pages)
 {
     struct harness *harness = *state;
     for (uint64_t id = 40; id >= 10; id -= 10)
@@ -304,7 +306,7 @@ static void a_list_comes_in_pages(void **state)
     }
 }
 
-static void a_short_list_has_the_next_in_line_and_says_how_many_more(void **state)
+CASE(a_short_list_has_the_next_in_line_and_says_how_many_more)
 {
     struct harness *harness = *state;
     for (uint64_t id = 1; id <= 9; id++)
@@ -330,7 +332,7 @@ static void a_short_list_has_the_next_in_line_and_says_how_many_more(void **stat
     }
 }
 
-static void a_bad_filter_is_refused(void **state)
+CASE(a_bad_filter_is_refused)
 {
     static const char *const queries[] = { "?state=qeued", "?state=", "?user=nobody-of-that-name", "?ids=x",
         "?ids=", "?all=yes", "?limit=0", "?state=done&state=queued", "?after=x", "?after=-1",
@@ -345,7 +347,7 @@ static void a_bad_filter_is_refused(void **state)
     }
 }
 
-static void a_long_list_is_streamed_with_bounded_memory(void **state)
+CASE(a_long_list_is_streamed_with_bounded_memory)
 {
     struct harness *harness = *state;
     for (uint64_t id = 1; id <= 4000; id++)
@@ -364,7 +366,7 @@ static void a_long_list_is_streamed_with_bounded_memory(void **state)
     answer_clear(&answer);
 }
 
-static void a_wait_ends_with_the_job(void **state)
+CASE(a_wait_ends_with_the_job)
 {
     struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 3, getuid(), JOB_RUNNING);
@@ -385,7 +387,7 @@ static void a_wait_ends_with_the_job(void **state)
     close(fd);
 }
 
-static void a_wait_that_takes_too_long_is_408(void **state)
+CASE(a_wait_that_takes_too_long_is_408)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
@@ -396,7 +398,7 @@ static void a_wait_that_takes_too_long_is_408(void **state)
     answer_clear(&answer);
 }
 
-static void a_wait_for_what_cannot_come_is_409(void **state)
+CASE(a_wait_for_what_cannot_come_is_409)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
@@ -411,7 +413,7 @@ static void a_wait_for_what_cannot_come_is_409(void **state)
     answer_clear(&answer);
 }
 
-static void a_cancel_is_accepted(void **state)
+CASE(a_cancel_is_accepted)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
@@ -431,33 +433,4 @@ static void a_cancel_is_accepted(void **state)
     assert_int_equal(answer.status, 202);
     assert_int_equal(harness->grace_ms, -1);
     answer_clear(&answer);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_submit_is_answered_with_the_job, start, stop),
-        cmocka_unit_test_setup_teardown(a_command_of_one_string_goes_to_the_shell, start, stop),
-        cmocka_unit_test_setup_teardown(gpus_follow_the_ids, start, stop),
-        cmocka_unit_test_setup_teardown(a_full_store_takes_no_job, start, stop),
-        cmocka_unit_test_setup_teardown(a_log_without_space_refuses_jobs, start, stop),
-        cmocka_unit_test_setup_teardown(the_cores_refusals_have_their_status, start, stop),
-        cmocka_unit_test_setup_teardown(a_rootless_mgpud_takes_no_jobs_of_others, start, stop),
-        cmocka_unit_test_setup_teardown(a_failed_commit_is_told_as_unknown, start, stop),
-        cmocka_unit_test_setup_teardown(a_client_that_leaves_is_forgotten, start, stop),
-        cmocka_unit_test_setup_teardown(nothing_is_read_before_it_is_durable, start, stop),
-        cmocka_unit_test_setup_teardown(the_environment_is_shown_to_the_owner_only, start, stop),
-        cmocka_unit_test_setup_teardown(an_old_job_is_read_from_the_store, start, stop),
-        cmocka_unit_test_setup_teardown(a_list_is_in_order_and_filtered, start, stop),
-        cmocka_unit_test_setup_teardown(a_list_comes_in_pages, start, stop),
-        cmocka_unit_test_setup_teardown(
-            a_short_list_has_the_next_in_line_and_says_how_many_more, start, stop),
-        cmocka_unit_test_setup_teardown(a_bad_filter_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(a_long_list_is_streamed_with_bounded_memory, start, stop),
-        cmocka_unit_test_setup_teardown(a_wait_ends_with_the_job, start, stop),
-        cmocka_unit_test_setup_teardown(a_wait_that_takes_too_long_is_408, start, stop),
-        cmocka_unit_test_setup_teardown(a_wait_for_what_cannot_come_is_409, start, stop),
-        cmocka_unit_test_setup_teardown(a_cancel_is_accepted, start, stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

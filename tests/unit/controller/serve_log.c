@@ -26,6 +26,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, start, stop)
+
 static struct answer get_range(struct harness *harness, const char *path, const char *range)
 {
     _cleanup_free_ char *request = xasprintf("GET %s HTTP/1.1\r\nHost: x\r\nRange: %s\r\n\r\n", path, range);
@@ -38,7 +40,7 @@ static void set_log(struct harness *harness, const char *log)
     harness->log_length = strlen(log);
 }
 
-static void a_log_is_sent_byte_for_byte(void **state)
+CASE(a_log_is_sent_byte_for_byte)
 {
     struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 3, getuid(), JOB_DONE);
@@ -52,7 +54,7 @@ static void a_log_is_sent_byte_for_byte(void **state)
     answer_clear(&answer);
 }
 
-static void ranges_follow_the_rfc(void **state)
+CASE(ranges_follow_the_rfc)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
@@ -87,7 +89,7 @@ static void ranges_follow_the_rfc(void **state)
     }
 }
 
-static void an_empty_log_is_an_empty_answer(void **state)
+CASE(an_empty_log_is_an_empty_answer)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
@@ -99,7 +101,7 @@ static void an_empty_log_is_an_empty_answer(void **state)
     answer_clear(&answer);
 }
 
-static void head_of_a_log_tells_its_size(void **state)
+CASE(head_of_a_log_tells_its_size)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
@@ -110,7 +112,7 @@ static void head_of_a_log_tells_its_size(void **state)
     answer_clear(&answer);
 }
 
-static void a_job_without_output_is_404(void **state)
+CASE(a_job_without_output_is_404)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
@@ -120,7 +122,7 @@ static void a_job_without_output_is_404(void **state)
     answer_clear(&answer);
 }
 
-static void a_node_that_is_away_is_503(void **state)
+CASE(a_node_that_is_away_is_503)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
@@ -136,7 +138,7 @@ static void a_node_that_is_away_is_503(void **state)
     answer_clear(&answer);
 }
 
-static void a_log_that_cannot_be_opened_tells_why(void **state)
+CASE(a_log_that_cannot_be_opened_tells_why)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
@@ -150,7 +152,7 @@ static void a_log_that_cannot_be_opened_tells_why(void **state)
     answer_clear(&answer);
 }
 
-static void a_log_that_shrank_is_cut_off_not_ended(void **state)
+CASE(a_log_that_shrank_is_cut_off_not_ended)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
@@ -164,7 +166,7 @@ static void a_log_that_shrank_is_cut_off_not_ended(void **state)
 }
 
 /* To follow a log that grows no more is to read it. */
-static void a_followed_log_of_a_job_that_is_over_is_cut_off_too(void **state)
+CASE(a_followed_log_of_a_job_that_is_over_is_cut_off_too)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
@@ -192,7 +194,7 @@ static void await_agent(struct harness *harness)
         harness_turn(harness, 10);
 }
 
-static void following_waits_for_the_start_and_ends_with_the_job(void **state)
+CASE(following_waits_for_the_start_and_ends_with_the_job)
 {
     struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 3, getuid(), JOB_QUEUED);
@@ -224,7 +226,7 @@ static void following_waits_for_the_start_and_ends_with_the_job(void **state)
 }
 
 /* Else nobody could tell it from the end. */
-static void a_followed_log_whose_node_goes_after_the_end_is_cut_off(void **state)
+CASE(a_followed_log_whose_node_goes_after_the_end_is_cut_off)
 {
     struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 3, getuid(), JOB_RUNNING);
@@ -244,7 +246,7 @@ static void a_followed_log_whose_node_goes_after_the_end_is_cut_off(void **state
     close(fd);
 }
 
-static void a_job_may_be_silent_for_long(void **state)
+CASE(a_job_may_be_silent_for_long)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
@@ -262,7 +264,7 @@ static void a_job_may_be_silent_for_long(void **state)
     close(fd);
 }
 
-static void following_a_job_that_never_starts_is_404(void **state)
+CASE(following_a_job_that_never_starts_is_404)
 {
     struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 3, getuid(), JOB_QUEUED);
@@ -277,7 +279,7 @@ static void following_a_job_that_never_starts_is_404(void **state)
     close(fd);
 }
 
-static void following_may_begin_anywhere(void **state)
+CASE(following_may_begin_anywhere)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
@@ -291,7 +293,7 @@ static void following_may_begin_anywhere(void **state)
     close(fd);
 }
 
-static void a_node_that_breaks_off_cuts_the_answer_off(void **state)
+CASE(a_node_that_breaks_off_cuts_the_answer_off)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
@@ -307,7 +309,7 @@ static void a_node_that_breaks_off_cuts_the_answer_off(void **state)
     close(fd);
 }
 
-static void a_client_that_leaves_takes_its_stream_along(void **state)
+CASE(a_client_that_leaves_takes_its_stream_along)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
@@ -318,7 +320,7 @@ static void a_client_that_leaves_takes_its_stream_along(void **state)
     assert_true(client_is_closed(harness, harness->agent_fd));
 }
 
-static void a_slow_reader_holds_back_the_agent(void **state)
+CASE(a_slow_reader_holds_back_the_agent)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
@@ -344,7 +346,7 @@ static void a_slow_reader_holds_back_the_agent(void **state)
     close(fd);
 }
 
-static void one_user_may_not_open_all_logs(void **state)
+CASE(one_user_may_not_open_all_logs)
 {
     struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
@@ -362,29 +364,4 @@ static void one_user_may_not_open_all_logs(void **state)
     answer = client_get(harness, "/api/v1/jobs/3/log");
     assert_int_equal(answer.status, 404);
     answer_clear(&answer);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_log_is_sent_byte_for_byte, start, stop),
-        cmocka_unit_test_setup_teardown(ranges_follow_the_rfc, start, stop),
-        cmocka_unit_test_setup_teardown(an_empty_log_is_an_empty_answer, start, stop),
-        cmocka_unit_test_setup_teardown(head_of_a_log_tells_its_size, start, stop),
-        cmocka_unit_test_setup_teardown(a_job_without_output_is_404, start, stop),
-        cmocka_unit_test_setup_teardown(a_node_that_is_away_is_503, start, stop),
-        cmocka_unit_test_setup_teardown(a_log_that_cannot_be_opened_tells_why, start, stop),
-        cmocka_unit_test_setup_teardown(a_log_that_shrank_is_cut_off_not_ended, start, stop),
-        cmocka_unit_test_setup_teardown(a_followed_log_of_a_job_that_is_over_is_cut_off_too, start, stop),
-        cmocka_unit_test_setup_teardown(following_waits_for_the_start_and_ends_with_the_job, start, stop),
-        cmocka_unit_test_setup_teardown(a_followed_log_whose_node_goes_after_the_end_is_cut_off, start, stop),
-        cmocka_unit_test_setup_teardown(a_job_may_be_silent_for_long, start, stop),
-        cmocka_unit_test_setup_teardown(following_a_job_that_never_starts_is_404, start, stop),
-        cmocka_unit_test_setup_teardown(following_may_begin_anywhere, start, stop),
-        cmocka_unit_test_setup_teardown(a_node_that_breaks_off_cuts_the_answer_off, start, stop),
-        cmocka_unit_test_setup_teardown(a_client_that_leaves_takes_its_stream_along, start, stop),
-        cmocka_unit_test_setup_teardown(a_slow_reader_holds_back_the_agent, start, stop),
-        cmocka_unit_test_setup_teardown(one_user_may_not_open_all_logs, start, stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,6 +25,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, start, stop)
+
 static void assert_alive(void *state)
 {
     struct answer answer = client_get(state, "/healthz");
@@ -65,7 +67,7 @@ static const struct {
         "expectation_failed" },
 };
 
-static void malformed_requests_are_refused_in_words(void **state)
+CASE(malformed_requests_are_refused_in_words)
 {
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int fd = client_connect(*state);
@@ -100,7 +102,7 @@ static struct answer ask_filled(void *state, const char *head, char filler, size
     return answer;
 }
 
-static void a_huge_header_is_431(void **state)
+CASE(a_huge_header_is_431)
 {
     struct answer answer =
         ask_filled(*state, "GET /healthz HTTP/1.1\r\nX: ", 'a', 65536, "\r\nHost: x\r\n\r\n");
@@ -109,14 +111,14 @@ static void a_huge_header_is_431(void **state)
     assert_alive(*state);
 }
 
-static void an_endless_header_name_is_431(void **state)
+CASE(an_endless_header_name_is_431)
 {
     struct answer answer = ask_filled(*state, "GET /healthz HTTP/1.1\r\n", 'n', 200000, "");
     assert_int_equal(answer.status, 431);
     answer_clear(&answer);
 }
 
-static void too_many_headers_are_431(void **state)
+CASE(too_many_headers_are_431)
 {
     struct buffer request = { 0 };
     buffer_append_text(&request, "GET /healthz HTTP/1.1\r\n");
@@ -129,14 +131,14 @@ static void too_many_headers_are_431(void **state)
     buffer_clear(&request);
 }
 
-static void a_huge_path_is_414(void **state)
+CASE(a_huge_path_is_414)
 {
     struct answer answer = ask_filled(*state, "GET /", 'a', 9000, " HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_int_equal(answer.status, 414);
     answer_clear(&answer);
 }
 
-static void a_body_of_3_mib_is_413_and_its_sender_reads_that(void **state)
+CASE(a_body_of_3_mib_is_413_and_its_sender_reads_that)
 {
     struct answer answer =
         ask_filled(*state, "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 3145728\r\n\r\n", ' ', 3145728, "");
@@ -146,7 +148,7 @@ static void a_body_of_3_mib_is_413_and_its_sender_reads_that(void **state)
     assert_alive(*state);
 }
 
-static void a_truncated_body_is_refused(void **state)
+CASE(a_truncated_body_is_refused)
 {
     int fd = client_connect(*state);
     static const char ask[] = "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 100\r\n\r\n{\"comm";
@@ -159,7 +161,7 @@ static void a_truncated_body_is_refused(void **state)
     close(fd);
 }
 
-static void a_client_that_only_sends_is_still_answered(void **state)
+CASE(a_client_that_only_sends_is_still_answered)
 {
     int fd = client_connect(*state);
     static const char ask[] = "GET /api/v1/gpus HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -171,7 +173,7 @@ static void a_client_that_only_sends_is_still_answered(void **state)
     close(fd);
 }
 
-static void a_body_is_waited_for_with_100_continue(void **state)
+CASE(a_body_is_waited_for_with_100_continue)
 {
     int fd = client_connect(*state);
     static const char head[] = "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 18\r\n"
@@ -187,7 +189,7 @@ static void a_body_is_waited_for_with_100_continue(void **state)
     close(fd);
 }
 
-static void a_chunked_body_is_one_body(void **state)
+CASE(a_chunked_body_is_one_body)
 {
     struct answer answer =
         client_ask(*state, "POST /api/v1/jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -196,7 +198,7 @@ static void a_chunked_body_is_one_body(void **state)
     answer_clear(&answer);
 }
 
-static void a_request_may_come_byte_by_byte(void **state)
+CASE(a_request_may_come_byte_by_byte)
 {
     static const char ask[] = "GET /api/v1/version HTTP/1.1\r\nHost: x\r\n\r\n";
     int fd = client_connect(*state);
@@ -241,7 +243,7 @@ static const struct {
     { "{\"command\":\"true\",\"uid\":0}", "no key 'uid'" },
 };
 
-static void bad_bodies_are_refused_in_words(void **state)
+CASE(bad_bodies_are_refused_in_words)
 {
     for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
         struct answer answer = client_post(*state, "/api/v1/jobs", bodies[i].body);
@@ -253,7 +255,7 @@ static void bad_bodies_are_refused_in_words(void **state)
     }
 }
 
-static void json_of_depth_100000_is_refused(void **state)
+CASE(json_of_depth_100000_is_refused)
 {
     struct answer answer =
         ask_filled(*state, "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 100000\r\n\r\n", '[', 100000, "");
@@ -262,7 +264,7 @@ static void json_of_depth_100000_is_refused(void **state)
     answer_clear(&answer);
 }
 
-static void json_of_very_many_values_is_refused(void **state)
+CASE(json_of_very_many_values_is_refused)
 {
     struct answer answer = ask_filled(
         *state, "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 1000001\r\n\r\n[", ',', 1000000, "");
@@ -272,7 +274,7 @@ static void json_of_very_many_values_is_refused(void **state)
 }
 
 /* Cuts and alters requests in reproducible ways; whatever the answer, the server goes on. */
-static void mutilated_requests_do_no_harm(void **state)
+CASE(mutilated_requests_do_no_harm)
 {
     static const char whole[] = "POST /api/v1/jobs?x=%41 HTTP/1.1\r\nHost: localhost\r\nRange: bytes=1-\r\n"
                                 "Transfer-Encoding: chunked\r\n\r\n12\r\n{\"command\":\"true\"}\r\n0\r\n\r\n";
@@ -291,26 +293,4 @@ static void mutilated_requests_do_no_harm(void **state)
         harness_turn(*state, 0);
     }
     assert_alive(*state);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(malformed_requests_are_refused_in_words, start, stop),
-        cmocka_unit_test_setup_teardown(a_huge_header_is_431, start, stop),
-        cmocka_unit_test_setup_teardown(an_endless_header_name_is_431, start, stop),
-        cmocka_unit_test_setup_teardown(too_many_headers_are_431, start, stop),
-        cmocka_unit_test_setup_teardown(a_huge_path_is_414, start, stop),
-        cmocka_unit_test_setup_teardown(a_body_of_3_mib_is_413_and_its_sender_reads_that, start, stop),
-        cmocka_unit_test_setup_teardown(a_truncated_body_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(a_client_that_only_sends_is_still_answered, start, stop),
-        cmocka_unit_test_setup_teardown(a_body_is_waited_for_with_100_continue, start, stop),
-        cmocka_unit_test_setup_teardown(a_chunked_body_is_one_body, start, stop),
-        cmocka_unit_test_setup_teardown(a_request_may_come_byte_by_byte, start, stop),
-        cmocka_unit_test_setup_teardown(bad_bodies_are_refused_in_words, start, stop),
-        cmocka_unit_test_setup_teardown(json_of_depth_100000_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(json_of_very_many_values_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(mutilated_requests_do_no_harm, start, stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, start, stop)
+
 static void assert_has(const struct answer *answer, const char *text)
 {
     if (strstr(answer->body, text) == NULL)
@@ -36,7 +38,7 @@ static void assert_has(const struct answer *answer, const char *text)
     assert_non_null(strstr(answer->body, text));
 }
 
-static void plain_text_is_what_everybody_gets(void **state)
+CASE(plain_text_is_what_everybody_gets)
 {
     struct answer answer = client_get(*state, "/metrics");
     assert_int_equal(answer.status, 200);
@@ -49,7 +51,7 @@ static void plain_text_is_what_everybody_gets(void **state)
     answer_clear(&answer);
 }
 
-static void openmetrics_has_families_units_and_an_end(void **state)
+CASE(openmetrics_has_families_units_and_an_end)
 {
     struct answer answer = client_ask(*state, OPENMETRICS);
     assert_non_null(strstr(answer.head, "application/openmetrics-text; version=1.0.0"));
@@ -61,7 +63,7 @@ static void openmetrics_has_families_units_and_an_end(void **state)
     answer_clear(&answer);
 }
 
-static void buckets_add_up(void **state)
+CASE(buckets_add_up)
 {
     struct answer answer = client_get(*state, "/metrics");
     assert_has(&answer,
@@ -71,7 +73,7 @@ static void buckets_add_up(void **state)
     answer_clear(&answer);
 }
 
-static void metrics_do_not_wait_for_the_disk(void **state)
+CASE(metrics_do_not_wait_for_the_disk)
 {
     struct harness *harness = *state;
     harness->is_barrier_held = true;
@@ -80,7 +82,7 @@ static void metrics_do_not_wait_for_the_disk(void **state)
     answer_clear(&answer);
 }
 
-static void users_beyond_the_limit_are_one(void **state)
+CASE(users_beyond_the_limit_are_one)
 {
     struct harness *harness = *state;
     struct fairshare *fairshare = sched_fairshare(harness->core.sched);
@@ -92,7 +94,7 @@ static void users_beyond_the_limit_are_one(void **state)
     answer_clear(&answer);
 }
 
-static void a_node_that_has_not_connected_is_down_since_the_start(void **state)
+CASE(a_node_that_has_not_connected_is_down_since_the_start)
 {
     struct harness *harness = *state;
     harness->has_absent_node = true;
@@ -104,14 +106,14 @@ static void a_node_that_has_not_connected_is_down_since_the_start(void **state)
     answer_clear(&answer);
 }
 
-static void labels_are_escaped(void **state)
+TEST(labels_are_escaped)
 {
     char *label = exposition_label("model", "a\"b\\c\nd\xff");
     assert_string_equal(label, "model=\"a\\\"b\\\\c\\\\x0ad\\\\xff\"");
     free(label);
 }
 
-static void units_end_the_names(void **state)
+TEST(units_end_the_names)
 {
     size_t count;
     const struct metric *metrics = metrics_all(&count);
@@ -124,7 +126,7 @@ static void units_end_the_names(void **state)
     }
 }
 
-static void the_manual_has_a_row_of_each(void **state)
+TEST(the_manual_has_a_row_of_each)
 {
     struct buffer manual = { 0 };
     size_t count, missing = 0;
@@ -140,22 +142,4 @@ static void the_manual_has_a_row_of_each(void **state)
     }
     assert_int_equal(missing, 0);
     buffer_clear(&manual);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, start, stop)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(plain_text_is_what_everybody_gets),
-        CASE(openmetrics_has_families_units_and_an_end),
-        CASE(buckets_add_up),
-        CASE(metrics_do_not_wait_for_the_disk),
-        CASE(users_beyond_the_limit_are_one),
-        CASE(a_node_that_has_not_connected_is_down_since_the_start),
-        cmocka_unit_test(labels_are_escaped),
-        cmocka_unit_test(units_end_the_names),
-        cmocka_unit_test(the_manual_has_a_row_of_each),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

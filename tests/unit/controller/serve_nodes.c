@@ -19,6 +19,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, start, stop)
+
 static void assert_refused(
     void **state, const char *path, const char *body, unsigned status, const char *words)
 {
@@ -30,7 +32,7 @@ static void assert_refused(
     answer_clear(&answer);
 }
 
-static void a_token_with_senseless_wishes_is_refused(void **state)
+CASE(a_token_with_senseless_wishes_is_refused)
 {
     static const struct {
         const char *body;
@@ -48,7 +50,7 @@ static void a_token_with_senseless_wishes_is_refused(void **state)
         assert_refused(state, "/api/v1/nodes/tokens", rows[i].body, rows[i].status, rows[i].words);
 }
 
-static void only_machines_that_joined_are_forgotten(void **state)
+CASE(only_machines_that_joined_are_forgotten)
 {
     struct harness *harness = *state;
     assert_refused(state, "/api/v1/nodes/nobody/forget", "{}", 404, "there is no node");
@@ -58,13 +60,4 @@ static void only_machines_that_joined_are_forgotten(void **state)
     assert_int_equal(answer.status, 200);
     assert_int_equal(harness->nodes_cut, 1);
     answer_clear(&answer);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_token_with_senseless_wishes_is_refused, start, stop),
-        cmocka_unit_test_setup_teardown(only_machines_that_joined_are_forgotten, start, stop),
-    };
-    return cmocka_run_group_tests_name("serve_nodes", tests, NULL, NULL);
 }

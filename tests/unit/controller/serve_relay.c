@@ -32,6 +32,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, start, stop)
+
 static int join(struct harness *harness, const char *query)
 {
     _cleanup_free_ char *request = xasprintf("GET /api/v1/jobs/3/terminal%s HTTP/1.1\r\n" UPGRADE, query);
@@ -56,7 +58,7 @@ static void assert_agent_gets(struct harness *harness, const char *bytes)
     assert_string_equal(got, bytes);
 }
 
-static void bytes_pass_both_ways_unread(void **state)
+CASE(bytes_pass_both_ways_unread)
 {
     struct harness *harness = *state;
     int fd = join(harness, "?rows=40&columns=120&position=77");
@@ -71,7 +73,7 @@ static void bytes_pass_both_ways_unread(void **state)
     close(fd);
 }
 
-static void what_came_with_the_request_is_passed_on(void **state)
+CASE(what_came_with_the_request_is_passed_on)
 {
     struct harness *harness = *state;
     static const char request[] = "GET /api/v1/jobs/3/terminal HTTP/1.1\r\n" UPGRADE "early";
@@ -83,7 +85,7 @@ static void what_came_with_the_request_is_passed_on(void **state)
     close(fd);
 }
 
-static void the_end_of_one_side_is_that_of_the_other(void **state)
+CASE(the_end_of_one_side_is_that_of_the_other)
 {
     struct harness *harness = *state;
     char byte;
@@ -103,7 +105,7 @@ static void the_end_of_one_side_is_that_of_the_other(void **state)
 
 /* More than mgpud holds waits in the socket when the node's end goes and takes no more of the client's bytes.
  */
-static void last_words_arrive_though_the_node_takes_no_more(void **state)
+CASE(last_words_arrive_though_the_node_takes_no_more)
 {
     struct harness *harness = *state;
     static char block[65536];
@@ -130,7 +132,7 @@ static void last_words_arrive_though_the_node_takes_no_more(void **state)
     close(fd);
 }
 
-static void a_client_that_does_not_read_makes_the_node_wait(void **state)
+CASE(a_client_that_does_not_read_makes_the_node_wait)
 {
     struct harness *harness = *state;
     harness->is_log_large = true;
@@ -152,7 +154,7 @@ static void a_client_that_does_not_read_makes_the_node_wait(void **state)
     close(fd);
 }
 
-static void a_node_that_does_not_read_makes_the_client_wait(void **state)
+CASE(a_node_that_does_not_read_makes_the_client_wait)
 {
     struct harness *harness = *state;
     static char block[65536];
@@ -175,14 +177,13 @@ static void a_node_that_does_not_read_makes_the_client_wait(void **state)
     close(fd);
 }
 
-static void who_may_not_join_gets_a_plain_answer(void **state)
+CASE(who_may_not_join_gets_a_plain_answer)
 {
     struct harness *harness = *state;
-    struct job *waiting = harness_add_job(harness, 4, getuid(), JOB_QUEUED);
+    (void)harness_add_job(harness, 4, getuid(), JOB_QUEUED);
     (void)harness_add_job(harness, 5, getuid(), JOB_DONE);
     struct job *strange = harness_add_job(harness, 6, getuid() + 1, JOB_RUNNING);
     strange->started_ms = 1;
-    (void)waiting;
     static const struct {
         const char *request;
         unsigned status;
@@ -213,7 +214,7 @@ static void who_may_not_join_gets_a_plain_answer(void **state)
     }
 }
 
-static void a_node_that_cannot_join_says_why(void **state)
+CASE(a_node_that_cannot_join_says_why)
 {
     struct harness *harness = *state;
     harness->log_error = ENOTTY;
@@ -227,7 +228,7 @@ static void a_node_that_cannot_join_says_why(void **state)
     answer_clear(&answer);
 }
 
-static void one_user_may_not_hold_all_terminals(void **state)
+CASE(one_user_may_not_hold_all_terminals)
 {
     struct harness *harness = *state;
     int fds[LIMIT_USER_TERMINALS];
@@ -243,21 +244,4 @@ static void one_user_may_not_hold_all_terminals(void **state)
     fds[0] = join(harness, "");
     for (size_t i = 0; i < LIMIT_USER_TERMINALS; i++)
         close(fds[i]);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-    const struct CMUnitTest tests[] = {
-        TEST(bytes_pass_both_ways_unread),
-        TEST(what_came_with_the_request_is_passed_on),
-        TEST(the_end_of_one_side_is_that_of_the_other),
-        TEST(last_words_arrive_though_the_node_takes_no_more),
-        TEST(a_client_that_does_not_read_makes_the_node_wait),
-        TEST(a_node_that_does_not_read_makes_the_client_wait),
-        TEST(who_may_not_join_gets_a_plain_answer),
-        TEST(a_node_that_cannot_join_says_why),
-        TEST(one_user_may_not_hold_all_terminals),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

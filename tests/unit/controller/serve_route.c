@@ -23,7 +23,9 @@ static int stop(void **state)
     return 0;
 }
 
-static void health_needs_no_identity(void **state)
+#define CASE(name) TEST_WITH(name, start, stop)
+
+CASE(health_needs_no_identity)
 {
     struct answer answer = client_get(*state, "/healthz");
     assert_int_equal(answer.status, 200);
@@ -31,7 +33,7 @@ static void health_needs_no_identity(void **state)
     answer_clear(&answer);
 }
 
-static void an_unknown_path_is_404_with_a_hint(void **state)
+CASE(an_unknown_path_is_404_with_a_hint)
 {
     struct answer answer = client_get(*state, "/api/v1/jbos");
     assert_int_equal(answer.status, 404);
@@ -41,7 +43,7 @@ static void an_unknown_path_is_404_with_a_hint(void **state)
     answer_clear(&answer);
 }
 
-static void a_wrong_method_is_405_and_tells_the_right_ones(void **state)
+CASE(a_wrong_method_is_405_and_tells_the_right_ones)
 {
     struct answer answer = client_ask(*state, "DELETE /api/v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_int_equal(answer.status, 405);
@@ -53,7 +55,7 @@ static void a_wrong_method_is_405_and_tells_the_right_ones(void **state)
     answer_clear(&answer);
 }
 
-static void a_job_number_that_is_none_is_404(void **state)
+CASE(a_job_number_that_is_none_is_404)
 {
     static const char *const paths[] = { "/api/v1/jobs/x", "/api/v1/jobs/0", "/api/v1/jobs/-1",
         "/api/v1/jobs/01", "/api/v1/jobs/99999999999999999999", "/api/v1/jobs/", "/api/v1/jobs/1/logs" };
@@ -64,7 +66,7 @@ static void a_job_number_that_is_none_is_404(void **state)
     }
 }
 
-static void an_unknown_query_parameter_is_refused_with_the_nearest(void **state)
+CASE(an_unknown_query_parameter_is_refused_with_the_nearest)
 {
     struct answer answer = client_get(*state, "/api/v1/jobs?sate=queued");
     assert_int_equal(answer.status, 400);
@@ -72,7 +74,7 @@ static void an_unknown_query_parameter_is_refused_with_the_nearest(void **state)
     answer_clear(&answer);
 }
 
-static void head_answers_as_get_without_a_body(void **state)
+CASE(head_answers_as_get_without_a_body)
 {
     struct answer answer = client_ask(*state, "HEAD /api/v1/version HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_int_equal(answer.status, 200);
@@ -81,7 +83,7 @@ static void head_answers_as_get_without_a_body(void **state)
     answer_clear(&answer);
 }
 
-static void a_connection_serves_many_requests(void **state)
+CASE(a_connection_serves_many_requests)
 {
     int fd = client_connect(*state);
     static const char both[] = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -94,7 +96,7 @@ static void a_connection_serves_many_requests(void **state)
     close(fd);
 }
 
-static void an_old_client_is_answered_and_closed(void **state)
+CASE(an_old_client_is_answered_and_closed)
 {
     int fd = client_connect(*state);
     static const char ask[] = "GET /healthz HTTP/1.0\r\n\r\n";
@@ -107,7 +109,7 @@ static void an_old_client_is_answered_and_closed(void **state)
     close(fd);
 }
 
-static void gpus_show_what_is_on_them(void **state)
+CASE(gpus_show_what_is_on_them)
 {
     struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 5, 0, JOB_RUNNING);
@@ -130,7 +132,7 @@ static void gpus_show_what_is_on_them(void **state)
     answer_clear(&answer);
 }
 
-static void gpus_are_cut_by_state_and_the_rest_is_counted(void **state)
+CASE(gpus_are_cut_by_state_and_the_rest_is_counted)
 {
     struct harness *harness = *state;
     struct answer answer = client_get(harness, "/api/v1/gpus?top=1"); // both are free
@@ -151,7 +153,7 @@ static void gpus_are_cut_by_state_and_the_rest_is_counted(void **state)
     answer_clear(&answer);
 }
 
-static void openapi_has_every_route(void **state)
+CASE(openapi_has_every_route)
 {
     struct answer answer = client_get(*state, "/openapi.json");
     assert_int_equal(answer.status, 200);
@@ -171,7 +173,7 @@ static void openapi_has_every_route(void **state)
     answer_clear(&answer);
 }
 
-static void limits_are_public(void **state)
+CASE(limits_are_public)
 {
     struct answer answer = client_get(*state, "/api/v1/limits");
     assert_int_equal(answer.status, 200);
@@ -179,7 +181,7 @@ static void limits_are_public(void **state)
     answer_clear(&answer);
 }
 
-static void a_controller_that_may_not_lead_any_more_answers_nothing(void **state)
+CASE(a_controller_that_may_not_lead_any_more_answers_nothing)
 {
     struct harness *harness = *state;
     harness->is_deposed = true;
@@ -190,31 +192,10 @@ static void a_controller_that_may_not_lead_any_more_answers_nothing(void **state
     assert_int_equal(harness->barriers, 0);
 }
 
-static void a_single_controller_has_no_cluster(void **state)
+CASE(a_single_controller_has_no_cluster)
 {
     struct answer answer = client_get(*state, "/api/v1/cluster");
     assert_int_equal(answer.status, 200);
     assert_string_equal(answer_string(&answer, "role"), "only");
     answer_clear(&answer);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(health_needs_no_identity, start, stop),
-        cmocka_unit_test_setup_teardown(an_unknown_path_is_404_with_a_hint, start, stop),
-        cmocka_unit_test_setup_teardown(a_wrong_method_is_405_and_tells_the_right_ones, start, stop),
-        cmocka_unit_test_setup_teardown(a_job_number_that_is_none_is_404, start, stop),
-        cmocka_unit_test_setup_teardown(an_unknown_query_parameter_is_refused_with_the_nearest, start, stop),
-        cmocka_unit_test_setup_teardown(head_answers_as_get_without_a_body, start, stop),
-        cmocka_unit_test_setup_teardown(a_connection_serves_many_requests, start, stop),
-        cmocka_unit_test_setup_teardown(an_old_client_is_answered_and_closed, start, stop),
-        cmocka_unit_test_setup_teardown(gpus_show_what_is_on_them, start, stop),
-        cmocka_unit_test_setup_teardown(gpus_are_cut_by_state_and_the_rest_is_counted, start, stop),
-        cmocka_unit_test_setup_teardown(openapi_has_every_route, start, stop),
-        cmocka_unit_test_setup_teardown(limits_are_public, start, stop),
-        cmocka_unit_test_setup_teardown(a_controller_that_may_not_lead_any_more_answers_nothing, start, stop),
-        cmocka_unit_test_setup_teardown(a_single_controller_has_no_cluster, start, stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

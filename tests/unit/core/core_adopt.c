@@ -8,6 +8,8 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
+#define CASE(name) TEST_WITH(name, bench_open_with_two, bench_close)
+
 #define PID   8123U
 #define START 4711U
 #define GIB   (1ULL << 30)
@@ -78,7 +80,7 @@ static int code(const struct bench *b, const void *request)
     return answer == NULL ? 1 : answer->code;
 }
 
-static void adoption_is_created_once_its_node_has_reported_the_process(void **state)
+CASE(adoption_is_created_once_its_node_has_reported_the_process)
 {
     struct bench *b = *state;
     uint64_t question = ask(b, &owner, 1, NULL, &one);
@@ -93,7 +95,7 @@ static void adoption_is_created_once_its_node_has_reported_the_process(void **st
     assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 11));
 }
 
-static void what_its_node_refuses_is_refused(void **state)
+CASE(what_its_node_refuses_is_refused)
 {
     struct bench *b = *state;
     char text[] = "there is no process 8123";
@@ -103,7 +105,7 @@ static void what_its_node_refuses_is_refused(void **state)
     assert_null(core_job(b->core, 11));
 }
 
-static void a_process_of_another_is_for_operators_and_stays_its_owners(void **state)
+CASE(a_process_of_another_is_for_operators_and_stays_its_owners)
 {
     struct bench *b = *state;
     say(b, (struct message_process_info){ .question = ask(b, &owner, 1, NULL, &one), .uid = 1001 });
@@ -113,7 +115,7 @@ static void a_process_of_another_is_for_operators_and_stays_its_owners(void **st
     assert_int_equal(core_job(b->core, 11)->uid, 1001);
 }
 
-static void a_process_is_adopted_once(void **state)
+CASE(a_process_is_adopted_once)
 {
     struct bench *b = *state;
     adopt(b, 1, NULL, &one);
@@ -121,7 +123,7 @@ static void a_process_is_adopted_once(void **state)
     assert_int_equal(code(b, &two), -EEXIST);
 }
 
-static void it_must_ask_for_the_gpus_that_its_process_is_on(void **state)
+CASE(it_must_ask_for_the_gpus_that_its_process_is_on)
 {
     struct bench *b = *state;
     char both[] = "0,1";
@@ -134,7 +136,7 @@ static void it_must_ask_for_the_gpus_that_its_process_is_on(void **state)
     assert_string_equal(core_job(b->core, 11)->ask->gpu_ids, "box:0,1");
 }
 
-static void a_process_on_the_gpu_of_a_job_is_refused(void **state)
+CASE(a_process_on_the_gpu_of_a_job_is_refused)
 {
     struct bench *b = *state;
     char seen[] = "0";
@@ -147,7 +149,7 @@ static void a_process_on_the_gpu_of_a_job_is_refused(void **state)
     assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
 }
 
-static void gpu_used_by_the_adopted_process_alone_is_free_for_its_adoption_only(void **state)
+CASE(gpu_used_by_the_adopted_process_alone_is_free_for_its_adoption_only)
 {
     struct bench *b = *state;
     char seen[] = "0";
@@ -160,7 +162,7 @@ static void gpu_used_by_the_adopted_process_alone_is_free_for_its_adoption_only(
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
 }
 
-static void another_external_process_delays_the_adoption(void **state)
+CASE(another_external_process_delays_the_adoption)
 {
     struct bench *b = *state;
     char seen[] = "0";
@@ -171,7 +173,7 @@ static void another_external_process_delays_the_adoption(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
 }
 
-static void one_whose_process_ends_while_it_waits_is_cancelled(void **state)
+CASE(one_whose_process_ends_while_it_waits_is_cancelled)
 {
     struct bench *b = *state;
     char text[] = "process 8123 ended while it waited to be adopted";
@@ -184,7 +186,7 @@ static void one_whose_process_ends_while_it_waits_is_cancelled(void **state)
     assert_string_equal(core_job(b->core, 12)->text, text);
 }
 
-static void one_that_waits_ends_with_the_boot_of_its_node(void **state)
+CASE(one_that_waits_ends_with_the_boot_of_its_node)
 {
     struct bench *b = *state;
     bench_submit(b, 1001, 2, NULL, &one);
@@ -200,7 +202,7 @@ static void one_that_waits_ends_with_the_boot_of_its_node(void **state)
     assert_int_equal(core_job(b->core, 12)->end, END_CANCELLED);
 }
 
-static void a_question_ends_with_its_link(void **state)
+CASE(a_question_ends_with_its_link)
 {
     struct bench *b = *state;
     (void)ask(b, &owner, 1, NULL, &one);
@@ -211,7 +213,7 @@ static void a_question_ends_with_its_link(void **state)
     assert_int_equal(code(b, &two), -EHOSTDOWN);
 }
 
-static void a_question_ends_when_its_node_comes_on_another_link(void **state)
+CASE(a_question_ends_when_its_node_comes_on_another_link)
 {
     struct bench *b = *state;
     (void)ask(b, &owner, 1, NULL, &one);
@@ -220,7 +222,7 @@ static void a_question_ends_when_its_node_comes_on_another_link(void **state)
     assert_int_equal(code(b, &one), -EHOSTDOWN);
 }
 
-static void adoption_of_a_disconnected_client_is_dropped(void **state)
+CASE(adoption_of_a_disconnected_client_is_dropped)
 {
     struct bench *b = *state;
     uint64_t question = ask(b, &owner, 1, NULL, &one);
@@ -229,7 +231,7 @@ static void adoption_of_a_disconnected_client_is_dropped(void **state)
     assert_null(core_job(b->core, 11));
 }
 
-static void the_gpu_of_a_process_that_was_let_go_is_closed_at_once(void **state)
+CASE(the_gpu_of_a_process_that_was_let_go_is_closed_at_once)
 {
     struct bench *b = *state;
     char seen[] = "0";
@@ -273,7 +275,7 @@ static const struct sent *stop_after_restart(struct bench *b, const struct sent 
     return bench_sent(b, MESSAGE_STOP, 11);
 }
 
-static void a_process_that_was_to_be_ended_still_is_after_a_restart(void **state)
+CASE(a_process_that_was_to_be_ended_still_is_after_a_restart)
 {
     struct bench *b = *state;
     const struct sent launch = *run_adopted(b);
@@ -287,7 +289,7 @@ static void a_process_that_was_to_be_ended_still_is_after_a_restart(void **state
     assert_int_equal(after->grace_ms, before.grace_ms);
 }
 
-static void terms_of_a_second_cancel_hold_after_a_restart(void **state)
+CASE(terms_of_a_second_cancel_hold_after_a_restart)
 {
     struct bench *b = *state;
     const struct sent launch = *run_adopted(b);
@@ -301,7 +303,7 @@ static void terms_of_a_second_cancel_hold_after_a_restart(void **state)
     assert_int_equal(after->grace_ms, 0);
 }
 
-static void an_operator_cannot_have_the_process_ended(void **state)
+CASE(an_operator_cannot_have_the_process_ended)
 {
     struct bench *b = *state;
     const struct identity operator= { .is_known = true, .uid = 78, .role = ROLE_OPERATOR };
@@ -311,7 +313,7 @@ static void an_operator_cannot_have_the_process_ended(void **state)
     assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->signal, SIGTERM);
 }
 
-static void a_cancel_that_says_nothing_new_makes_no_event(void **state)
+CASE(a_cancel_that_says_nothing_new_makes_no_event)
 {
     struct bench *b = *state;
     (void)run_adopted(b);
@@ -325,7 +327,7 @@ static void a_cancel_that_says_nothing_new_makes_no_event(void **state)
     assert_non_null(bench_sent(b, MESSAGE_STOP, 11)); // but it is told again
 }
 
-static void process_of_an_adoption_cannot_be_edited(void **state)
+CASE(process_of_an_adoption_cannot_be_edited)
 {
     struct bench *b = *state;
     struct job_ask edit;
@@ -338,32 +340,4 @@ static void process_of_an_adoption_cannot_be_edited(void **state)
     bench_settle(b);
     assert_int_equal(code(b, &three), -EINVAL);
     job_ask_clear(&edit);
-}
-
-#define ADOPT_TEST(name) cmocka_unit_test_setup_teardown(name, bench_open_with_two, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ADOPT_TEST(adoption_is_created_once_its_node_has_reported_the_process),
-        ADOPT_TEST(what_its_node_refuses_is_refused),
-        ADOPT_TEST(a_process_of_another_is_for_operators_and_stays_its_owners),
-        ADOPT_TEST(a_process_is_adopted_once),
-        ADOPT_TEST(it_must_ask_for_the_gpus_that_its_process_is_on),
-        ADOPT_TEST(a_process_on_the_gpu_of_a_job_is_refused),
-        ADOPT_TEST(gpu_used_by_the_adopted_process_alone_is_free_for_its_adoption_only),
-        ADOPT_TEST(another_external_process_delays_the_adoption),
-        ADOPT_TEST(one_whose_process_ends_while_it_waits_is_cancelled),
-        ADOPT_TEST(one_that_waits_ends_with_the_boot_of_its_node),
-        ADOPT_TEST(a_question_ends_with_its_link),
-        ADOPT_TEST(a_question_ends_when_its_node_comes_on_another_link),
-        ADOPT_TEST(adoption_of_a_disconnected_client_is_dropped),
-        ADOPT_TEST(the_gpu_of_a_process_that_was_let_go_is_closed_at_once),
-        ADOPT_TEST(a_process_that_was_to_be_ended_still_is_after_a_restart),
-        ADOPT_TEST(terms_of_a_second_cancel_hold_after_a_restart),
-        ADOPT_TEST(an_operator_cannot_have_the_process_ended),
-        ADOPT_TEST(a_cancel_that_says_nothing_new_makes_no_event),
-        ADOPT_TEST(process_of_an_adoption_cannot_be_edited),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -207,6 +207,8 @@ static int close_checked(void **state)
     return bench_close(state);
 }
 
+#define CASE(name) TEST_WITH(name, open_on, close_checked)
+
 static void expect_behind(const struct bench *b, uint64_t id)
 {
     assert_non_null(job(b, id));
@@ -225,7 +227,7 @@ static void expect_holder(const struct bench *b, uint64_t id)
     assert_true(status.is_running);
 }
 
-static void the_next_element_is_launched_before_the_one_before_it_ends(void **state)
+CASE(the_next_element_is_launched_before_the_one_before_it_ends)
 {
     const struct bench *b = *state;
     expect_behind(b, FOLLOWER);
@@ -236,7 +238,7 @@ static void the_next_element_is_launched_before_the_one_before_it_ends(void **st
     assert_null(job(b, FOLLOWER + 1)); // one behind each
 }
 
-static void it_counts_as_a_job_that_waits(void **state)
+CASE(it_counts_as_a_job_that_waits)
 {
     struct bench *b = *state;
     const uint64_t *counts = core_counts(b->core)->jobs;
@@ -254,7 +256,7 @@ static void it_counts_as_a_job_that_waits(void **state)
     assert_int_equal(counts[JOB_QUEUED], 10 - 7);
 }
 
-static void it_has_the_gpus_in_the_turn_in_which_that_one_ends(void **state)
+CASE(it_has_the_gpus_in_the_turn_in_which_that_one_ends)
 {
     struct bench *b = *state;
     b->n_published = 0;
@@ -269,7 +271,7 @@ static void it_has_the_gpus_in_the_turn_in_which_that_one_ends(void **state)
     expect_holder(b, FOLLOWER + 1);
 }
 
-static void one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits(void **state)
+TEST_WITH(one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits, open_limited, close_checked)
 {
     struct bench *b = *state;
     for (uint64_t id = FIRST; id < LEADER; id++)
@@ -281,6 +283,11 @@ static void one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits(vo
     expect_behind(b, FOLLOWER + 1);
     assert_null(job(b, FOLLOWER + 2)); // the other GPU is free
 }
+
+TEST_AS(one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits_user_limited,
+    one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits, open_user_limited, close_checked)
+TEST_AS(one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits_both_limited,
+    one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits, open_both_limited, close_checked)
 
 /* The job after the first element waits, and no element is behind another. It is not before the array. */
 static void expect_none_behind(struct bench *b)
@@ -297,7 +304,7 @@ static void expect_none_behind(struct bench *b)
     assert_int_equal(job(b, other)->state, JOB_QUEUED);
 }
 
-static void one_of_an_array_at_its_limit_is_not_put_behind_while_others_wait(void **state)
+TEST_WITH(one_of_an_array_at_its_limit_is_not_put_behind_while_others_wait, open_limited, close_checked)
 {
     static int asked_wide;
     struct bench *b = *state;
@@ -305,7 +312,8 @@ static void one_of_an_array_at_its_limit_is_not_put_behind_while_others_wait(voi
     expect_none_behind(b);
 }
 
-static void one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit(void **state)
+TEST_WITH(one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit, open_user_limited,
+    close_checked)
 {
     static int asked_other;
     struct bench *b = *state;
@@ -313,7 +321,11 @@ static void one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_sa
     expect_none_behind(b);
 }
 
-static void without_the_setting_the_next_one_waits(void **state)
+TEST_AS(one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit_both_limited,
+    one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit, open_both_limited,
+    close_checked)
+
+TEST_WITH(without_the_setting_the_next_one_waits, open_off, close_checked)
 {
     struct bench *b = *state;
     pass(b, TOOK_MS * 3 / 2); // with it, one would be there by now, and not be late
@@ -323,7 +335,7 @@ static void without_the_setting_the_next_one_waits(void **state)
     assert_null(bench_sent(b, MESSAGE_PREPARE, FOLLOWER));
 }
 
-static void it_is_taken_back_when_that_one_takes_long(void **state)
+CASE(it_is_taken_back_when_that_one_takes_long)
 {
     struct bench *b = *state;
     assert_null(bench_sent(b, MESSAGE_STOP, FOLLOWER));
@@ -347,7 +359,7 @@ static void it_is_taken_back_when_that_one_takes_long(void **state)
     expect_holder(b, FOLLOWER + 1); // the array itself comes first
 }
 
-static void one_that_is_taken_back_from_a_held_array_waits_until_that_is_released(void **state)
+CASE(one_that_is_taken_back_from_a_held_array_waits_until_that_is_released)
 {
     struct bench *b = *state;
     core_hold(b->core, b->now_ms, b->now_ms, &owner, ARRAY, false, &held[0]);
@@ -380,7 +392,7 @@ static bool take_back(struct bench *b, const struct identity *who, void *request
     return is_asked;
 }
 
-static void one_that_a_user_wants_to_change_is_taken_back_and_leaves_time_for_it(void **state)
+TEST_WITH(one_that_a_user_wants_to_change_is_taken_back_and_leaves_time_for_it, open_last, close_checked)
 {
     struct bench *b = *state;
     assert_true(take_back(b, &owner, &asked_back[0]));
@@ -403,7 +415,7 @@ static void one_that_a_user_wants_to_change_is_taken_back_and_leaves_time_for_it
     assert_int_equal(job(b, FOLLOWER)->state, JOB_QUEUED);
 }
 
-static void one_that_is_not_changed_then_starts_again(void **state)
+CASE(one_that_is_not_changed_then_starts_again)
 {
     struct bench *b = *state;
     assert_true(take_back(b, &owner, &asked_back[0]));
@@ -421,7 +433,7 @@ static void one_that_is_not_changed_then_starts_again(void **state)
     expect_holder(b, FOLLOWER);
 }
 
-static void who_waits_for_one_that_begins_instead_is_told(void **state)
+CASE(who_waits_for_one_that_begins_instead_is_told)
 {
     struct bench *b = *state;
     assert_true(take_back(b, &owner, &asked_back[0]));
@@ -434,7 +446,7 @@ static void who_waits_for_one_that_begins_instead_is_told(void **state)
     assert_int_equal(bench_answer(b, &held[0])->code, -EALREADY);
 }
 
-static void who_waits_for_one_on_a_node_that_is_disconnected_is_told(void **state)
+CASE(who_waits_for_one_on_a_node_that_is_disconnected_is_told)
 {
     struct bench *b = *state;
     assert_true(take_back(b, &owner, &asked_back[0]));
@@ -447,7 +459,7 @@ static void who_waits_for_one_on_a_node_that_is_disconnected_is_told(void **stat
     assert_non_null(strstr(bench_answer(b, &held[0])->err.message, "is about to start on node box"));
 }
 
-static void another_user_cannot_have_it_taken_back(void **state)
+CASE(another_user_cannot_have_it_taken_back)
 {
     struct bench *b = *state;
     const struct identity other = { .is_known = true, .uid = 1001, .gid = 1001 };
@@ -459,7 +471,7 @@ static void another_user_cannot_have_it_taken_back(void **state)
     assert_null(bench_sent(b, MESSAGE_STOP, FOLLOWER));
 }
 
-static void to_release_it_is_needless_and_takes_nothing_back(void **state)
+CASE(to_release_it_is_needless_and_takes_nothing_back)
 {
     struct bench *b = *state;
     core_hold(b->core, b->now_ms, b->now_ms, &owner, FOLLOWER, true, &held[0]);
@@ -469,7 +481,7 @@ static void to_release_it_is_needless_and_takes_nothing_back(void **state)
     assert_null(bench_sent(b, MESSAGE_STOP, FOLLOWER));
 }
 
-static void errors_about_it_call_it_queued_as_all_lists_do(void **state)
+CASE(errors_about_it_call_it_queued_as_all_lists_do)
 {
     struct bench *b = *state;
     core_suspend(b->core, b->now_ms, b->now_ms, &owner, FOLLOWER, false, &held[0]);
@@ -478,7 +490,7 @@ static void errors_about_it_call_it_queued_as_all_lists_do(void **state)
         strstr(bench_answer(b, &held[0])->err.message, "is queued: only a running job can be suspended"));
 }
 
-static void it_is_put_behind_when_the_end_is_near_and_not_before(void **state)
+TEST_WITH(it_is_put_behind_when_the_end_is_near_and_not_before, open_briefly, close_checked)
 {
     struct bench *b = *state;
     assert_null(job(b, FOLLOWER));
@@ -491,7 +503,7 @@ static void it_is_put_behind_when_the_end_is_near_and_not_before(void **state)
 }
 
 /* One on each GPU; then those on the second become short, and so the first is near its end, too. */
-static void how_long_the_others_take_is_noticed_while_it_runs(void **state)
+TEST_WITH(how_long_the_others_take_is_noticed_while_it_runs, open_two, close_checked)
 {
     struct bench *b = *state;
     for (uint64_t id = FIRST; id < FIRST + 4; id += 2) {
@@ -514,7 +526,7 @@ static void how_long_the_others_take_is_noticed_while_it_runs(void **state)
     expect_holder(b, slow);
 }
 
-static void one_that_is_asked_back_and_has_begun_goes_on(void **state)
+CASE(one_that_is_asked_back_and_has_begun_goes_on)
 {
     struct bench *b = *state;
     pass(b, 10 * AHEAD_MS);
@@ -527,7 +539,7 @@ static void one_that_is_asked_back_and_has_begun_goes_on(void **state)
 }
 
 /* After a new connection, either may be told first. */
-static void its_reports_may_come_first(void **state)
+CASE(its_reports_may_come_first)
 {
     struct bench *b = *state;
     start(b, FOLLOWER);
@@ -540,7 +552,7 @@ static void its_reports_may_come_first(void **state)
     expect_holder(b, FOLLOWER);
 }
 
-static void it_can_be_cancelled(void **state)
+CASE(it_can_be_cancelled)
 {
     struct bench *b = *state;
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, FOLLOWER, -1, &cancelled);
@@ -555,7 +567,7 @@ static void it_can_be_cancelled(void **state)
     assert_false(sched_job_status(b->core->sched, FOLLOWER, b->now_ms, &status));
 }
 
-static void the_end_of_one_with_another_behind_it_waits_for_others(void **state)
+CASE(the_end_of_one_with_another_behind_it_waits_for_others)
 {
     struct bench *b = *state;
     b->n_published = 0;
@@ -575,14 +587,14 @@ static void the_end_of_one_with_another_behind_it_waits_for_others(void **state)
     expect_behind(b, FOLLOWER + 1);
 }
 
-static void it_does_not_wait_if_a_client_does(void **state)
+CASE(it_does_not_wait_if_a_client_does)
 {
     struct bench *b = *state;
     core_wait(b->core, LEADER, 1U << JOB_DONE, &waiting);
     assert_true(is_committed_at_once(b, LEADER));
 }
 
-static void it_waits_no_longer_when_a_client_asks(void **state)
+CASE(it_waits_no_longer_when_a_client_asks)
 {
     struct bench *b = *state;
     assert_false(is_committed_at_once(b, LEADER));
@@ -598,7 +610,7 @@ static int64_t patience_at_its_end(const struct bench *b, uint64_t id)
     return core_patience_ms(b->core, core_find(b->core, id), &end);
 }
 
-static void it_does_not_wait_if_the_next_one_is_not_committed_yet(void **state)
+CASE(it_does_not_wait_if_the_next_one_is_not_committed_yet)
 {
     struct bench *b = *state;
     assert_false(is_committed_at_once(b, LEADER));
@@ -608,7 +620,7 @@ static void it_does_not_wait_if_the_next_one_is_not_committed_yet(void **state)
     assert_int_not_equal(patience_at_its_end(b, FOLLOWER), 0);
 }
 
-static void it_does_not_wait_if_the_one_behind_it_was_asked_back(void **state)
+CASE(it_does_not_wait_if_the_one_behind_it_was_asked_back)
 {
     struct bench *b = *state;
     assert_int_not_equal(patience_at_its_end(b, LEADER), 0);
@@ -620,13 +632,13 @@ static void it_does_not_wait_if_the_one_behind_it_was_asked_back(void **state)
     assert_int_equal(patience_at_its_end(b, LEADER), 0); // now none is behind it
 }
 
-static void the_end_of_one_with_none_behind_it_does_not_wait(void **state)
+TEST_WITH(the_end_of_one_with_none_behind_it_does_not_wait, open_off, close_checked)
 {
     struct bench *b = *state;
     assert_true(is_committed_at_once(b, LEADER));
 }
 
-static void the_start_of_an_element_waits_for_others(void **state)
+TEST_WITH(the_start_of_an_element_waits_for_others, open_off, close_checked)
 {
     struct bench *b = *state;
     end(b, LEADER);
@@ -642,7 +654,7 @@ static void the_start_of_an_element_waits_for_others(void **state)
     assert_non_null(b->flying);
 }
 
-static void the_last_end_of_an_array_does_not_wait(void **state)
+CASE(the_last_end_of_an_array_does_not_wait)
 {
     struct bench *b = *state;
     for (uint64_t id = LEADER; id < LAST; id++) {
@@ -654,56 +666,4 @@ static void the_last_end_of_an_array_does_not_wait(void **state)
     start(b, LAST);
     assert_true(is_committed_at_once(b, LAST));
     assert_int_equal(job(b, ARRAY)->state, JOB_DONE);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_on, close_checked)
-    const struct CMUnitTest tests[] = {
-        CASE(the_next_element_is_launched_before_the_one_before_it_ends),
-        CASE(it_counts_as_a_job_that_waits),
-        CASE(it_has_the_gpus_in_the_turn_in_which_that_one_ends),
-        CASE(it_is_taken_back_when_that_one_takes_long),
-        CASE(one_that_is_taken_back_from_a_held_array_waits_until_that_is_released),
-        cmocka_unit_test_setup_teardown(
-            one_that_a_user_wants_to_change_is_taken_back_and_leaves_time_for_it, open_last, close_checked),
-        CASE(one_that_is_not_changed_then_starts_again),
-        CASE(who_waits_for_one_that_begins_instead_is_told),
-        CASE(who_waits_for_one_on_a_node_that_is_disconnected_is_told),
-        CASE(another_user_cannot_have_it_taken_back),
-        CASE(to_release_it_is_needless_and_takes_nothing_back),
-        CASE(errors_about_it_call_it_queued_as_all_lists_do),
-        CASE(one_that_is_asked_back_and_has_begun_goes_on),
-        CASE(its_reports_may_come_first),
-        CASE(it_can_be_cancelled),
-        cmocka_unit_test_setup_teardown(
-            it_is_put_behind_when_the_end_is_near_and_not_before, open_briefly, close_checked),
-        cmocka_unit_test_setup_teardown(
-            one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits, open_limited, close_checked),
-        cmocka_unit_test_setup_teardown(one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits,
-            open_user_limited, close_checked),
-        cmocka_unit_test_setup_teardown(one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits,
-            open_both_limited, close_checked),
-        cmocka_unit_test_setup_teardown(
-            one_of_an_array_at_its_limit_is_not_put_behind_while_others_wait, open_limited, close_checked),
-        cmocka_unit_test_setup_teardown(
-            one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit, open_user_limited,
-            close_checked),
-        cmocka_unit_test_setup_teardown(
-            one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit, open_both_limited,
-            close_checked),
-        cmocka_unit_test_setup_teardown(
-            how_long_the_others_take_is_noticed_while_it_runs, open_two, close_checked),
-        CASE(the_end_of_one_with_another_behind_it_waits_for_others),
-        CASE(it_does_not_wait_if_a_client_does),
-        CASE(it_waits_no_longer_when_a_client_asks),
-        CASE(it_does_not_wait_if_the_next_one_is_not_committed_yet),
-        CASE(it_does_not_wait_if_the_one_behind_it_was_asked_back),
-        CASE(the_last_end_of_an_array_does_not_wait),
-        cmocka_unit_test_setup_teardown(without_the_setting_the_next_one_waits, open_off, close_checked),
-        cmocka_unit_test_setup_teardown(
-            the_end_of_one_with_none_behind_it_does_not_wait, open_off, close_checked),
-        cmocka_unit_test_setup_teardown(the_start_of_an_element_waits_for_others, open_off, close_checked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

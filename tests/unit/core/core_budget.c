@@ -7,6 +7,8 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
+#define CASE(name) TEST_WITH(name, bench_open_with_four, bench_close)
+
 #define SECOND 1000
 
 static int one, two, three;
@@ -46,7 +48,7 @@ static void assert_used(struct bench *b, int64_t ms)
     assert_in_range(used_ms, ms - 100, ms + 100);
 }
 
-static void jobs_are_ended_when_it_is_used_up_together(void **state)
+CASE(jobs_are_ended_when_it_is_used_up_together)
 {
     struct bench *b = *state;
     (void)run(b, 11, 2, 0, &one);
@@ -64,7 +66,7 @@ static void jobs_are_ended_when_it_is_used_up_together(void **state)
     assert_int_equal(bench_answer(b, &three)->code, -EPERM);
 }
 
-static void an_ended_attempt_counts_for_what_it_held(void **state)
+CASE(an_ended_attempt_counts_for_what_it_held)
 {
     struct bench *b = *state;
     const struct sent *launch = run(b, 11, 2, 0, &one);
@@ -75,7 +77,7 @@ static void an_ended_attempt_counts_for_what_it_held(void **state)
     assert_used(b, 6 * SECOND);
 }
 
-static void a_limit_that_could_exceed_the_rest_is_refused(void **state)
+CASE(a_limit_that_could_exceed_the_rest_is_refused)
 {
     struct bench *b = *state;
     submit(b, 4, 0, 3 * SECOND, &one);
@@ -84,7 +86,7 @@ static void a_limit_that_could_exceed_the_rest_is_refused(void **state)
     assert_int_equal(bench_answer(b, &two)->code, 0);
 }
 
-static void a_job_without_gpus_needs_none_of_it(void **state)
+CASE(a_job_without_gpus_needs_none_of_it)
 {
     struct bench *b = *state;
     (void)run(b, 11, 4, 0, &one);
@@ -94,19 +96,4 @@ static void a_job_without_gpus_needs_none_of_it(void **state)
     assert_int_equal(core_job(b->core, 12)->state, JOB_RUNNING);
     submit(b, 0, 0, 0, &three);
     assert_int_equal(bench_answer(b, &three)->code, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            jobs_are_ended_when_it_is_used_up_together, bench_open_with_four, bench_close),
-        cmocka_unit_test_setup_teardown(
-            an_ended_attempt_counts_for_what_it_held, bench_open_with_four, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_limit_that_could_exceed_the_rest_is_refused, bench_open_with_four, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_without_gpus_needs_none_of_it, bench_open_with_four, bench_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

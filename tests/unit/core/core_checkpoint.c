@@ -8,6 +8,8 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
+#define CASE(name) TEST_WITH(name, bench_open_with_one, bench_close)
+
 #define GRACE_MS 20000
 
 static int one, two, three;
@@ -38,7 +40,7 @@ static void requeue(struct bench *b)
     bench_settle(b);
 }
 
-static void a_job_that_goes_on_later_is_told_to_save_its_work(void **state)
+CASE(a_job_that_goes_on_later_is_told_to_save_its_work)
 {
     struct bench *b = *state;
     (void)run_first(b, true);
@@ -49,7 +51,7 @@ static void a_job_that_goes_on_later_is_told_to_save_its_work(void **state)
     assert_in_range(core_checkpoint_until(core_find(b->core, 11)), begin_ms + GRACE_MS, b->now_ms + GRACE_MS);
 }
 
-static void a_job_that_promised_nothing_is_not(void **state)
+CASE(a_job_that_promised_nothing_is_not)
 {
     struct bench *b = *state;
     (void)run_first(b, false);
@@ -58,7 +60,7 @@ static void a_job_that_promised_nothing_is_not(void **state)
     assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), 0);
 }
 
-static void a_cancelled_job_is_not_even_while_it_saves(void **state)
+CASE(a_cancelled_job_is_not_even_while_it_saves)
 {
     struct bench *b = *state;
     (void)run_first(b, true);
@@ -69,7 +71,7 @@ static void a_cancelled_job_is_not_even_while_it_saves(void **state)
     assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), 0);
 }
 
-static void a_stop_that_is_said_again_lasts_no_longer(void **state)
+CASE(a_stop_that_is_said_again_lasts_no_longer)
 {
     struct bench *b = *state;
     const struct sent launch = *run_first(b, true);
@@ -86,7 +88,7 @@ static void a_stop_that_is_said_again_lasts_no_longer(void **state)
     assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), until_ms);
 }
 
-static void the_next_attempt_has_a_grace_of_its_own(void **state)
+CASE(the_next_attempt_has_a_grace_of_its_own)
 {
     struct bench *b = *state;
     const struct sent launch = *run_first(b, true);
@@ -102,9 +104,7 @@ static void the_next_attempt_has_a_grace_of_its_own(void **state)
     assert_in_range(core_checkpoint_until(core_find(b->core, 11)), begin_ms + GRACE_MS, b->now_ms + GRACE_MS);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_one, bench_close)
-
-static void what_outlives_its_kill_has_a_reason(void **state)
+CASE(what_outlives_its_kill_has_a_reason)
 {
     struct bench *b = *state;
     char text[256];
@@ -118,7 +118,7 @@ static void what_outlives_its_kill_has_a_reason(void **state)
     assert_non_null(strstr(why, "a process on node box has not ended: it is blocked in the kernel"));
 }
 
-static void a_start_that_lasts_has_a_reason(void **state)
+CASE(a_start_that_lasts_has_a_reason)
 {
     struct bench *b = *state;
     char text[256];
@@ -129,18 +129,4 @@ static void a_start_that_lasts_has_a_reason(void **state)
     const char *why = core_delay(b->core, b->now_ms + 60000, core_find(b->core, 11), text, sizeof(text));
     assert_non_null(why);
     assert_non_null(strstr(why, "node box has not started it for 1m"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_job_that_goes_on_later_is_told_to_save_its_work),
-        CASE(a_job_that_promised_nothing_is_not),
-        CASE(a_cancelled_job_is_not_even_while_it_saves),
-        CASE(a_stop_that_is_said_again_lasts_no_longer),
-        CASE(the_next_attempt_has_a_grace_of_its_own),
-        CASE(what_outlives_its_kill_has_a_reason),
-        CASE(a_start_that_lasts_has_a_reason),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

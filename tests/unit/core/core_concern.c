@@ -121,6 +121,8 @@ static int open_with_probe(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, open_with_probe, bench_close)
+
 static const char *take_heard(void)
 {
     static char text[sizeof(heard)];
@@ -129,7 +131,7 @@ static const char *take_heard(void)
     return text;
 }
 
-static void a_concern_hears_of_each_event_and_acts_when_it_is_durable(void **state)
+CASE(a_concern_hears_of_each_event_and_acts_when_it_is_durable)
 {
     struct bench *b = *state;
     assert_int_equal(bench_hello(b, 1, "boot", 1, NULL, 0), 0);
@@ -143,7 +145,7 @@ static void a_concern_hears_of_each_event_and_acts_when_it_is_durable(void **sta
     assert_string_equal(take_heard(), "starting->stopping ");
 }
 
-static void a_concern_may_refuse_a_submit(void **state)
+CASE(a_concern_may_refuse_a_submit)
 {
     struct bench *b = *state;
     bench_submit(b, 1000, 2, NULL, &one);
@@ -153,7 +155,7 @@ static void a_concern_may_refuse_a_submit(void **state)
     assert_string_equal(take_heard(), "");
 }
 
-static void a_concern_hears_of_a_node_in_the_order_of_its_connection(void **state)
+CASE(a_concern_hears_of_a_node_in_the_order_of_its_connection)
 {
     struct bench *b = *state;
     assert_int_equal(bench_hello(b, 1, "boot", 1, NULL, 0), 0);
@@ -164,7 +166,7 @@ static void a_concern_hears_of_a_node_in_the_order_of_its_connection(void **stat
     assert_string_equal(take_heard(), "cut down ");
 }
 
-static void several_concerns_may_take_one_message(void **state)
+CASE(several_concerns_may_take_one_message)
 {
     struct bench *b = *state;
     struct message_heartbeat heartbeat = { .sent_ms = 1 };
@@ -177,7 +179,7 @@ static void several_concerns_may_take_one_message(void **state)
     assert_non_null(bench_sent(b, MESSAGE_HEARTBEAT_ACK, 0)); // which the concern of lost nodes has sent
 }
 
-static void the_timer_is_set_for_the_concern_that_wants_to_run_first(void **state)
+CASE(the_timer_is_set_for_the_concern_that_wants_to_run_first)
 {
     struct bench *b = *state;
     bench_settle(b);
@@ -191,18 +193,4 @@ static void the_timer_is_set_for_the_concern_that_wants_to_run_first(void **stat
     b->now_ms++;
     core_timer(b->core, b->now_ms, b->now_ms);
     assert_string_equal(take_heard(), "run ");
-}
-
-#define CONCERN_TEST(name) cmocka_unit_test_setup_teardown(name, open_with_probe, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CONCERN_TEST(a_concern_hears_of_each_event_and_acts_when_it_is_durable),
-        CONCERN_TEST(a_concern_may_refuse_a_submit),
-        CONCERN_TEST(a_concern_hears_of_a_node_in_the_order_of_its_connection),
-        CONCERN_TEST(several_concerns_may_take_one_message),
-        CONCERN_TEST(the_timer_is_set_for_the_concern_that_wants_to_run_first),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,8 @@
 #include "base/strings.h"
 #include "memory_store.h"
 
+#define CASE(name) TEST_WITH(name, bench_open_with_one, bench_close)
+
 static int one, two, three;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 static const struct identity other = { .is_known = true, .uid = 1001, .gid = 1001 };
@@ -43,7 +45,7 @@ static int code(struct bench *b, const void *request)
     return bench_answer(b, request)->code;
 }
 
-static void a_signal_is_sent_when_it_is_durable(void **state)
+CASE(a_signal_is_sent_when_it_is_durable)
 {
     struct bench *b = *state;
     (void)run_first(b);
@@ -54,7 +56,7 @@ static void a_signal_is_sent_when_it_is_durable(void **state)
     assert_non_null(bench_sent(b, MESSAGE_SIGNAL, 11));
 }
 
-static void signal_is_not_sent_to_the_next_attempt(void **state)
+CASE(signal_is_not_sent_to_the_next_attempt)
 {
     struct bench *b = *state;
     struct sent launch = *run_first(b);
@@ -68,7 +70,7 @@ static void signal_is_not_sent_to_the_next_attempt(void **state)
     assert_null(bench_sent(b, MESSAGE_SIGNAL, 11));
 }
 
-static void a_signal_to_a_node_that_is_away_is_refused(void **state)
+CASE(a_signal_to_a_node_that_is_away_is_refused)
 {
     struct bench *b = *state;
     (void)run_first(b);
@@ -77,7 +79,7 @@ static void a_signal_to_a_node_that_is_away_is_refused(void **state)
     assert_int_equal(code(b, &two), -EHOSTDOWN);
 }
 
-static void a_suspension_is_said_again_after_every_hello(void **state)
+CASE(a_suspension_is_said_again_after_every_hello)
 {
     struct bench *b = *state;
     const struct sent *launch = run_first(b);
@@ -94,7 +96,7 @@ static void a_suspension_is_said_again_after_every_hello(void **state)
     assert_non_null(bench_sent(b, MESSAGE_UPDATE, 11));
 }
 
-static void what_does_not_run_is_refused(void **state)
+CASE(what_does_not_run_is_refused)
 {
     struct bench *b = *state;
     (void)submit(b, 0, &one); // it starts
@@ -104,7 +106,7 @@ static void what_does_not_run_is_refused(void **state)
     assert_int_equal(code(b, &three), -ENOENT);
 }
 
-static void it_is_for_the_owner_and_for_operators(void **state)
+CASE(it_is_for_the_owner_and_for_operators)
 {
     struct bench *b = *state;
     (void)run_first(b);
@@ -114,7 +116,7 @@ static void it_is_for_the_owner_and_for_operators(void **state)
     assert_int_equal(code(b, &three), 0);
 }
 
-static void a_requeued_job_waits_behind_those_that_wait(void **state)
+CASE(a_requeued_job_waits_behind_those_that_wait)
 {
     struct bench *b = *state;
     const struct sent *launch = run_first(b);
@@ -129,7 +131,7 @@ static void a_requeued_job_waits_behind_those_that_wait(void **state)
     assert_int_equal(core_job(b->core, 11)->restarts, 1);
 }
 
-static void a_job_that_is_requeued_with_a_hold_waits_until_it_is_released(void **state)
+CASE(a_job_that_is_requeued_with_a_hold_waits_until_it_is_released)
 {
     struct bench *b = *state;
     const struct sent *launch = run_first(b);
@@ -146,7 +148,7 @@ static void a_job_that_is_requeued_with_a_hold_waits_until_it_is_released(void *
     assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
 }
 
-static void a_hold_is_removed_before_its_job_is_back_in_the_queue(void **state)
+CASE(a_hold_is_removed_before_its_job_is_back_in_the_queue)
 {
     struct bench *b = *state;
     const struct sent *launch = run_first(b);
@@ -158,7 +160,7 @@ static void a_hold_is_removed_before_its_job_is_back_in_the_queue(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
 }
 
-static void a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_operators(void **state)
+CASE(a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_operators)
 {
     struct bench *b = *state;
     (void)run_first(b);
@@ -181,7 +183,7 @@ static void a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_ope
     job_ask_clear(&more);
 }
 
-static void the_notes_of_a_running_job_can_be_edited_and_what_it_asked_for_cannot(void **state)
+CASE(the_notes_of_a_running_job_can_be_edited_and_what_it_asked_for_cannot)
 {
     struct bench *b = *state;
     (void)run_first(b);
@@ -197,24 +199,4 @@ static void the_notes_of_a_running_job_can_be_edited_and_what_it_asked_for_canno
     assert_true(job_ask_equal(core_job(b->core, 11)->ask, &noted));
     job_ask_clear(&noted);
     job_ask_clear(&larger);
-}
-
-#define CASE(test_) cmocka_unit_test_setup_teardown(test_, bench_open_with_one, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_signal_is_sent_when_it_is_durable),
-        CASE(signal_is_not_sent_to_the_next_attempt),
-        CASE(a_signal_to_a_node_that_is_away_is_refused),
-        CASE(a_suspension_is_said_again_after_every_hello),
-        CASE(what_does_not_run_is_refused),
-        CASE(it_is_for_the_owner_and_for_operators),
-        CASE(a_requeued_job_waits_behind_those_that_wait),
-        CASE(a_job_that_is_requeued_with_a_hold_waits_until_it_is_released),
-        CASE(a_hold_is_removed_before_its_job_is_back_in_the_queue),
-        CASE(a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_operators),
-        CASE(the_notes_of_a_running_job_can_be_edited_and_what_it_asked_for_cannot),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 #include "base/memory.h"
 #include "controller/core/counts.h"
 
+#define CASE(name) TEST_WITH(name, bench_open_with_one, bench_close)
+
 static int one, two;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
@@ -36,7 +38,7 @@ static void assert_jobs(const struct bench *b, uint64_t queued, uint64_t startin
     assert_int_equal(counts->jobs[JOB_STOPPING], 0);
 }
 
-static void a_job_is_counted_in_the_state_that_it_is_in(void **state)
+CASE(a_job_is_counted_in_the_state_that_it_is_in)
 {
     struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
@@ -61,7 +63,7 @@ static void a_job_is_counted_in_the_state_that_it_is_in(void **state)
     assert_int_equal(count_of(&core_counts(b->core)->waits), 2);
 }
 
-static void an_array_counts_as_its_elements(void **state)
+CASE(an_array_counts_as_its_elements)
 {
     struct bench *b = *state;
     submit_array(b, "0-9", &one);
@@ -72,7 +74,7 @@ static void an_array_counts_as_its_elements(void **state)
     assert_int_equal(core_counts(b->core)->jobs[JOB_QUEUED], 0);
 }
 
-static void what_was_loaded_is_counted_and_what_ended_before_is_not(void **state)
+CASE(what_was_loaded_is_counted_and_what_ended_before_is_not)
 {
     struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
@@ -82,16 +84,4 @@ static void what_was_loaded_is_counted_and_what_ended_before_is_not(void **state
     bench_restart(b, stored);
     assert_jobs(b, 0, 1, 0);
     assert_int_equal(core_counts(b->core)->ended[END_EXIT], 0);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_one, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_job_is_counted_in_the_state_that_it_is_in),
-        CASE(an_array_counts_as_its_elements),
-        CASE(what_was_loaded_is_counted_and_what_ended_before_is_not),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

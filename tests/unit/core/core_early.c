@@ -54,6 +54,8 @@ static int open_early(void **state)
     return 0;
 }
 
+#define CASE(name, open) TEST_WITH(name, open, scene_close)
+
 static void edit_limit(struct bench *b, uint64_t id, int64_t seconds, int *request)
 {
     struct job_ask ask;
@@ -67,7 +69,7 @@ static void edit_limit(struct bench *b, uint64_t id, int64_t seconds, int *reque
 
 /* --- which job, and when --- */
 
-static void the_next_job_starts_while_its_gpu_is_used(void **state)
+CASE(the_next_job_starts_while_its_gpu_is_used, open_soon)
 {
     struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true, .limit_s = LIMIT_S }, &two);
@@ -87,7 +89,7 @@ static void the_next_job_starts_while_its_gpu_is_used(void **state)
     assert_int_equal(core_counts(b->core)->parked_ms, 0);
 }
 
-static void it_starts_when_its_gpu_comes_near(void **state)
+CASE(it_starts_when_its_gpu_comes_near, open_late)
 {
     struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true }, &two);
@@ -99,7 +101,7 @@ static void it_starts_when_its_gpu_comes_near(void **state)
     assert_true(scene_launch_of(b, NEXT).is_early);
 }
 
-static void it_starts_when_the_one_before_it_is_being_stopped(void **state)
+CASE(it_starts_when_the_one_before_it_is_being_stopped, open_late)
 {
     struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true }, &two);
@@ -112,7 +114,7 @@ static void it_starts_when_the_one_before_it_is_being_stopped(void **state)
     scene_expect_granted(b, NEXT);
 }
 
-static void one_that_is_held_starts_when_it_is_released(void **state)
+CASE(one_that_is_held_starts_when_it_is_released, open_soon)
 {
     struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true, .is_held = true }, &two);
@@ -124,7 +126,7 @@ static void one_that_is_held_starts_when_it_is_released(void **state)
 }
 
 /* Nothing but the clock changes until then. */
-static void one_that_may_not_begin_yet_starts_when_it_may(void **state)
+CASE(one_that_may_not_begin_yet_starts_when_it_may, open_soon)
 {
     struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true, .begin_s = 30 }, &two);
@@ -135,7 +137,7 @@ static void one_that_may_not_begin_yet_starts_when_it_may(void **state)
     scene_expect_early(b, NEXT);
 }
 
-static void one_that_refuses_it_and_one_of_a_site_that_does_start_as_usual(void **state)
+CASE(one_that_refuses_it_and_one_of_a_site_that_does_start_as_usual, open_soon)
 {
     struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_unwilling = true }, &two);
@@ -155,7 +157,7 @@ static void one_that_refuses_it_and_one_of_a_site_that_does_start_as_usual(void 
     assert_true(job_holds_gpus(scene_job(b, OTHER)));
 }
 
-static void none_starts_for_a_gpu_for_which_one_runs_already(void **state)
+CASE(none_starts_for_a_gpu_for_which_one_runs_already, open_early)
 {
     struct bench *b = *state;
     scene_submit(b,
@@ -167,7 +169,7 @@ static void none_starts_for_a_gpu_for_which_one_runs_already(void **state)
     assert_false(job_holds_gpus(scene_job(b, OTHER)));
 }
 
-static void none_starts_on_a_node_that_cannot_do_it(void **state)
+CASE(none_starts_on_a_node_that_cannot_do_it, scene_open)
 {
     struct bench *b = *state;
     const struct scene_node node = { .link = SCENE_LINK, .name = "box", .lacks_early = true };
@@ -182,7 +184,7 @@ static void none_starts_on_a_node_that_cannot_do_it(void **state)
     assert_false(scene_launch_of(b, NEXT).is_early);
 }
 
-static void a_drained_node_begins_nothing_and_what_began_there_waits(void **state)
+CASE(a_drained_node_begins_nothing_and_what_began_there_waits, open_early)
 {
     struct bench *b = *state;
     core_drain(b->core, b->now_ms, b->now_ms, &scene_admin, "box", "a fan is broken", 0, false, &asked);
@@ -200,7 +202,7 @@ static void a_drained_node_begins_nothing_and_what_began_there_waits(void **stat
 
 /* --- the one before it --- */
 
-static void when_that_is_parked_it_gets_the_gpu_and_the_parked_one_waits_for_it(void **state)
+CASE(when_that_is_parked_it_gets_the_gpu_and_the_parked_one_waits_for_it, open_early)
 {
     struct bench *b = *state;
     int again;
@@ -219,7 +221,7 @@ static void when_that_is_parked_it_gets_the_gpu_and_the_parked_one_waits_for_it(
     assert_int_equal(scene_phase(b, FIRST), PARK_NONE);
 }
 
-static void when_that_refuses_to_be_parked_it_waits_on(void **state)
+CASE(when_that_refuses_to_be_parked_it_waits_on, open_early)
 {
     struct bench *b = *state;
     core_park(b->core, b->now_ms, b->now_ms, &scene_owner, FIRST, 0, &asked);
@@ -231,7 +233,7 @@ static void when_that_refuses_to_be_parked_it_waits_on(void **state)
     scene_expect_granted(b, NEXT);
 }
 
-static void when_that_is_extended_it_waits_on_and_its_own_time_does_not_pass(void **state)
+CASE(when_that_is_extended_it_waits_on_and_its_own_time_does_not_pass, open_early)
 {
     struct bench *b = *state;
     edit_limit(b, FIRST, 36000, &asked);
@@ -248,7 +250,7 @@ static void when_that_is_extended_it_waits_on_and_its_own_time_does_not_pass(voi
 }
 
 /* Its expected end is over, and nothing follows from that. */
-static void when_that_never_ends_it_waits_until_somebody_cancels_it(void **state)
+CASE(when_that_never_ends_it_waits_until_somebody_cancels_it, open_early)
 {
     struct bench *b = *state;
     edit_limit(b, FIRST, 0, &asked);
@@ -267,7 +269,7 @@ static void when_that_never_ends_it_waits_until_somebody_cancels_it(void **state
 }
 
 /* The GPU goes in the turn in which the loss is recorded. */
-static void when_that_ends_because_its_gpu_fails_it_waits_for_the_gpu(void **state)
+CASE(when_that_ends_because_its_gpu_fails_it_waits_for_the_gpu, open_early)
 {
     struct bench *b = *state;
     struct gpu_state gpu = {
@@ -283,7 +285,7 @@ static void when_that_ends_because_its_gpu_fails_it_waits_for_the_gpu(void **sta
 
 /* --- itself --- */
 
-static void what_it_has_of_its_node_is_booked_until_it_ends(void **state)
+CASE(what_it_has_of_its_node_is_booked_until_it_ends, open_early)
 {
     struct bench *b = *state;
     const struct cluster_node *node = &sched_cluster(core_sched(b->core))->nodes[0];
@@ -299,7 +301,7 @@ static void what_it_has_of_its_node_is_booked_until_it_ends(void **state)
     assert_int_equal(node->memory_kept, 0);
 }
 
-static void its_gpu_may_be_free_before_its_start_is_reported(void **state)
+CASE(its_gpu_may_be_free_before_its_start_is_reported, open_soon)
 {
     struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true, .limit_s = LIMIT_S }, &two);
@@ -311,7 +313,7 @@ static void its_gpu_may_be_free_before_its_start_is_reported(void **state)
     scene_expect_granted(b, NEXT);
 }
 
-static void one_that_is_cancelled_leaves_the_gpu_to_those_behind_it(void **state)
+CASE(one_that_is_cancelled_leaves_the_gpu_to_those_behind_it, open_early)
 {
     struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true }, &three);
@@ -326,7 +328,7 @@ static void one_that_is_cancelled_leaves_the_gpu_to_those_behind_it(void **state
     assert_int_equal(scene_job(b, NEXT)->end, END_CANCELLED);
 }
 
-static void one_that_is_cancelled_while_it_is_given_its_gpu_keeps_it_until_it_has_ended(void **state)
+CASE(one_that_is_cancelled_while_it_is_given_its_gpu_keeps_it_until_it_has_ended, open_early)
 {
     struct bench *b = *state;
     scene_submit(b, (struct scene_job){ 0 }, &three);
@@ -341,7 +343,7 @@ static void one_that_is_cancelled_while_it_is_given_its_gpu_keeps_it_until_it_ha
     scene_run(b, OTHER);
 }
 
-static void it_is_held_no_more_and_its_request_is_not_changed(void **state)
+CASE(it_is_held_no_more_and_its_request_is_not_changed, open_early)
 {
     struct bench *b = *state;
     struct job_ask larger;
@@ -357,7 +359,7 @@ static void it_is_held_no_more_and_its_request_is_not_changed(void **state)
     job_ask_clear(&larger);
 }
 
-static void its_limit_is_edited_and_begins_with_its_gpu(void **state)
+CASE(its_limit_is_edited_and_begins_with_its_gpu, open_early)
 {
     struct bench *b = *state;
     edit_limit(b, NEXT, 60, &asked);
@@ -371,7 +373,7 @@ static void its_limit_is_edited_and_begins_with_its_gpu(void **state)
     assert_int_equal(scene_job(b, NEXT)->stop_reason, END_TIME_LIMIT);
 }
 
-static void an_urgent_job_gets_the_gpu_before_it(void **state)
+CASE(an_urgent_job_gets_the_gpu_before_it, open_early)
 {
     struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .priority = 100, .limit_s = 60 }, &three);
@@ -383,7 +385,7 @@ static void an_urgent_job_gets_the_gpu_before_it(void **state)
     scene_expect_granted(b, NEXT);
 }
 
-static void one_that_is_parked_meanwhile_waits_again_when_it_is_unparked(void **state)
+CASE(one_that_is_parked_meanwhile_waits_again_when_it_is_unparked, open_early)
 {
     struct bench *b = *state;
     core_park(b->core, b->now_ms, b->now_ms, &scene_owner, NEXT, 0, &asked);
@@ -398,7 +400,7 @@ static void one_that_is_parked_meanwhile_waits_again_when_it_is_unparked(void **
     scene_expect_granted(b, NEXT);
 }
 
-static void a_refusal_leaves_it_early_and_is_tried_again(void **state)
+CASE(a_refusal_leaves_it_early_and_is_tried_again, open_early)
 {
     struct bench *b = *state;
     scene_end(b, FIRST, END_EXIT, 0);
@@ -412,7 +414,7 @@ static void a_refusal_leaves_it_early_and_is_tried_again(void **state)
     assert_null(job_park(scene_job(b, NEXT))->text);
 }
 
-static void one_whose_filter_nobody_knows_is_ended_and_keeps_the_gpu_until_then(void **state)
+CASE(one_whose_filter_nobody_knows_is_ended_and_keeps_the_gpu_until_then, open_early)
 {
     struct bench *b = *state;
     scene_submit(b, (struct scene_job){ 0 }, &three);
@@ -426,7 +428,7 @@ static void one_whose_filter_nobody_knows_is_ended_and_keeps_the_gpu_until_then(
     scene_run(b, OTHER);
 }
 
-static void an_attempt_that_never_ran_is_followed_by_a_usual_one(void **state)
+CASE(an_attempt_that_never_ran_is_followed_by_a_usual_one, open_soon)
 {
     struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true }, &two);
@@ -458,7 +460,7 @@ static void lose_node(struct bench *b)
     assert_int_equal(bench_answer(b, &asked)->code, 0);
 }
 
-static void with_a_lost_node_both_jobs_are_lost(void **state)
+CASE(with_a_lost_node_both_jobs_are_lost, open_early)
 {
     struct bench *b = *state;
     lose_node(b);
@@ -469,7 +471,7 @@ static void with_a_lost_node_both_jobs_are_lost(void **state)
     assert_int_equal(job_park(scene_job(b, NEXT))->granted_ms, 0);
 }
 
-static void one_that_goes_on_elsewhere_has_its_gpu_there_from_the_start(void **state)
+CASE(one_that_goes_on_elsewhere_has_its_gpu_there_from_the_start, open_soon)
 {
     struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true, .goes_on = true, .limit_s = LIMIT_S }, &two);
@@ -506,7 +508,7 @@ static void find_both(struct bench *b, enum attempt_phase first, enum park_seen 
     assert_int_equal(scene_hello(b, box), 0);
 }
 
-static void a_controller_that_starts_while_it_waits_gives_it_its_gpu(void **state)
+CASE(a_controller_that_starts_while_it_waits_gives_it_its_gpu, open_early)
 {
     struct bench *b = *state;
     bench_restart_all(b);
@@ -523,7 +525,7 @@ static void a_controller_that_starts_while_it_waits_gives_it_its_gpu(void **stat
     assert_int_equal(sched_cluster(core_sched(b->core))->nodes[0].cpu_kept, 1000);
 }
 
-static void a_controller_that_starts_in_the_middle_of_a_grant_orders_it_again(void **state)
+CASE(a_controller_that_starts_in_the_middle_of_a_grant_orders_it_again, open_early)
 {
     struct bench *b = *state;
     scene_end(b, FIRST, END_EXIT, 0);
@@ -537,7 +539,7 @@ static void a_controller_that_starts_in_the_middle_of_a_grant_orders_it_again(vo
 }
 
 /* The node has had the order, and its answer was lost. */
-static void a_node_that_connects_again_is_given_the_order_again(void **state)
+CASE(a_node_that_connects_again_is_given_the_order_again, open_early)
 {
     struct bench *b = *state;
     scene_end(b, FIRST, END_EXIT, 0);
@@ -550,7 +552,7 @@ static void a_node_that_connects_again_is_given_the_order_again(void **state)
 }
 
 /* A late answer to the order before that one does not count. */
-static void an_answer_to_another_order_gives_it_nothing(void **state)
+CASE(an_answer_to_another_order_gives_it_nothing, open_early)
 {
     struct bench *b = *state;
     scene_end(b, FIRST, END_EXIT, 0);
@@ -568,44 +570,4 @@ static void an_answer_to_another_order_gives_it_nothing(void **state)
     scene_say(b, MESSAGE_PARK_RESULT, &late);
     assert_int_equal(scene_phase(b, NEXT), PARK_RESTORING);
     scene_expect_granted(b, NEXT);
-}
-
-#define CASE(test_, open_) cmocka_unit_test_setup_teardown(test_, open_, scene_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_next_job_starts_while_its_gpu_is_used, open_soon),
-        CASE(it_starts_when_its_gpu_comes_near, open_late),
-        CASE(it_starts_when_the_one_before_it_is_being_stopped, open_late),
-        CASE(one_that_is_held_starts_when_it_is_released, open_soon),
-        CASE(one_that_may_not_begin_yet_starts_when_it_may, open_soon),
-        CASE(one_that_refuses_it_and_one_of_a_site_that_does_start_as_usual, open_soon),
-        CASE(none_starts_for_a_gpu_for_which_one_runs_already, open_early),
-        CASE(none_starts_on_a_node_that_cannot_do_it, scene_open),
-        CASE(a_drained_node_begins_nothing_and_what_began_there_waits, open_early),
-        CASE(when_that_is_parked_it_gets_the_gpu_and_the_parked_one_waits_for_it, open_early),
-        CASE(when_that_refuses_to_be_parked_it_waits_on, open_early),
-        CASE(when_that_is_extended_it_waits_on_and_its_own_time_does_not_pass, open_early),
-        CASE(when_that_never_ends_it_waits_until_somebody_cancels_it, open_early),
-        CASE(when_that_ends_because_its_gpu_fails_it_waits_for_the_gpu, open_early),
-        CASE(what_it_has_of_its_node_is_booked_until_it_ends, open_early),
-        CASE(its_gpu_may_be_free_before_its_start_is_reported, open_soon),
-        CASE(one_that_is_cancelled_leaves_the_gpu_to_those_behind_it, open_early),
-        CASE(one_that_is_cancelled_while_it_is_given_its_gpu_keeps_it_until_it_has_ended, open_early),
-        CASE(it_is_held_no_more_and_its_request_is_not_changed, open_early),
-        CASE(its_limit_is_edited_and_begins_with_its_gpu, open_early),
-        CASE(an_urgent_job_gets_the_gpu_before_it, open_early),
-        CASE(one_that_is_parked_meanwhile_waits_again_when_it_is_unparked, open_early),
-        CASE(a_refusal_leaves_it_early_and_is_tried_again, open_early),
-        CASE(one_whose_filter_nobody_knows_is_ended_and_keeps_the_gpu_until_then, open_early),
-        CASE(an_attempt_that_never_ran_is_followed_by_a_usual_one, open_soon),
-        CASE(with_a_lost_node_both_jobs_are_lost, open_early),
-        CASE(one_that_goes_on_elsewhere_has_its_gpu_there_from_the_start, open_soon),
-        CASE(a_controller_that_starts_while_it_waits_gives_it_its_gpu, open_early),
-        CASE(a_controller_that_starts_in_the_middle_of_a_grant_orders_it_again, open_early),
-        CASE(a_node_that_connects_again_is_given_the_order_again, open_early),
-        CASE(an_answer_to_another_order_gives_it_nothing, open_early),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
+#define CASE(name) TEST_WITH(name, bench_open_with_one, bench_close)
+
 #define GIB (1ULL << 30)
 
 static int one;
@@ -55,7 +57,7 @@ static void assert_shown(const struct bench *b, uint64_t used, size_t processes)
     assert_int_equal(gpu->processes.count, processes);
 }
 
-static void what_an_attempt_held_is_gone_with_its_end(void **state)
+CASE(what_an_attempt_held_is_gone_with_its_end)
 {
     struct bench *b = *state;
     const struct sent *launch = run_first(b);
@@ -70,7 +72,7 @@ static void what_an_attempt_held_is_gone_with_its_end(void **state)
     assert_int_equal(((const struct gpu_process *)gpu->processes.items)->pid, 9000);
 }
 
-static void a_sample_that_was_read_before_the_end_shows_nothing_of_it(void **state)
+CASE(a_sample_that_was_read_before_the_end_shows_nothing_of_it)
 {
     struct bench *b = *state;
     const struct sent *launch = run_first(b);
@@ -80,7 +82,7 @@ static void a_sample_that_was_read_before_the_end_shows_nothing_of_it(void **sta
     assert_shown(b, 1 * GIB, 1);
 }
 
-static void what_is_left_for_longer_or_found_by_the_agent_is_shown(void **state)
+CASE(what_is_left_for_longer_or_found_by_the_agent_is_shown)
 {
     struct bench *b = *state;
     const struct sent *launch = run_first(b);
@@ -92,7 +94,7 @@ static void what_is_left_for_longer_or_found_by_the_agent_is_shown(void **state)
     assert_shown(b, 4 * GIB, 2);
 }
 
-static void memory_that_is_not_known_is_not_taken_away(void **state)
+CASE(memory_that_is_not_known_is_not_taken_away)
 {
     struct bench *b = *state;
     const struct sent *launch = run_first(b);
@@ -100,19 +102,4 @@ static void memory_that_is_not_known_is_not_taken_away(void **state)
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
     bench_settle(b);
     assert_shown(b, 4 * GIB, 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            what_an_attempt_held_is_gone_with_its_end, bench_open_with_one, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_sample_that_was_read_before_the_end_shows_nothing_of_it, bench_open_with_one, bench_close),
-        cmocka_unit_test_setup_teardown(
-            what_is_left_for_longer_or_found_by_the_agent_is_shown, bench_open_with_one, bench_close),
-        cmocka_unit_test_setup_teardown(
-            memory_that_is_not_known_is_not_taken_away, bench_open_with_one, bench_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

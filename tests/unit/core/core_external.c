@@ -8,6 +8,8 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
+#define CASE(name) TEST_WITH(name, bench_open_with_one, bench_close)
+
 #define MIB (1ULL << 20)
 #define GIB (1ULL << 30)
 #define ALL (GPU_PROCESSES | GPU_MEMORY_USED | GPU_UTILIZATION)
@@ -70,7 +72,7 @@ static void set_policy(struct bench *b, const struct identity *who, const char *
     strings_clear(&gpus);
 }
 
-static void a_large_process_of_others_closes_its_gpu_at_once(void **state)
+CASE(a_large_process_of_others_closes_its_gpu_at_once)
 {
     struct bench *b = *state;
     see(b, (struct sample){ .memory = 2 * GIB });
@@ -87,7 +89,7 @@ static void a_large_process_of_others_closes_its_gpu_at_once(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
 }
 
-static void a_small_idle_process_and_those_of_jobs_block_nothing(void **state)
+CASE(a_small_idle_process_and_those_of_jobs_block_nothing)
 {
     struct bench *b = *state;
     see_often(b, (struct sample){ .memory = 512 * MIB, .load = 5 }, 10);
@@ -97,7 +99,7 @@ static void a_small_idle_process_and_those_of_jobs_block_nothing(void **state)
     assert_true(books(b)->memory_external == 0);
 }
 
-static void a_small_process_is_noted_until_it_has_been_gone_for_a_while(void **state)
+CASE(a_small_process_is_noted_until_it_has_been_gone_for_a_while)
 {
     struct bench *b = *state;
     assert_false(books(b)->has_external);
@@ -111,7 +113,7 @@ static void a_small_process_is_noted_until_it_has_been_gone_for_a_while(void **s
     assert_false(books(b)->has_external);
 }
 
-static void a_load_without_jobs_counts_when_it_lasts(void **state)
+CASE(a_load_without_jobs_counts_when_it_lasts)
 {
     struct bench *b = *state;
     struct sample busy = { .memory = MIB, .load = 6 };
@@ -123,7 +125,7 @@ static void a_load_without_jobs_counts_when_it_lasts(void **state)
     assert_int_equal(books(b)->closed, DEVICE_EXTERNAL);
 }
 
-static void the_load_of_a_job_is_not_taken_for_anothers(void **state)
+CASE(the_load_of_a_job_is_not_taken_for_anothers)
 {
     struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
@@ -132,7 +134,7 @@ static void the_load_of_a_job_is_not_taken_for_anothers(void **state)
     assert_int_equal(books(b)->closed, 0);
 }
 
-static void a_stranger_beside_a_job_leaves_it_running_and_keeps_the_next_away(void **state)
+CASE(a_stranger_beside_a_job_leaves_it_running_and_keeps_the_next_away)
 {
     struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
@@ -147,7 +149,7 @@ static void a_stranger_beside_a_job_leaves_it_running_and_keeps_the_next_away(vo
     assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
 }
 
-static void memory_that_cannot_be_told_may_be_all_that_is_used(void **state)
+CASE(memory_that_cannot_be_told_may_be_all_that_is_used)
 {
     struct bench *b = *state;
     see(b, (struct sample){ .is_memory_hidden = true, .used = 100 * MIB });
@@ -156,7 +158,7 @@ static void memory_that_cannot_be_told_may_be_all_that_is_used(void **state)
     assert_int_equal(books(b)->closed, DEVICE_EXTERNAL);
 }
 
-static void without_a_list_of_processes_what_was_known_stays_for_a_while(void **state)
+CASE(without_a_list_of_processes_what_was_known_stays_for_a_while)
 {
     struct bench *b = *state;
     see(b, (struct sample){ .memory = 2 * GIB });
@@ -166,7 +168,7 @@ static void without_a_list_of_processes_what_was_known_stays_for_a_while(void **
     assert_int_equal(books(b)->closed, 0);
 }
 
-static void the_log_grows_with_changes_and_not_with_samples(void **state)
+CASE(the_log_grows_with_changes_and_not_with_samples)
 {
     struct bench *b = *state;
     set_policy(b, &admin, "fit-around", &one);
@@ -183,7 +185,7 @@ static void the_log_grows_with_changes_and_not_with_samples(void **state)
     assert_int_equal(b->n_published, published + 2);
 }
 
-static void fit_around_leaves_the_rest_to_shares(void **state)
+CASE(fit_around_leaves_the_rest_to_shares)
 {
     struct bench *b = *state;
     set_policy(b, &admin, "fit-around", &one);
@@ -203,7 +205,7 @@ static void fit_around_leaves_the_rest_to_shares(void **state)
     assert_int_equal(core_job(b->core, 12)->state, JOB_STARTING);
 }
 
-static void a_policy_of_one_gpu_is_for_administrators_and_takes_effect_at_once(void **state)
+CASE(a_policy_of_one_gpu_is_for_administrators_and_takes_effect_at_once)
 {
     struct bench *b = *state;
     const struct core_gpu *gpu = core_gpu_at(core_node_named(b->core, "box"), 0);
@@ -236,7 +238,7 @@ static const struct state_change *policy_row(const struct bench *b)
     return NULL;
 }
 
-static void a_policy_outlives_a_restart(void **state)
+CASE(a_policy_outlives_a_restart)
 {
     struct bench *b = *state;
     set_policy(b, &admin, "ignore", &one);
@@ -257,7 +259,7 @@ static void a_policy_outlives_a_restart(void **state)
     (void)bench_close((void **)&later);
 }
 
-static void what_is_not_clean_is_closed_until_it_is(void **state)
+CASE(what_is_not_clean_is_closed_until_it_is)
 {
     struct bench *b = *state;
     see(b, (struct sample){ .is_unclean = 1 });
@@ -266,7 +268,7 @@ static void what_is_not_clean_is_closed_until_it_is(void **state)
     assert_int_equal(books(b)->closed, 0);
 }
 
-static void a_shared_gpu_is_crowded_while_it_is_full_or_busy(void **state)
+CASE(a_shared_gpu_is_crowded_while_it_is_full_or_busy)
 {
     struct bench *b = *state;
     struct sample busy = { .load = 81 }, calmer = { .load = 75 }, calm = { .load = 70 };
@@ -290,26 +292,4 @@ static void a_shared_gpu_is_crowded_while_it_is_full_or_busy(void **state)
     assert_int_equal(books(b)->closed, 0);
     see_often(b, (struct sample){ .used = 20 * GIB }, 3);
     assert_int_equal(books(b)->closed, DEVICE_CROWDED);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_one, bench_close)
-    const struct CMUnitTest tests[] = {
-        CASE(a_large_process_of_others_closes_its_gpu_at_once),
-        CASE(a_small_idle_process_and_those_of_jobs_block_nothing),
-        CASE(a_small_process_is_noted_until_it_has_been_gone_for_a_while),
-        CASE(a_load_without_jobs_counts_when_it_lasts),
-        CASE(the_load_of_a_job_is_not_taken_for_anothers),
-        CASE(a_stranger_beside_a_job_leaves_it_running_and_keeps_the_next_away),
-        CASE(memory_that_cannot_be_told_may_be_all_that_is_used),
-        CASE(without_a_list_of_processes_what_was_known_stays_for_a_while),
-        CASE(the_log_grows_with_changes_and_not_with_samples),
-        CASE(fit_around_leaves_the_rest_to_shares),
-        CASE(a_policy_of_one_gpu_is_for_administrators_and_takes_effect_at_once),
-        CASE(a_policy_outlives_a_restart),
-        CASE(what_is_not_clean_is_closed_until_it_is),
-        CASE(a_shared_gpu_is_crowded_while_it_is_full_or_busy),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 
 #include "base/memory.h"
 
+#define CASE(name) TEST_WITH(name, bench_open_with_four, bench_close)
+
 static int one, two, three;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
@@ -32,7 +34,7 @@ static uint64_t submit_array(struct bench *b)
     return bench_answer(b, &three)->job;
 }
 
-static void users_of_a_group_have_its_limit_together_and_run_with_their_own(void **state)
+CASE(users_of_a_group_have_its_limit_together_and_run_with_their_own)
 {
     struct bench *b = *state;
     limit_groups(b);
@@ -54,7 +56,7 @@ static void users_of_a_group_have_its_limit_together_and_run_with_their_own(void
     assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, second)->gid, 1001);
 }
 
-static void elements_count_for_the_group_of_their_array(void **state)
+CASE(elements_count_for_the_group_of_their_array)
 {
     struct bench *b = *state;
     limit_groups(b);
@@ -74,7 +76,7 @@ static void elements_count_for_the_group_of_their_array(void **state)
     assert_int_equal(job_group(late), LAB);
 }
 
-static void the_group_is_kept_over_a_restart(void **state)
+CASE(the_group_is_kept_over_a_restart)
 {
     struct bench *b = *state;
     limit_groups(b);
@@ -94,24 +96,9 @@ static void the_group_is_kept_over_a_restart(void **state)
     }
 }
 
-static void group_zero_is_a_group(void **state)
+CASE(group_zero_is_a_group)
 {
-    struct bench *b = *state;
     const struct job root = { .gid = 1000, .account = 1 }, older = { .gid = 1000 };
-    (void)b;
     assert_int_equal(job_group(&root), 0);
     assert_int_equal(job_group(&older), 1000);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, bench_open_with_four, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(users_of_a_group_have_its_limit_together_and_run_with_their_own),
-        TEST(elements_count_for_the_group_of_their_array),
-        TEST(the_group_is_kept_over_a_restart),
-        TEST(group_zero_is_a_group),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,8 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
+#define CASE(name) TEST_WITH(name, bench_open_with_one, bench_close)
+
 #define SECOND 1000
 
 static int one, two;
@@ -56,7 +58,7 @@ static void say(struct bench *b, const struct sent *launch, int64_t idle_ms)
     bench_settle(b);
 }
 
-static void an_idle_job_is_marked_once_and_until_it_works(void **state)
+CASE(an_idle_job_is_marked_once_and_until_it_works)
 {
     struct bench *b = *state;
     const struct sent *launch = run_first(b, 0);
@@ -74,7 +76,7 @@ static void an_idle_job_is_marked_once_and_until_it_works(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
 }
 
-static void an_idle_job_gives_way_to_one_that_waits(void **state)
+CASE(an_idle_job_gives_way_to_one_that_waits)
 {
     struct bench *b = *state;
     const struct sent *launch = run_first(b, 0);
@@ -93,7 +95,7 @@ static void an_idle_job_gives_way_to_one_that_waits(void **state)
     assert_int_equal(core_job(b->core, 12)->state, JOB_STARTING);
 }
 
-static void a_job_that_works_again_gives_way_no_more(void **state)
+CASE(a_job_that_works_again_gives_way_no_more)
 {
     struct bench *b = *state;
     const struct sent *launch = run_first(b, 0);
@@ -105,7 +107,7 @@ static void a_job_that_works_again_gives_way_no_more(void **state)
     assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
 }
 
-static void a_job_is_ended_after_its_own_time(void **state)
+CASE(a_job_is_ended_after_its_own_time)
 {
     struct bench *b = *state;
     const struct sent *launch = run_first(b, 8 * SECOND);
@@ -134,7 +136,7 @@ static void stand_still(struct bench *b, bool is_still)
     bench_settle(b);
 }
 
-static void a_suspended_job_is_neither_told_nor_ended(void **state)
+CASE(a_suspended_job_is_neither_told_nor_ended)
 {
     struct bench *b = *state;
     const struct sent *launch = run_first(b, 8 * SECOND);
@@ -153,7 +155,7 @@ static void a_suspended_job_is_neither_told_nor_ended(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
 }
 
-static void a_job_is_never_ended_unwarned(void **state)
+CASE(a_job_is_never_ended_unwarned)
 {
     struct bench *b = *state;
     const struct sent *launch = run_first(b, 8 * SECOND);
@@ -165,7 +167,7 @@ static void a_job_is_never_ended_unwarned(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
 }
 
-static void a_gpu_is_wasted_when_it_alone_is_unused_for_long(void **state)
+CASE(a_gpu_is_wasted_when_it_alone_is_unused_for_long)
 {
     struct bench *b = *state;
     const struct sent *launch = run_first(b, 0);
@@ -181,7 +183,7 @@ static void a_gpu_is_wasted_when_it_alone_is_unused_for_long(void **state)
     assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_NONE);
 }
 
-static void what_an_earlier_attempt_did_says_nothing(void **state)
+CASE(what_an_earlier_attempt_did_says_nothing)
 {
     struct bench *b = *state;
     struct sent late = *run_first(b, 8 * SECOND);
@@ -191,14 +193,14 @@ static void what_an_earlier_attempt_did_says_nothing(void **state)
     assert_int_equal(core_idle_ms(core_find(b->core, 11)), 0);
 }
 
-static void only_operators_exempt_their_jobs_where_the_site_says_so(void **state)
+CASE(only_operators_exempt_their_jobs_where_the_site_says_so)
 {
     struct bench *b = *state;
     submit(b, 0, true, &one);
     assert_int_equal(bench_answer(b, &one)->code, -EPERM);
 }
 
-static void a_job_without_gpus_has_no_idle_timeout(void **state)
+CASE(a_job_without_gpus_has_no_idle_timeout)
 {
     struct bench *b = *state;
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
@@ -210,23 +212,4 @@ static void a_job_without_gpus_has_no_idle_timeout(void **state)
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &one)->code, -EINVAL);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_one, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(an_idle_job_is_marked_once_and_until_it_works),
-        CASE(an_idle_job_gives_way_to_one_that_waits),
-        CASE(a_job_that_works_again_gives_way_no_more),
-        CASE(a_job_is_ended_after_its_own_time),
-        CASE(a_suspended_job_is_neither_told_nor_ended),
-        CASE(a_job_is_never_ended_unwarned),
-        CASE(a_gpu_is_wasted_when_it_alone_is_unused_for_long),
-        CASE(what_an_earlier_attempt_did_says_nothing),
-        CASE(only_operators_exempt_their_jobs_where_the_site_says_so),
-        CASE(a_job_without_gpus_has_no_idle_timeout),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

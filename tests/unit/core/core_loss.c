@@ -23,6 +23,8 @@ static int open_watching(void **state)
     return bench_hello(b, 1, "boot", 2, NULL, 0);
 }
 
+#define CASE(name) TEST_WITH(name, open_watching, bench_close)
+
 static const struct core_node *box(const struct bench *b)
 {
     return core_node_named(b->core, "box");
@@ -87,7 +89,7 @@ static struct sent run_one(struct bench *b)
     return launch;
 }
 
-static void a_silent_node_is_unreachable_and_its_jobs_stay(void **state)
+CASE(a_silent_node_is_unreachable_and_its_jobs_stay)
 {
     struct bench *b = *state;
     (void)run_one(b);
@@ -105,7 +107,7 @@ static void a_silent_node_is_unreachable_and_its_jobs_stay(void **state)
 }
 
 /* A store that was restored gives attempts the numbers of others. */
-static void end_of_an_attempt_with_another_token_is_ignored(void **state)
+CASE(end_of_an_attempt_with_another_token_is_ignored)
 {
     struct bench *b = *state;
     struct sent other = run_one(b);
@@ -115,7 +117,7 @@ static void end_of_an_attempt_with_another_token_is_ignored(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
 }
 
-static void nothing_starts_on_an_unreachable_node(void **state)
+CASE(nothing_starts_on_an_unreachable_node)
 {
     struct bench *b = *state;
     pass(b, TIMEOUT_MS + 1000);
@@ -124,7 +126,7 @@ static void nothing_starts_on_an_unreachable_node(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
 }
 
-static void heartbeats_are_answered_and_keep_a_node_up(void **state)
+CASE(heartbeats_are_answered_and_keep_a_node_up)
 {
     struct bench *b = *state;
     for (int i = 0; i < 20; i++) {
@@ -137,7 +139,7 @@ static void heartbeats_are_answered_and_keep_a_node_up(void **state)
 }
 
 /* The node counts its lease from the heartbeat that was answered last, and so does the controller. */
-static void each_heartbeat_that_is_answered_renews_the_lease(void **state)
+CASE(each_heartbeat_that_is_answered_renews_the_lease)
 {
     struct bench *b = *state;
     (void)run_leased(b, true);
@@ -154,7 +156,7 @@ static void each_heartbeat_that_is_answered_renews_the_lease(void **state)
     assert_int_equal(core_job(b->core, 11)->restarts, 1);
 }
 
-static void a_short_lease_is_renewed_in_time(void **state)
+CASE(a_short_lease_is_renewed_in_time)
 {
     struct bench *b = *state;
     b->options.loss.lease_ms = 3000;
@@ -165,7 +167,7 @@ static void a_short_lease_is_renewed_in_time(void **state)
     assert_in_range(b->sent[0].heartbeat_ms, 1, 3000 / 4);
 }
 
-static void a_node_that_comes_back_is_up_and_its_results_count(void **state)
+CASE(a_node_that_comes_back_is_up_and_its_results_count)
 {
     struct bench *b = *state;
     struct sent launch = run_one(b);
@@ -183,7 +185,7 @@ static void a_node_that_comes_back_is_up_and_its_results_count(void **state)
     assert_int_equal(core_job(b->core, 11)->exit_code, 7);
 }
 
-static void a_closed_link_is_down_at_once_and_unreachable_later(void **state)
+CASE(a_closed_link_is_down_at_once_and_unreachable_later)
 {
     struct bench *b = *state;
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
@@ -194,7 +196,7 @@ static void a_closed_link_is_down_at_once_and_unreachable_later(void **state)
     assert_true(box(b)->is_unreachable);
 }
 
-static void our_own_absence_is_not_held_against_a_node(void **state)
+CASE(our_own_absence_is_not_held_against_a_node)
 {
     struct bench *b = *state;
     b->now_ms += 10 * TIMEOUT_MS; // stopped, or the machine slept
@@ -205,7 +207,7 @@ static void our_own_absence_is_not_held_against_a_node(void **state)
     assert_true(box(b)->is_unreachable);
 }
 
-static void a_fence_ends_what_ran(void **state)
+CASE(a_fence_ends_what_ran)
 {
     struct bench *b = *state;
     (void)run_leased(b, false);
@@ -218,7 +220,7 @@ static void a_fence_ends_what_ran(void **state)
     assert_int_equal(core_node_named(b->core, "box")->mark->kind, CHANGE_NODE_FENCE);
 }
 
-static void a_fence_queues_again_what_asked_for_it(void **state)
+CASE(a_fence_queues_again_what_asked_for_it)
 {
     struct bench *b = *state;
     (void)run_leased(b, true);
@@ -228,7 +230,7 @@ static void a_fence_queues_again_what_asked_for_it(void **state)
     assert_int_equal(core_job(b->core, 11)->restarts, 1);
 }
 
-static void what_may_run_on_a_node_does_until_it_is_fenced(void **state)
+CASE(what_may_run_on_a_node_does_until_it_is_fenced)
 {
     struct bench *b = *state;
     assert_false(core_has_attempts_on(b->core, "box"));
@@ -239,7 +241,7 @@ static void what_may_run_on_a_node_does_until_it_is_fenced(void **state)
     assert_false(core_has_attempts_on(b->core, "box"));
 }
 
-static void a_node_that_is_up_or_unknown_is_not_fenced(void **state)
+CASE(a_node_that_is_up_or_unknown_is_not_fenced)
 {
     struct bench *b = *state;
     (void)run_leased(b, true);
@@ -248,7 +250,7 @@ static void a_node_that_is_up_or_unknown_is_not_fenced(void **state)
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
 }
 
-static void a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_over(void **state)
+CASE(a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_over)
 {
     struct bench *b = *state;
     struct sent old = run_leased(b, true);
@@ -273,7 +275,7 @@ static void a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_
 }
 
 /* Its job is over, and its GPU free in the ledger: the next job must not get it while the old one runs. */
-static void what_a_fenced_node_still_runs_of_a_job_that_is_over_is_killed_first(void **state)
+CASE(what_a_fenced_node_still_runs_of_a_job_that_is_over_is_killed_first)
 {
     struct bench *b = *state;
     struct sent old = run_leased(b, false);
@@ -296,7 +298,7 @@ static void what_a_fenced_node_still_runs_of_a_job_that_is_over_is_killed_first(
     assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 12));
 }
 
-static void what_was_staged_of_a_job_that_is_over_is_taken_back(void **state)
+CASE(what_was_staged_of_a_job_that_is_over_is_taken_back)
 {
     struct bench *b = *state;
     struct sent old = run_leased(b, false);
@@ -314,7 +316,7 @@ static void what_was_staged_of_a_job_that_is_over_is_taken_back(void **state)
     assert_int_equal(box(b)->n_orphaned, 0);
 }
 
-static void nothing_is_stopped_for_a_fence_that_is_not_durable(void **state)
+CASE(nothing_is_stopped_for_a_fence_that_is_not_durable)
 {
     struct bench *b = *state;
     struct sent old = run_leased(b, true);
@@ -339,7 +341,7 @@ static void assert_told(struct bench *b, const enum change_kind *kinds, size_t n
     b->n_changes = 0;
 }
 
-static void each_coming_and_going_of_a_node_is_an_event(void **state)
+CASE(each_coming_and_going_of_a_node_is_an_event)
 {
     struct bench *b = *state;
     bench_settle(b);
@@ -357,7 +359,7 @@ static void each_coming_and_going_of_a_node_is_an_event(void **state)
     assert_told(b, (const enum change_kind[]){ CHANGE_NODE_FORGET }, 1);
 }
 
-static void a_node_that_is_not_rid_of_old_attempts_is_told_of_at_once(void **state)
+CASE(a_node_that_is_not_rid_of_old_attempts_is_told_of_at_once)
 {
     struct bench *b = *state;
     struct sent old = run_leased(b, true);
@@ -379,7 +381,7 @@ static void a_node_that_is_not_rid_of_old_attempts_is_told_of_at_once(void **sta
     assert_told(b, (const enum change_kind[]){ CHANGE_NODE_BACK, CHANGE_NODE_UP }, 2);
 }
 
-static void a_lease_is_given_up_only_after_its_margin(void **state)
+CASE(a_lease_is_given_up_only_after_its_margin)
 {
     struct bench *b = *state;
     struct sent launch = run_leased(b, true);
@@ -393,7 +395,7 @@ static void a_lease_is_given_up_only_after_its_margin(void **state)
     assert_int_equal(launch.attempt, 1);
 }
 
-static void a_job_that_did_not_ask_is_never_given_up(void **state)
+CASE(a_job_that_did_not_ask_is_never_given_up)
 {
     struct bench *b = *state;
     (void)run_leased(b, false);
@@ -430,7 +432,7 @@ static struct job *running_job(void)
 }
 
 /* The last word that the node had of the controller before it died may be as late as that. */
-static void after_a_restart_every_lease_counts_from_then(void **state)
+CASE(after_a_restart_every_lease_counts_from_then)
 {
     struct bench *b = *state;
     b->now_ms = 10LL * LEASE_MS;
@@ -441,35 +443,4 @@ static void after_a_restart_every_lease_counts_from_then(void **state)
     assert_true(box(b)->is_unreachable);
     pass(b, 2000);
     assert_int_equal(core_job(b->core, 5)->state, JOB_QUEUED);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_watching, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_silent_node_is_unreachable_and_its_jobs_stay),
-        CASE(end_of_an_attempt_with_another_token_is_ignored),
-        CASE(nothing_starts_on_an_unreachable_node),
-        CASE(heartbeats_are_answered_and_keep_a_node_up),
-        CASE(each_coming_and_going_of_a_node_is_an_event),
-        CASE(a_node_that_is_not_rid_of_old_attempts_is_told_of_at_once),
-        CASE(each_heartbeat_that_is_answered_renews_the_lease),
-        CASE(a_short_lease_is_renewed_in_time),
-        CASE(a_node_that_comes_back_is_up_and_its_results_count),
-        CASE(a_closed_link_is_down_at_once_and_unreachable_later),
-        CASE(our_own_absence_is_not_held_against_a_node),
-        CASE(a_fence_ends_what_ran),
-        CASE(a_fence_queues_again_what_asked_for_it),
-        CASE(what_may_run_on_a_node_does_until_it_is_fenced),
-        CASE(a_node_that_is_up_or_unknown_is_not_fenced),
-        CASE(a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_over),
-        CASE(what_a_fenced_node_still_runs_of_a_job_that_is_over_is_killed_first),
-        CASE(what_was_staged_of_a_job_that_is_over_is_taken_back),
-        CASE(nothing_is_stopped_for_a_fence_that_is_not_durable),
-        CASE(a_lease_is_given_up_only_after_its_margin),
-        CASE(a_job_that_did_not_ask_is_never_given_up),
-        CASE(after_a_restart_every_lease_counts_from_then),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

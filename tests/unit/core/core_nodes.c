@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define CASE(name) TEST_WITH(name, bench_open_with_two, bench_close)
+
 static int one, two;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
 
@@ -14,7 +16,7 @@ static const struct sent *launch_one(struct bench *b)
     return bench_sent(b, MESSAGE_LAUNCH, 11);
 }
 
-static void a_launch_is_sent_only_when_the_attempt_is_durable(void **state)
+CASE(a_launch_is_sent_only_when_the_attempt_is_durable)
 {
     struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
@@ -25,7 +27,7 @@ static void a_launch_is_sent_only_when_the_attempt_is_durable(void **state)
     assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 11)->n_gpus, 1);
 }
 
-static void a_job_that_starts_in_its_submits_batch_is_launched_once(void **state)
+CASE(a_job_that_starts_in_its_submits_batch_is_launched_once)
 {
     struct bench *b = *state;
     size_t count = 0;
@@ -36,7 +38,7 @@ static void a_job_that_starts_in_its_submits_batch_is_launched_once(void **state
 }
 
 /* Of an agent that lost its spool entry, and took that for an attempt that never ran. */
-static void a_running_job_that_its_agent_returns_ends_as_unknown(void **state)
+CASE(a_running_job_that_its_agent_returns_ends_as_unknown)
 {
     struct bench *b = *state;
     const struct sent *launch = launch_one(b);
@@ -49,7 +51,7 @@ static void a_running_job_that_its_agent_returns_ends_as_unknown(void **state)
     assert_non_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, 11));
 }
 
-static void an_end_is_forgotten_only_when_it_is_durable_and_frees_the_gpu_at_once(void **state)
+CASE(an_end_is_forgotten_only_when_it_is_durable_and_frees_the_gpu_at_once)
 {
     struct bench *b = *state;
     const struct sent *launch = launch_one(b);
@@ -70,7 +72,7 @@ static void an_end_is_forgotten_only_when_it_is_durable_and_frees_the_gpu_at_onc
     assert_int_equal(core_job(b->core, 11)->exit_code, 3);
 }
 
-static void a_repeated_end_changes_nothing_and_is_forgotten(void **state)
+CASE(a_repeated_end_changes_nothing_and_is_forgotten)
 {
     struct bench *b = *state;
     struct sent launch = *launch_one(b);
@@ -85,7 +87,7 @@ static void a_repeated_end_changes_nothing_and_is_forgotten(void **state)
     assert_non_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, 11));
 }
 
-static void an_end_with_a_wrong_token_is_not_believed(void **state)
+CASE(an_end_with_a_wrong_token_is_not_believed)
 {
     struct bench *b = *state;
     struct sent launch = *launch_one(b);
@@ -97,7 +99,7 @@ static void an_end_with_a_wrong_token_is_not_believed(void **state)
 
 /* It would keep every later mgpud from starting: what is stored, and what is folded, goes without the text.
  */
-static void an_event_that_could_not_be_read_back_is_recorded_in_part(void **state)
+CASE(an_event_that_could_not_be_read_back_is_recorded_in_part)
 {
     struct bench *b = *state;
     const struct sent *launch = launch_one(b);
@@ -118,7 +120,7 @@ static void an_event_that_could_not_be_read_back_is_recorded_in_part(void **stat
         record_check(&job_event_record, &(struct job_event){ .job = 1, .text = job->text }, &err), 0);
 }
 
-static void a_returned_attempt_waits_and_is_tried_again(void **state)
+CASE(a_returned_attempt_waits_and_is_tried_again)
 {
     struct bench *b = *state;
     (void)bench_returned(b, 1, launch_one(b));
@@ -132,7 +134,7 @@ static void a_returned_attempt_waits_and_is_tried_again(void **state)
     assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 11)->attempt, 2);
 }
 
-static void a_job_that_never_starts_is_given_up(void **state)
+CASE(a_job_that_never_starts_is_given_up)
 {
     struct bench *b = *state;
     (void)launch_one(b);
@@ -148,7 +150,7 @@ static void a_job_that_never_starts_is_given_up(void **state)
     assert_int_equal(core_job(b->core, 11)->attempt, 8);
 }
 
-static void a_shepherd_that_died_before_the_gate_costs_an_attempt_not_the_job(void **state)
+CASE(a_shepherd_that_died_before_the_gate_costs_an_attempt_not_the_job)
 {
     struct bench *b = *state;
     const struct sent *launch = launch_one(b);
@@ -160,7 +162,7 @@ static void a_shepherd_that_died_before_the_gate_costs_an_attempt_not_the_job(vo
     assert_int_equal(core_job(b->core, 11)->started_ms, 0);
 }
 
-static void a_cancel_of_a_starting_job_is_settled_by_the_agent(void **state)
+CASE(a_cancel_of_a_starting_job_is_settled_by_the_agent)
 {
     struct bench *b = *state;
     const struct sent *launch = launch_one(b);
@@ -173,7 +175,7 @@ static void a_cancel_of_a_starting_job_is_settled_by_the_agent(void **state)
     assert_int_equal(core_job(b->core, 11)->end, END_CANCELLED);
 }
 
-static void after_a_new_link_everything_is_said_again(void **state)
+CASE(after_a_new_link_everything_is_said_again)
 {
     struct bench *b = *state;
     struct sent launch = *launch_one(b);
@@ -188,7 +190,7 @@ static void after_a_new_link_everything_is_said_again(void **state)
     assert_null(bench_sent(b, MESSAGE_STOP, 11));
 }
 
-static void a_running_job_that_its_node_does_not_know_ends_as_unknown(void **state)
+CASE(a_running_job_that_its_node_does_not_know_ends_as_unknown)
 {
     struct bench *b = *state;
     (void)bench_started(b, 1, launch_one(b));
@@ -199,7 +201,7 @@ static void a_running_job_that_its_node_does_not_know_ends_as_unknown(void **sta
     assert_int_equal(core_job(b->core, 11)->end, END_UNKNOWN);
 }
 
-static void a_new_boot_ends_what_ran_before_it(void **state)
+CASE(a_new_boot_ends_what_ran_before_it)
 {
     struct bench *b = *state;
     (void)launch_one(b);
@@ -209,7 +211,7 @@ static void a_new_boot_ends_what_ran_before_it(void **state)
     assert_int_equal(core_job(b->core, 11)->end, END_REBOOT);
 }
 
-static void an_attempt_that_nobody_wants_is_stopped_and_forgotten(void **state)
+CASE(an_attempt_that_nobody_wants_is_stopped_and_forgotten)
 {
     struct bench *b = *state;
     struct known_attempt known = { .id.job = 9, .id.attempt = 1, .token = 99, .phase = PHASE_RUNNING };
@@ -223,7 +225,7 @@ static void an_attempt_that_nobody_wants_is_stopped_and_forgotten(void **state)
     assert_non_null(bench_sent(b, MESSAGE_RELEASE_ATTEMPT, 9));
 }
 
-static void an_entry_without_its_token_is_the_present_attempt_and_is_not_stopped(void **state)
+CASE(an_entry_without_its_token_is_the_present_attempt_and_is_not_stopped)
 {
     struct bench *b = *state;
     (void)launch_one(b);
@@ -235,7 +237,7 @@ static void an_entry_without_its_token_is_the_present_attempt_and_is_not_stopped
     assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, 11)->link, 2);
 }
 
-static void a_job_from_a_lost_future_is_left_alone_and_its_id_is_not_reused(void **state)
+CASE(a_job_from_a_lost_future_is_left_alone_and_its_id_is_not_reused)
 {
     struct bench *b = *state;
     struct known_attempt known = { .id.job = 50, .id.attempt = 1, .token = 99, .phase = PHASE_RUNNING };
@@ -247,7 +249,7 @@ static void a_job_from_a_lost_future_is_left_alone_and_its_id_is_not_reused(void
     assert_true(bench_answer(b, &one)->job > 50);
 }
 
-static void a_message_out_of_turn_is_refused(void **state)
+CASE(a_message_out_of_turn_is_refused)
 {
     struct bench *b = *state;
     struct error err;
@@ -257,7 +259,7 @@ static void a_message_out_of_turn_is_refused(void **state)
     assert_int_equal(bench_started(b, 7, &none), -EPROTO);
 }
 
-static void a_spec_that_is_not_in_memory_is_fetched_for_the_launch(void **state)
+CASE(a_spec_that_is_not_in_memory_is_fetched_for_the_launch)
 {
     struct bench *b = *state;
     struct job_spec spec;
@@ -277,7 +279,7 @@ static void a_spec_that_is_not_in_memory_is_fetched_for_the_launch(void **state)
     job_spec_clear(&spec);
 }
 
-static void a_launch_whose_request_the_store_has_lost_is_left_to_the_agent_to_refuse(void **state)
+CASE(a_launch_whose_request_the_store_has_lost_is_left_to_the_agent_to_refuse)
 {
     struct bench *b = *state;
     struct job_spec spec;
@@ -297,7 +299,7 @@ static void a_launch_whose_request_the_store_has_lost_is_left_to_the_agent_to_re
     assert_false(bench_sent(b, MESSAGE_LAUNCH, 5)->has_spec);
 }
 
-static void what_a_failed_job_said_last_is_in_its_record(void **state)
+CASE(what_a_failed_job_said_last_is_in_its_record)
 {
     struct bench *b = *state;
     const struct sent *launch = launch_one(b);
@@ -342,7 +344,7 @@ static int64_t start_of_a_job_whose_node_says(struct bench *b, int64_t started_w
     return core_job(b->core, 11)->started_ms;
 }
 
-static void start_is_as_exact_as_the_nodes_word(void **state)
+CASE(start_is_as_exact_as_the_nodes_word)
 {
     struct bench *b = *state;
     int64_t began_ms = b->now_ms;
@@ -350,7 +352,7 @@ static void start_is_as_exact_as_the_nodes_word(void **state)
     assert_int_equal(started_ms, began_ms + 990);
 }
 
-static void start_on_a_node_whose_clock_is_ahead_is_not_after_it_was_heard(void **state)
+CASE(start_on_a_node_whose_clock_is_ahead_is_not_after_it_was_heard)
 {
     struct bench *b = *state;
     int64_t started_ms = start_of_a_job_whose_node_says(b, b->now_ms + 315360000000);
@@ -358,7 +360,7 @@ static void start_on_a_node_whose_clock_is_ahead_is_not_after_it_was_heard(void 
     assert_in_range(started_ms, job->submitted_ms, job->ended_ms - 5000);
 }
 
-static void start_on_a_node_whose_clock_is_behind_is_not_before_the_submit(void **state)
+CASE(start_on_a_node_whose_clock_is_behind_is_not_before_the_submit)
 {
     struct bench *b = *state;
     int64_t started_ms = start_of_a_job_whose_node_says(b, 5);
@@ -366,7 +368,7 @@ static void start_on_a_node_whose_clock_is_behind_is_not_before_the_submit(void 
     assert_in_range(started_ms, job->submitted_ms, job->ended_ms - 5000);
 }
 
-static void last_lines_need_no_measured_usage(void **state)
+CASE(last_lines_need_no_measured_usage)
 {
     struct bench *b = *state;
     const struct sent *launch = launch_one(b);
@@ -399,7 +401,7 @@ static int say_usage(struct bench *b, const struct sent *launch, uint64_t peak)
     return core_link_message(b->core, b->now_ms, b->now_ms, 1, MESSAGE_GPUS, &message, &err);
 }
 
-static void what_a_running_job_uses_is_known_until_its_end_says_more(void **state)
+CASE(what_a_running_job_uses_is_known_until_its_end_says_more)
 {
     struct bench *b = *state;
     const struct sent *launch = launch_one(b);
@@ -414,7 +416,7 @@ static void what_a_running_job_uses_is_known_until_its_end_says_more(void **stat
     assert_null(core_usage(core_find(b->core, 11))); // its agent had nothing for the record
 }
 
-static void a_word_on_another_attempt_is_not_its_usage(void **state)
+CASE(a_word_on_another_attempt_is_not_its_usage)
 {
     struct bench *b = *state;
     struct sent launch = *launch_one(b);
@@ -425,7 +427,7 @@ static void a_word_on_another_attempt_is_not_its_usage(void **state)
     assert_int_equal(say_usage(b, &launch, 7), 0);
 }
 
-static void a_gpu_has_its_job_until_that_ends(void **state)
+CASE(a_gpu_has_its_job_until_that_ends)
 {
     struct bench *b = *state;
     const struct core_entry *entries[2] = { NULL };
@@ -442,40 +444,4 @@ static void a_gpu_has_its_job_until_that_ends(void **state)
     (void)bench_exited(b, 1, launch, END_EXIT, 0);
     bench_settle(b);
     assert_int_equal(core_gpu_jobs(b->core, node->name, grant->index, entries, 2), 0);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open_with_two, bench_close)
-    const struct CMUnitTest tests[] = {
-        CASE(a_launch_is_sent_only_when_the_attempt_is_durable),
-        CASE(a_job_that_starts_in_its_submits_batch_is_launched_once),
-        CASE(a_running_job_that_its_agent_returns_ends_as_unknown),
-        CASE(an_end_is_forgotten_only_when_it_is_durable_and_frees_the_gpu_at_once),
-        CASE(a_repeated_end_changes_nothing_and_is_forgotten),
-        CASE(an_end_with_a_wrong_token_is_not_believed),
-        CASE(an_event_that_could_not_be_read_back_is_recorded_in_part),
-        CASE(a_returned_attempt_waits_and_is_tried_again),
-        CASE(a_job_that_never_starts_is_given_up),
-        CASE(a_shepherd_that_died_before_the_gate_costs_an_attempt_not_the_job),
-        CASE(a_cancel_of_a_starting_job_is_settled_by_the_agent),
-        CASE(after_a_new_link_everything_is_said_again),
-        CASE(a_running_job_that_its_node_does_not_know_ends_as_unknown),
-        CASE(a_new_boot_ends_what_ran_before_it),
-        CASE(an_attempt_that_nobody_wants_is_stopped_and_forgotten),
-        CASE(an_entry_without_its_token_is_the_present_attempt_and_is_not_stopped),
-        CASE(a_job_from_a_lost_future_is_left_alone_and_its_id_is_not_reused),
-        CASE(a_message_out_of_turn_is_refused),
-        CASE(a_spec_that_is_not_in_memory_is_fetched_for_the_launch),
-        CASE(a_launch_whose_request_the_store_has_lost_is_left_to_the_agent_to_refuse),
-        CASE(what_a_failed_job_said_last_is_in_its_record),
-        CASE(start_is_as_exact_as_the_nodes_word),
-        CASE(start_on_a_node_whose_clock_is_ahead_is_not_after_it_was_heard),
-        CASE(start_on_a_node_whose_clock_is_behind_is_not_before_the_submit),
-        CASE(last_lines_need_no_measured_usage),
-        CASE(what_a_running_job_uses_is_known_until_its_end_says_more),
-        CASE(a_word_on_another_attempt_is_not_its_usage),
-        CASE(a_gpu_has_its_job_until_that_ends),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

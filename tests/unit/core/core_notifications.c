@@ -37,6 +37,8 @@ static int close_all(void **state)
     return bench_close(state);
 }
 
+#define CASE(name) TEST_WITH(name, open_with_node, close_all)
+
 static void keep_rows(const struct store_batch *batch)
 {
     for (size_t i = 0; i < batch->n_states; i++) {
@@ -146,7 +148,7 @@ static struct notification look(const struct bench *b, uint64_t job)
     return last;
 }
 
-static void a_notice_is_told_when_its_event_is_durable_and_not_before(void **state)
+CASE(a_notice_is_told_when_its_event_is_durable_and_not_before)
 {
     struct bench *b = *state;
     submit(b, 1000, "true", NULL);
@@ -165,7 +167,7 @@ static void a_notice_is_told_when_its_event_is_durable_and_not_before(void **sta
 }
 
 /* A job may be over before its node has looked at it: only the end is reported. */
-static void a_start_that_is_known_from_its_end_is_told_too(void **state)
+CASE(a_start_that_is_known_from_its_end_is_told_too)
 {
     struct bench *b = *state;
     submit(b, 1000, "true", "start");
@@ -180,7 +182,7 @@ static void a_start_that_is_known_from_its_end_is_told_too(void **state)
     assert_int_equal(count_notifications(b), 1); // it never ran
 }
 
-static void only_what_was_asked_for_is_told(void **state)
+CASE(only_what_was_asked_for_is_told)
 {
     struct bench *b = *state;
     submit(b, 1000, "true", "fail");
@@ -194,7 +196,7 @@ static void only_what_was_asked_for_is_told(void **state)
     assert_int_equal(look(b, 11).target, 0);
 }
 
-static void a_failure_is_tried_again_later_and_later_and_then_given_up(void **state)
+CASE(a_failure_is_tried_again_later_and_later_and_then_given_up)
 {
     static const int64_t pauses_ms[] = { 10 * SECOND, MINUTE, 10 * MINUTE, 60 * MINUTE };
     struct bench *b = *state;
@@ -216,7 +218,7 @@ static void a_failure_is_tried_again_later_and_later_and_then_given_up(void **st
     assert_int_equal(count_notifications(b), 5);
 }
 
-static void a_node_that_is_busy_costs_no_try(void **state)
+CASE(a_node_that_is_busy_costs_no_try)
 {
     struct bench *b = *state;
     submit(b, 1000, "true", NULL);
@@ -228,7 +230,7 @@ static void a_node_that_is_busy_costs_no_try(void **state)
     assert_int_equal(count_notifications(b), 2);
 }
 
-static void a_node_that_never_answers_has_failed(void **state)
+CASE(a_node_that_never_answers_has_failed)
 {
     struct bench *b = *state;
     submit(b, 1000, "true", NULL);
@@ -238,7 +240,7 @@ static void a_node_that_never_answers_has_failed(void **state)
     assert_int_equal(look(b, 11).tries, 1);
 }
 
-static void a_new_link_has_it_told_again(void **state)
+CASE(a_new_link_has_it_told_again)
 {
     struct bench *b = *state;
     submit(b, 1000, "true", NULL);
@@ -254,7 +256,7 @@ static void a_new_link_has_it_told_again(void **state)
     assert_int_equal(last_told(b), notification);
 }
 
-static void two_of_a_user_are_told_at_a_time(void **state)
+CASE(two_of_a_user_are_told_at_a_time)
 {
     struct bench *b = *state;
     for (uint64_t job = 11; job < 15; job++) {
@@ -270,7 +272,7 @@ static void two_of_a_user_are_told_at_a_time(void **state)
     assert_int_equal(count_notifications(b), 3);
 }
 
-static void more_than_the_limit_within_an_hour_are_dropped(void **state)
+CASE(more_than_the_limit_within_an_hour_are_dropped)
 {
     struct bench *b = *state; // the limit is 5
     for (uint64_t job = 11; job < 17; job++) {
@@ -289,7 +291,7 @@ static void more_than_the_limit_within_an_hour_are_dropped(void **state)
     assert_int_equal(count_notifications(b), 6);
 }
 
-static void a_start_tells_what_was_not_told(void **state)
+CASE(a_start_tells_what_was_not_told)
 {
     struct bench *b = *state;
     submit(b, 1000, "true", NULL);
@@ -312,14 +314,14 @@ static void a_start_tells_what_was_not_told(void **state)
     (void)bench_close(&fresh);
 }
 
-static void a_torn_row_is_an_error(void **state)
+CASE(a_torn_row_is_an_error)
 {
     struct bench *b = *state;
     struct error err;
     assert_int_equal(core_load_state(b->core, "notice", "1", (const uint8_t *)"\xff\xff", 2, &err), -EBADMSG);
 }
 
-static void no_control_character_of_a_name_is_in_a_subject(void **state)
+CASE(no_control_character_of_a_name_is_in_a_subject)
 {
     char name[] = "a\nBcc: eve";
     struct job job = { .id = 42, .state = JOB_DONE, .end = END_EXIT, .exit_code = 1, .name = name };
@@ -329,14 +331,13 @@ static void no_control_character_of_a_name_is_in_a_subject(void **state)
     assert_string_equal(subject, "job 42 (a\\x0aBcc: eve) failed (exit 1)");
 }
 
-static void the_risk_to_start_again_and_its_reason_are_in_the_subject(void **state)
+CASE(the_risk_to_start_again_and_its_reason_are_in_the_subject)
 {
     char name[] = "train", node[] = "box";
     struct job_park park = { .reclaimed = 1, .lender = 43 };
     struct job_run run = { .park = &park };
     struct job job = { .id = 42, .state = JOB_RUNNING, .name = name, .node = node };
     struct job_event event = { .type = EVENT_STARTED, .attempt = 1 };
-    (void)state;
     _cleanup_free_ char *risk = notification_subject(&job, &event, NOTIFY_START, 1000);
     assert_string_equal(risk, "job 42 (train) started on box; it starts again, once, if it still runs at "
                               "1970-01-01T00:00:01.000Z: a "
@@ -349,26 +350,4 @@ static void the_risk_to_start_again_and_its_reason_are_in_the_subject(void **sta
     event.attempt = 2;
     _cleanup_free_ char *other = notification_subject(&job, &event, NOTIFY_PREEMPT, 0);
     assert_string_equal(other, "job 42 (train) was preempted and requeued");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_with_node, close_all)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_notice_is_told_when_its_event_is_durable_and_not_before),
-        TEST(a_start_that_is_known_from_its_end_is_told_too),
-        TEST(only_what_was_asked_for_is_told),
-        TEST(a_failure_is_tried_again_later_and_later_and_then_given_up),
-        TEST(a_node_that_is_busy_costs_no_try),
-        TEST(a_node_that_never_answers_has_failed),
-        TEST(a_new_link_has_it_told_again),
-        TEST(two_of_a_user_are_told_at_a_time),
-        TEST(more_than_the_limit_within_an_hour_are_dropped),
-        TEST(a_start_tells_what_was_not_told),
-        TEST(a_torn_row_is_an_error),
-        TEST(no_control_character_of_a_name_is_in_a_subject),
-        TEST(the_risk_to_start_again_and_its_reason_are_in_the_subject),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

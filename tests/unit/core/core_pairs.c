@@ -32,6 +32,8 @@ static int open_with_node(void **state)
     return bench_hello(*state, 1, "boot", 1, NULL, 0);
 }
 
+#define CASE(name) TEST_WITH(name, open_with_node, bench_close)
+
 /* An array with these elements, and `after`; its id. */
 static uint64_t submit_array(struct bench *b, const char *elements, char *after)
 {
@@ -89,7 +91,7 @@ static void end(struct bench *b, uint64_t array, uint32_t index, int exit_code)
     bench_settle(b);
 }
 
-static void an_element_starts_when_its_partner_has_ended_well(void **state)
+CASE(an_element_starts_when_its_partner_has_ended_well)
 {
     struct bench *b = *state;
     uint64_t first = submit(b, NULL), second = submit(b, pair_of(first));
@@ -101,7 +103,7 @@ static void an_element_starts_when_its_partner_has_ended_well(void **state)
 }
 
 /* The end of the second element is what the third waits for. */
-static void a_chain_of_arrays_is_given_up_in_one_turn(void **state)
+CASE(a_chain_of_arrays_is_given_up_in_one_turn)
 {
     struct bench *b = *state;
     uint64_t first = submit(b, NULL), second = submit(b, pair_of(first)), third = submit(b, pair_of(second));
@@ -122,7 +124,7 @@ static void hold(struct bench *b, uint64_t array, uint32_t index, bool is_releas
 }
 
 /* Otherwise it would wait for the whole array, and be given up when another element of that fails. */
-static void an_element_that_was_held_waits_for_its_partner_alone(void **state)
+CASE(an_element_that_was_held_waits_for_its_partner_alone)
 {
     struct bench *b = *state;
     uint64_t first = submit(b, NULL), second = submit(b, pair_of(first));
@@ -136,7 +138,7 @@ static void an_element_that_was_held_waits_for_its_partner_alone(void **state)
     end(b, second, 0, 0);
 }
 
-static void an_element_that_is_held_when_its_partner_is_over_does_not_wait_for_the_others(void **state)
+CASE(an_element_that_is_held_when_its_partner_is_over_does_not_wait_for_the_others)
 {
     struct bench *b = *state;
     uint64_t first = submit(b, NULL);
@@ -149,7 +151,7 @@ static void an_element_that_is_held_when_its_partner_is_over_does_not_wait_for_t
     end(b, second, 0, 0);
 }
 
-static void an_element_with_two_partners_waits_for_both(void **state)
+CASE(an_element_with_two_partners_waits_for_both)
 {
     struct bench *b = *state;
     uint64_t first = submit(b, NULL), other = submit(b, NULL);
@@ -164,7 +166,7 @@ static void an_element_with_two_partners_waits_for_both(void **state)
     assert_int_equal(element(b, second, 1)->end, END_DEPENDENCY);
 }
 
-static void the_end_of_an_element_costs_nothing_to_those_that_wait_for_other_arrays(void **state)
+CASE(the_end_of_an_element_costs_nothing_to_those_that_wait_for_other_arrays)
 {
     struct bench *b = *state;
     uint64_t waiting[5];
@@ -189,7 +191,7 @@ static void the_end_of_an_element_costs_nothing_to_those_that_wait_for_other_arr
     }
 }
 
-static void an_array_waits_for_what_an_edit_names(void **state)
+CASE(an_array_waits_for_what_an_edit_names)
 {
     struct bench *b = *state;
     int request;
@@ -213,7 +215,7 @@ static void an_array_waits_for_what_an_edit_names(void **state)
     assert_int_equal(element(b, second, 1)->end, END_DEPENDENCY);
 }
 
-static void an_array_that_is_cancelled_waits_for_no_other(void **state)
+CASE(an_array_that_is_cancelled_waits_for_no_other)
 {
     struct bench *b = *state;
     uint64_t first = submit(b, NULL), second = submit(b, pair_of(first));
@@ -226,7 +228,7 @@ static void an_array_that_is_cancelled_waits_for_no_other(void **state)
     assert_null(core_extra(array)->pair_first);
 }
 
-static void a_cancel_of_what_waits_spares_the_element_that_runs(void **state)
+CASE(a_cancel_of_what_waits_spares_the_element_that_runs)
 {
     struct bench *b = *state;
     static int request, again;
@@ -242,30 +244,4 @@ static void a_cancel_of_what_waits_spares_the_element_that_runs(void **state)
     assert_int_equal(bench_answer(b, &again)->code, -EALREADY);
     end(b, array, 0, 0);
     assert_int_equal(element(b, array, 0)->end, END_EXIT);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            an_element_starts_when_its_partner_has_ended_well, open_with_node, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_chain_of_arrays_is_given_up_in_one_turn, open_with_node, bench_close),
-        cmocka_unit_test_setup_teardown(
-            an_element_that_was_held_waits_for_its_partner_alone, open_with_node, bench_close),
-        cmocka_unit_test_setup_teardown(
-            an_element_that_is_held_when_its_partner_is_over_does_not_wait_for_the_others, open_with_node,
-            bench_close),
-        cmocka_unit_test_setup_teardown(
-            an_element_with_two_partners_waits_for_both, open_with_node, bench_close),
-        cmocka_unit_test_setup_teardown(
-            the_end_of_an_element_costs_nothing_to_those_that_wait_for_other_arrays, open_with_node,
-            bench_close),
-        cmocka_unit_test_setup_teardown(an_array_waits_for_what_an_edit_names, open_with_node, bench_close),
-        cmocka_unit_test_setup_teardown(
-            an_array_that_is_cancelled_waits_for_no_other, open_with_node, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_cancel_of_what_waits_spares_the_element_that_runs, open_with_node, bench_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,6 +107,8 @@ static int open_wide(void **state)
     return open_with(state, 2, 4, false, 0);
 }
 
+#define CASE(name) TEST_WITH(name, open_wide, bench_close)
+
 static int open_movable(void **state)
 {
     return open_with(state, 1, 1, true, 0);
@@ -187,7 +189,6 @@ static void unpark(struct bench *b)
 static void note_notification(void *arg, const struct notification *notification, bool is_sending)
 {
     struct buffer *out = arg;
-    (void)is_sending;
     buffer_printf(
         out, "%s: %s\n", notify_event_name((enum notify_event)notification->event), notification->subject);
 }
@@ -200,7 +201,7 @@ static void assert_notified(struct bench *b, const char *wanted)
     assert_string_equal(buffer_text(&out), wanted);
 }
 
-static void its_owner_is_told_that_it_is_parked_and_that_it_continues(void **state)
+TEST_WITH(its_owner_is_told_that_it_is_parked_and_that_it_continues, open_notified, bench_close)
 {
     struct bench *b = *state;
     park(b);
@@ -223,7 +224,7 @@ static void its_owner_is_told_that_it_is_parked_and_that_it_continues(void **sta
                        "unpark: job 11 (train) continues on a; it was parked for 2m00s\n");
 }
 
-static void parks_refusals_and_times_are_counted(void **state)
+TEST_WITH(parks_refusals_and_times_are_counted, open_movable, bench_close)
 {
     struct bench *b = *state;
     const struct core_counts *counts = core_counts(b->core);
@@ -254,7 +255,7 @@ static void parks_refusals_and_times_are_counted(void **state)
     assert_int_equal(counts->parked_ms / SECOND_MS, 130);
 }
 
-static void an_attempt_that_ends_while_it_is_parked_was_parked_up_to_its_end(void **state)
+TEST_WITH(an_attempt_that_ends_while_it_is_parked_was_parked_up_to_its_end, open_movable, bench_close)
 {
     struct bench *b = *state;
     park(b);
@@ -270,7 +271,7 @@ static void an_attempt_that_ends_while_it_is_parked_was_parked_up_to_its_end(voi
     assert_int_equal(core_counts(b->core)->parked_ms / SECOND_MS, 30);
 }
 
-static void it_is_parked_when_all_ranks_are_saved_and_returns_when_all_could(void **state)
+CASE(it_is_parked_when_all_ranks_are_saved_and_returns_when_all_could)
 {
     struct bench *b = *state;
     park_all(b);
@@ -291,7 +292,7 @@ static void it_is_parked_when_all_ranks_are_saved_and_returns_when_all_could(voi
     assert_int_equal(phase(b), PARK_NONE);
 }
 
-static void a_rank_that_refuses_to_be_saved_makes_all_return_at_once(void **state)
+CASE(a_rank_that_refuses_to_be_saved_makes_all_return_at_once)
 {
     struct bench *b = *state;
     park(b);
@@ -307,7 +308,7 @@ static void a_rank_that_refuses_to_be_saved_makes_all_return_at_once(void **stat
     assert_int_equal(job_of(b)->state, JOB_RUNNING);
 }
 
-static void a_rank_that_is_lost_while_it_is_undone_ends_the_job(void **state)
+CASE(a_rank_that_is_lost_while_it_is_undone_ends_the_job)
 {
     struct bench *b = *state;
     park(b);
@@ -317,7 +318,7 @@ static void a_rank_that_is_lost_while_it_is_undone_ends_the_job(void **state)
     assert_int_equal(job_of(b)->stop_reason, END_GPU_FAULT);
 }
 
-static void a_rank_that_could_not_return_leaves_all_parked(void **state)
+CASE(a_rank_that_could_not_return_leaves_all_parked)
 {
     struct bench *b = *state;
     park_all(b);
@@ -330,7 +331,7 @@ static void a_rank_that_could_not_return_leaves_all_parked(void **state)
     assert_int_equal(orders(b, 0, PARK_CHECK) + orders(b, 1, PARK_CHECK), 2);
 }
 
-static void a_rank_that_refuses_when_others_are_back_is_tried_again(void **state)
+CASE(a_rank_that_refuses_when_others_are_back_is_tried_again)
 {
     struct bench *b = *state;
     park_all(b);
@@ -350,7 +351,7 @@ static void a_rank_that_refuses_when_others_are_back_is_tried_again(void **state
 }
 
 /* It asks whether all could return, and one has done so. */
-static void a_controller_that_starts_in_the_middle_lets_the_others_return_too(void **state)
+CASE(a_controller_that_starts_in_the_middle_lets_the_others_return_too)
 {
     struct bench *b = *state;
     park_all(b);
@@ -375,7 +376,7 @@ static void a_controller_that_starts_in_the_middle_lets_the_others_return_too(vo
     assert_int_equal(phase(b), PARK_NONE);
 }
 
-static void a_job_that_may_move_returns_on_a_free_gpu_of_its_node(void **state)
+TEST_WITH(a_job_that_may_move_returns_on_a_free_gpu_of_its_node, open_movable, bench_close)
 {
     struct bench *b = *state;
     static int other;
@@ -414,7 +415,7 @@ static void pass(struct bench *b, int64_t seconds)
     bench_settle(b);
 }
 
-static void a_parked_job_is_not_charged_and_its_time_limit_stands_still(void **state)
+TEST_WITH(a_parked_job_is_not_charged_and_its_time_limit_stands_still, open_limited, bench_close)
 {
     struct bench *b = *state;
     pass(b, 100);
@@ -436,7 +437,7 @@ static void a_parked_job_is_not_charged_and_its_time_limit_stands_still(void **s
     assert_int_equal(job_of(b)->state, JOB_STOPPING);
 }
 
-static void a_late_answer_to_an_earlier_order_does_not_count(void **state)
+TEST_WITH(a_late_answer_to_an_earlier_order_does_not_count, open_limited, bench_close)
 {
     struct bench *b = *state;
     park(b);
@@ -481,7 +482,7 @@ static void expect_return(struct bench *b)
     assert_int_equal(phase(b), PARK_NONE);
 }
 
-static void a_job_that_was_parked_after_a_backup_returns_by_itself(void **state)
+TEST_WITH(a_job_that_was_parked_after_a_backup_returns_by_itself, open_limited, bench_close)
 {
     struct bench *b = *state;
     find(b, (struct known_attempt){ .terms = 2, .park_number = 5, .park_seen = PARK_SEEN_PARKED });
@@ -492,7 +493,7 @@ static void a_job_that_was_parked_after_a_backup_returns_by_itself(void **state)
     expect_return(b);
 }
 
-static void a_job_that_was_returning_when_the_backup_was_made_is_parked_first(void **state)
+TEST_WITH(a_job_that_was_returning_when_the_backup_was_made_is_parked_first, open_movable, bench_close)
 {
     struct bench *b = *state;
     park(b);
@@ -506,7 +507,7 @@ static void a_job_that_was_returning_when_the_backup_was_made_is_parked_first(vo
 }
 
 /* Others may have its GPUs in this store. */
-static void a_job_that_returned_after_a_backup_is_parked_again(void **state)
+TEST_WITH(a_job_that_returned_after_a_backup_is_parked_again, open_limited, bench_close)
 {
     struct bench *b = *state;
     park(b);
@@ -523,7 +524,7 @@ static void a_job_that_returned_after_a_backup_is_parked_again(void **state)
 }
 
 /* Its node would restore it, and tell this store of a number that it does not wait for. */
-static void a_job_that_is_returning_is_parked_again(void **state)
+TEST_WITH(a_job_that_is_returning_is_parked_again, open_limited, bench_close)
 {
     struct bench *b = *state;
     park(b);
@@ -536,7 +537,7 @@ static void a_job_that_is_returning_is_parked_again(void **state)
 }
 
 /* The first rank to connect continued the numbers. */
-static void a_rank_that_is_returning_is_parked_again_though_its_numbers_are_known(void **state)
+CASE(a_rank_that_is_returning_is_parked_again_though_its_numbers_are_known)
 {
     struct bench *b = *state;
     park(b);
@@ -554,7 +555,8 @@ static void a_rank_that_is_returning_is_parked_again_though_its_numbers_are_know
     assert_false(job_park_is_unconfirmed(job_of(b)));
 }
 
-static void a_job_that_stays_parked_stays_so_and_its_orders_go_on_behind_those_of_its_node(void **state)
+TEST_WITH(
+    a_job_that_stays_parked_stays_so_and_its_orders_go_on_behind_those_of_its_node, open_limited, bench_close)
 {
     struct bench *b = *state;
     park(b);
@@ -567,7 +569,7 @@ static void a_job_that_stays_parked_stays_so_and_its_orders_go_on_behind_those_o
     assert_int_equal(orders(b, 0, PARK_RETURN), 1);
 }
 
-static void a_job_that_was_suspended_after_a_backup_goes_on(void **state)
+TEST_WITH(a_job_that_was_suspended_after_a_backup_goes_on, open_limited, bench_close)
 {
     struct bench *b = *state;
     find(b, (struct known_attempt){ .terms = 3 });
@@ -580,7 +582,7 @@ static void a_job_that_was_suspended_after_a_backup_goes_on(void **state)
 }
 
 /* A node may send any numbers. */
-static void numbers_that_no_order_can_have_had_are_ignored(void **state)
+TEST_WITH(numbers_that_no_order_can_have_had_are_ignored, open_limited, bench_close)
 {
     struct bench *b = *state;
     for (int i = 0; i < 2; i++) {
@@ -593,58 +595,10 @@ static void numbers_that_no_order_can_have_had_are_ignored(void **state)
 }
 
 /* As mgpud sees the wall clock for five minutes after it was set. */
-static void it_returns_after_the_time_it_was_parked_for_whatever_the_wall_clock_says(void **state)
+CASE(it_returns_after_the_time_it_was_parked_for_whatever_the_wall_clock_says)
 {
     struct bench *b = *state;
     core_park(b->core, b->now_ms, b->now_ms + 3600 * SECOND_MS, &owner, JOB, 5 * SECOND_MS, &asked);
     bench_settle(b);
     assert_int_equal(job_park(job_of(b))->return_ms, b->core->last_ms + 5 * SECOND_MS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            it_returns_after_the_time_it_was_parked_for_whatever_the_wall_clock_says, open_wide, bench_close),
-        cmocka_unit_test_setup_teardown(
-            it_is_parked_when_all_ranks_are_saved_and_returns_when_all_could, open_wide, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_rank_that_refuses_to_be_saved_makes_all_return_at_once, open_wide, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_rank_that_is_lost_while_it_is_undone_ends_the_job, open_wide, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_rank_that_could_not_return_leaves_all_parked, open_wide, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_rank_that_refuses_when_others_are_back_is_tried_again, open_wide, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_controller_that_starts_in_the_middle_lets_the_others_return_too, open_wide, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_may_move_returns_on_a_free_gpu_of_its_node, open_movable, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_parked_job_is_not_charged_and_its_time_limit_stands_still, open_limited, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_late_answer_to_an_earlier_order_does_not_count, open_limited, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_was_parked_after_a_backup_returns_by_itself, open_limited, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_was_returning_when_the_backup_was_made_is_parked_first, open_movable, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_returned_after_a_backup_is_parked_again, open_limited, bench_close),
-        cmocka_unit_test_setup_teardown(
-            its_owner_is_told_that_it_is_parked_and_that_it_continues, open_notified, bench_close),
-        cmocka_unit_test_setup_teardown(
-            an_attempt_that_ends_while_it_is_parked_was_parked_up_to_its_end, open_movable, bench_close),
-        cmocka_unit_test_setup_teardown(parks_refusals_and_times_are_counted, open_movable, bench_close),
-        cmocka_unit_test_setup_teardown(a_job_that_is_returning_is_parked_again, open_limited, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_rank_that_is_returning_is_parked_again_though_its_numbers_are_known, open_wide, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_stays_parked_stays_so_and_its_orders_go_on_behind_those_of_its_node, open_limited,
-            bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_was_suspended_after_a_backup_goes_on, open_limited, bench_close),
-        cmocka_unit_test_setup_teardown(
-            numbers_that_no_order_can_have_had_are_ignored, open_limited, bench_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,6 +63,8 @@ static int open_with_job(void **state)
     return open_with(state, false);
 }
 
+#define CASE(name) TEST_WITH(name, open_with_job, bench_close)
+
 static int open_with_job_that_goes_on(void **state)
 {
     return open_with(state, true);
@@ -151,7 +153,7 @@ static void run_both(struct bench *b)
 }
 
 /* Two ranks with one long path each stand for a thousand whose paths are too long for a record together. */
-static void an_end_that_is_too_long_is_recorded_without_its_nodes(void **state)
+CASE(an_end_that_is_too_long_is_recorded_without_its_nodes)
 {
     struct bench *b = *state;
     _cleanup_free_ char *path = xcalloc(1, RECORD_BODY_MAX * 3U / 4);
@@ -173,7 +175,7 @@ static void an_end_that_is_too_long_is_recorded_without_its_nodes(void **state)
     job_free(job);
 }
 
-static void each_node_is_allocated_its_rank(void **state)
+CASE(each_node_is_allocated_its_rank)
 {
     struct bench *b = *state;
     const struct sent *first = find_sent(b, MESSAGE_LAUNCH, 0), *second = find_sent(b, MESSAGE_LAUNCH, 1);
@@ -197,7 +199,7 @@ static const char *meeting_by(struct bench *b, uint32_t link, const char *addres
     return find_sent(b, MESSAGE_LAUNCH, 1)->meeting;
 }
 
-static void ranks_meet_at_the_address_of_the_first_node(void **state)
+CASE(ranks_meet_at_the_address_of_the_first_node)
 {
     struct bench *b = *state;
     core_set_address(b->core, 9, "nobody's", NULL);
@@ -208,7 +210,7 @@ static void ranks_meet_at_the_address_of_the_first_node(void **state)
 }
 
 /* Its own node has no address; the others know one of its machine. */
-static void the_controllers_own_node_is_met_where_others_reach_the_controller(void **state)
+CASE(the_controllers_own_node_is_met_where_others_reach_the_controller)
 {
     struct bench *b = *state;
     struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.rank = 0, .token = token(b) };
@@ -218,7 +220,7 @@ static void the_controllers_own_node_is_met_where_others_reach_the_controller(vo
     assert_string_equal(find_sent(b, MESSAGE_LAUNCH, 0)->meeting, "10.0.0.1:29612");
 }
 
-static void a_first_rank_that_fails_before_its_start_is_reported_has_started(void **state)
+CASE(a_first_rank_that_fails_before_its_start_is_reported_has_started)
 {
     struct bench *b = *state;
     ready(b, 0);
@@ -230,7 +232,7 @@ static void a_first_rank_that_fails_before_its_start_is_reported_has_started(voi
 }
 
 /* A node that was started beside the controller, with --controller 127.0.0.1. */
-static void a_loopback_address_is_told_to_nobody_on_another_machine(void **state)
+CASE(a_loopback_address_is_told_to_nobody_on_another_machine)
 {
     struct bench *b = *state;
     struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.rank = 1, .token = token(b) };
@@ -265,14 +267,14 @@ static const struct job *run_on_loopback(struct bench *b, const char *boot_a, co
     return core_job(b->core, JOB);
 }
 
-static void loopback_will_do_on_one_machine(void **state)
+TEST_WITH(loopback_will_do_on_one_machine, open_empty, bench_close)
 {
     struct bench *b = *state;
     assert_int_equal(run_on_loopback(b, "boot-a", "boot-a")->state, JOB_STARTING);
     assert_string_equal(find_sent(b, MESSAGE_LAUNCH, 1)->meeting, "127.0.0.1:29612");
 }
 
-static void a_job_whose_nodes_cannot_reach_each_other_is_refused(void **state)
+TEST_WITH(a_job_whose_nodes_cannot_reach_each_other_is_refused, open_empty, bench_close)
 {
     struct bench *b = *state;
     const struct job *job = run_on_loopback(b, "boot-a", "boot-b");
@@ -282,7 +284,7 @@ static void a_job_whose_nodes_cannot_reach_each_other_is_refused(void **state)
     assert_int_equal(count_sent(b, MESSAGE_LAUNCH), 0);
 }
 
-static void nobody_is_let_go_before_all_are_ready(void **state)
+CASE(nobody_is_let_go_before_all_are_ready)
 {
     struct bench *b = *state;
     ready(b, 0);
@@ -299,7 +301,7 @@ static void nobody_is_let_go_before_all_are_ready(void **state)
     assert_string_equal(job_run(core_job(b->core, JOB))->log_path, "/tmp/11.log");
 }
 
-static void attempt_ends_when_all_ranks_have_ended(void **state)
+CASE(attempt_ends_when_all_ranks_have_ended)
 {
     struct bench *b = *state;
     run_both(b);
@@ -319,7 +321,7 @@ static void attempt_ends_when_all_ranks_have_ended(void **state)
     assert_non_null(find_sent(b, MESSAGE_RELEASE_ATTEMPT, 1));
 }
 
-static void the_first_failure_ends_the_others_and_is_the_jobs(void **state)
+CASE(the_first_failure_ends_the_others_and_is_the_jobs)
 {
     struct bench *b = *state;
     run_both(b);
@@ -338,7 +340,7 @@ static void the_first_failure_ends_the_others_and_is_the_jobs(void **state)
     assert_int_equal(job_node(job, 1)->exit_code, 3);
 }
 
-static void node_that_cannot_start_its_rank_requeues_the_job(void **state)
+CASE(node_that_cannot_start_its_rank_requeues_the_job)
 {
     struct bench *b = *state;
     ready(b, 0);
@@ -354,7 +356,7 @@ static void node_that_cannot_start_its_rank_requeues_the_job(void **state)
     assert_non_null(find_sent(b, MESSAGE_RELEASE_ATTEMPT, 1));
 }
 
-static void rank_that_cannot_start_fails_the_job_and_names_its_node(void **state)
+CASE(rank_that_cannot_start_fails_the_job_and_names_its_node)
 {
     struct bench *b = *state;
     ready(b, 0);
@@ -366,7 +368,7 @@ static void rank_that_cannot_start_fails_the_job_and_names_its_node(void **state
     assert_string_equal(job->text, "rank 1 on b: cannot enter directory /data: No such file or directory");
 }
 
-static void a_node_that_reboots_before_the_go_sends_the_job_back(void **state)
+CASE(a_node_that_reboots_before_the_go_sends_the_job_back)
 {
     struct bench *b = *state;
     ready(b, 0);
@@ -377,7 +379,7 @@ static void a_node_that_reboots_before_the_go_sends_the_job_back(void **state)
 }
 
 /* The record of what it did is gone with the spool: a second launch could run the command twice. */
-static void a_rank_whose_spool_was_emptied_is_not_launched_again(void **state)
+CASE(a_rank_whose_spool_was_emptied_is_not_launched_again)
 {
     struct bench *b = *state;
     ready(b, 1);
@@ -389,7 +391,7 @@ static void a_rank_whose_spool_was_emptied_is_not_launched_again(void **state)
     assert_int_equal(core_job(b->core, JOB)->state, JOB_QUEUED); // nobody was told to go
 }
 
-static void a_node_that_reboots_while_it_runs_ends_the_others(void **state)
+CASE(a_node_that_reboots_while_it_runs_ends_the_others)
 {
     struct bench *b = *state;
     run_both(b);
@@ -402,7 +404,7 @@ static void a_node_that_reboots_while_it_runs_ends_the_others(void **state)
     assert_string_equal(job->text, "rank 1 on b: its node rebooted while it ran");
 }
 
-static void all_are_let_go_with_the_port_of_the_first(void **state)
+CASE(all_are_let_go_with_the_port_of_the_first)
 {
     struct bench *b = *state;
     ready_at(b, 0, 29777);
@@ -414,7 +416,7 @@ static void all_are_let_go_with_the_port_of_the_first(void **state)
 extern const struct core_concern core_concern_ranks;
 
 /* After a start of the controller, of which the first rank has not heard yet while it runs. */
-static void nobody_is_let_go_before_the_first_has_said_its_port(void **state)
+CASE(nobody_is_let_go_before_the_first_has_said_its_port)
 {
     struct bench *b = *state;
     run_both(b);
@@ -436,7 +438,7 @@ static void nobody_is_let_go_before_the_first_has_said_its_port(void **state)
     assert_int_equal(find_sent(b, MESSAGE_GO, 1)->port, 29778);
 }
 
-static void a_go_that_was_lost_is_said_again(void **state)
+CASE(a_go_that_was_lost_is_said_again)
 {
     struct bench *b = *state;
     ready(b, 0);
@@ -455,7 +457,7 @@ static void a_go_that_was_lost_is_said_again(void **state)
     assert_int_equal(find_sent(b, MESSAGE_GO, 1)->link, 3);
 }
 
-static void what_is_ready_on_a_node_that_is_away_is_not_counted(void **state)
+CASE(what_is_ready_on_a_node_that_is_away_is_not_counted)
 {
     struct bench *b = *state;
     ready(b, 1);
@@ -464,7 +466,7 @@ static void what_is_ready_on_a_node_that_is_away_is_not_counted(void **state)
     assert_null(find_sent(b, MESSAGE_GO, 0));
 }
 
-static void cancel_stops_every_rank_and_releases_none(void **state)
+CASE(cancel_stops_every_rank_and_releases_none)
 {
     struct bench *b = *state;
     ready(b, 0);
@@ -479,7 +481,7 @@ static void cancel_stops_every_rank_and_releases_none(void **state)
     assert_int_equal(core_job(b->core, JOB)->end, END_CANCELLED);
 }
 
-static void signal_and_update_reach_every_rank(void **state)
+CASE(signal_and_update_reach_every_rank)
 {
     struct bench *b = *state;
     run_both(b);
@@ -493,7 +495,7 @@ static void signal_and_update_reach_every_rank(void **state)
     assert_non_null(find_sent(b, MESSAGE_UPDATE, 1));
 }
 
-static void lost_rank_is_stopped_when_its_node_reports_it_again(void **state)
+CASE(lost_rank_is_stopped_when_its_node_reports_it_again)
 {
     struct bench *b = *state;
     run_both(b);
@@ -522,7 +524,8 @@ static void fence_second(struct bench *b)
     bench_settle(b);
 }
 
-static void a_failure_after_the_last_word_of_a_lost_node_is_that_nodes_fault(void **state)
+TEST_WITH(
+    a_failure_after_the_last_word_of_a_lost_node_is_that_nodes_fault, open_with_job_that_goes_on, bench_close)
 {
     struct bench *b = *state;
     run_both(b);
@@ -590,7 +593,7 @@ static void ended_on(struct bench *b, uint32_t link, uint32_t rank, enum job_end
 }
 
 /* Its end is reported while the others still end: with them it is released, and its node gets jobs again. */
-static void a_lost_rank_that_ends_before_the_others_does_not_keep_its_node(void **state)
+CASE(a_lost_rank_that_ends_before_the_others_does_not_keep_its_node)
 {
     struct bench *b = *state;
     run_both(b);
@@ -607,7 +610,7 @@ static void a_lost_rank_that_ends_before_the_others_does_not_keep_its_node(void 
     assert_int_equal(core_find_node(b->core, "b")->n_orphaned, 0);
 }
 
-static void a_stop_nobody_asked_for_is_the_loss_of_a_node(void **state)
+CASE(a_stop_nobody_asked_for_is_the_loss_of_a_node)
 {
     struct bench *b = *state;
     restart_after_loss(b);
@@ -616,7 +619,7 @@ static void a_stop_nobody_asked_for_is_the_loss_of_a_node(void **state)
     assert_int_equal(core_job(b->core, JOB)->end, END_NODE_LOST);
 }
 
-static void what_fails_after_such_a_stop_is_not_the_reason(void **state)
+CASE(what_fails_after_such_a_stop_is_not_the_reason)
 {
     struct bench *b = *state;
     restart_after_loss(b);
@@ -626,7 +629,7 @@ static void what_fails_after_such_a_stop_is_not_the_reason(void **state)
 }
 
 /* The other node connects only when the rank that was stopped has ended: it is the clocks that tell. */
-static void what_failed_after_such_a_stop_and_is_told_late_is_not_the_reason(void **state)
+CASE(what_failed_after_such_a_stop_and_is_told_late_is_not_the_reason)
 {
     struct bench *b = *state;
     run_both(b);
@@ -656,7 +659,7 @@ static void restart_after_end(struct bench *b)
     bench_settle(b);
 }
 
-static void a_failure_that_an_earlier_controller_knew_is_the_reason(void **state)
+CASE(a_failure_that_an_earlier_controller_knew_is_the_reason)
 {
     struct bench *b = *state;
     restart_after_end(b);
@@ -667,7 +670,7 @@ static void a_failure_that_an_earlier_controller_knew_is_the_reason(void **state
 }
 
 /* The clock of the first node is an hour ahead. */
-static void a_failure_on_a_node_whose_clock_is_ahead_is_the_reason(void **state)
+CASE(a_failure_on_a_node_whose_clock_is_ahead_is_the_reason)
 {
     struct bench *b = *state;
     restart_after_end(b);
@@ -677,7 +680,7 @@ static void a_failure_on_a_node_whose_clock_is_ahead_is_the_reason(void **state)
 }
 
 /* It is an hour behind. */
-static void what_failed_after_a_stop_on_a_node_whose_clock_is_behind_is_not_the_reason(void **state)
+CASE(what_failed_after_a_stop_on_a_node_whose_clock_is_behind_is_not_the_reason)
 {
     struct bench *b = *state;
     restart_after_end(b);
@@ -687,7 +690,7 @@ static void what_failed_after_a_stop_on_a_node_whose_clock_is_behind_is_not_the_
 }
 
 /* Also where no silence of a node is ever a loss. */
-static void what_a_fence_ended_is_over_after_a_restart_too(void **state)
+TEST_WITH(what_a_fence_ended_is_over_after_a_restart_too, open_with_job_that_goes_on, bench_close)
 {
     static const struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
     struct bench *b = *state;
@@ -718,7 +721,7 @@ static void what_a_fence_ended_is_over_after_a_restart_too(void **state)
     assert_int_equal(core_job(b->core, JOB)->restarts, 1);
 }
 
-static void a_failure_before_that_word_is_the_jobs_own(void **state)
+TEST_WITH(a_failure_before_that_word_is_the_jobs_own, open_with_job_that_goes_on, bench_close)
 {
     struct bench *b = *state;
     run_both(b);
@@ -731,7 +734,8 @@ static void a_failure_before_that_word_is_the_jobs_own(void **state)
     assert_string_equal(job->text, "rank 0 on a: exit 1");
 }
 
-static void a_failure_before_the_reboot_of_another_node_was_heard_is_that_nodes_fault(void **state)
+TEST_WITH(a_failure_before_the_reboot_of_another_node_was_heard_is_that_nodes_fault,
+    open_with_job_that_goes_on, bench_close)
 {
     struct bench *b = *state;
     run_both(b);
@@ -743,7 +747,7 @@ static void a_failure_before_the_reboot_of_another_node_was_heard_is_that_nodes_
     assert_string_equal(core_job(b->core, JOB)->text, "rank 1 on b: its node rebooted while it ran");
 }
 
-static void a_lease_that_a_shepherd_has_ended_is_a_loss_too(void **state)
+TEST_WITH(a_lease_that_a_shepherd_has_ended_is_a_loss_too, open_with_job_that_goes_on, bench_close)
 {
     struct bench *b = *state;
     run_both(b);
@@ -757,7 +761,7 @@ static void a_lease_that_a_shepherd_has_ended_is_a_loss_too(void **state)
     assert_int_equal(core_job(b->core, JOB)->restarts, 1);
 }
 
-static void what_fails_because_its_peer_was_stopped_was_stopped_too(void **state)
+CASE(what_fails_because_its_peer_was_stopped_was_stopped_too)
 {
     struct bench *b = *state;
     run_both(b);
@@ -769,7 +773,7 @@ static void what_fails_because_its_peer_was_stopped_was_stopped_too(void **state
     assert_int_equal(core_job(b->core, JOB)->attempt, 2);
 }
 
-static void a_job_that_was_requeued_goes_back_however_its_ranks_end(void **state)
+CASE(a_job_that_was_requeued_goes_back_however_its_ranks_end)
 {
     struct bench *b = *state;
     run_both(b);
@@ -780,7 +784,7 @@ static void a_job_that_was_requeued_goes_back_however_its_ranks_end(void **state
     assert_int_equal(core_job(b->core, JOB)->attempt, 2);
 }
 
-static void node_reports_only_its_own_rank(void **state)
+CASE(node_reports_only_its_own_rank)
 {
     struct bench *b = *state;
     struct message_ready lie = { .id.job = JOB, .id.attempt = 1, .id.rank = 1, .token = token(b) };
@@ -789,11 +793,8 @@ static void node_reports_only_its_own_rank(void **state)
     assert_null(find_sent(b, MESSAGE_GO, 0));
 }
 
-#define TEST(name)    cmocka_unit_test_setup_teardown(name, open_with_job, bench_close)
-#define GOES_ON(name) cmocka_unit_test_setup_teardown(name, open_with_job_that_goes_on, bench_close)
-
 /* What a node says about the connection of a command is believed only of its own rank. */
-static void an_attempt_is_found_on_its_nodes_alone(void **state)
+CASE(an_attempt_is_found_on_its_nodes_alone)
 {
     struct bench *b = *state;
     const struct job *job = core_job(b->core, JOB);
@@ -817,7 +818,7 @@ static void an_attempt_is_found_on_its_nodes_alone(void **state)
 }
 
 /* Commands in a job change that job, and those that they have submitted. */
-static void commands_in_a_job_control_it_and_what_they_submitted(void **state)
+CASE(commands_in_a_job_control_it_and_what_they_submitted)
 {
     struct bench *b = *state;
     const struct job *job = core_job(b->core, JOB);
@@ -843,52 +844,4 @@ static void commands_in_a_job_control_it_and_what_they_submitted(void **state)
     assert_false(core_may(&who, ACTION_CONTROL, job));
     assert_int_equal(core_refuse_scope(&who, SCOPE_SUBMIT, &err), -EPERM);
     assert_non_null(strstr(err.hint, "job-access"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(an_attempt_is_found_on_its_nodes_alone),
-        TEST(commands_in_a_job_control_it_and_what_they_submitted),
-        TEST(an_end_that_is_too_long_is_recorded_without_its_nodes),
-        TEST(each_node_is_allocated_its_rank),
-        TEST(ranks_meet_at_the_address_of_the_first_node),
-        TEST(a_first_rank_that_fails_before_its_start_is_reported_has_started),
-        TEST(a_loopback_address_is_told_to_nobody_on_another_machine),
-        cmocka_unit_test_setup_teardown(loopback_will_do_on_one_machine, open_empty, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_job_whose_nodes_cannot_reach_each_other_is_refused, open_empty, bench_close),
-        TEST(the_controllers_own_node_is_met_where_others_reach_the_controller),
-        TEST(nobody_is_let_go_before_all_are_ready),
-        TEST(attempt_ends_when_all_ranks_have_ended),
-        TEST(the_first_failure_ends_the_others_and_is_the_jobs),
-        TEST(node_that_cannot_start_its_rank_requeues_the_job),
-        TEST(rank_that_cannot_start_fails_the_job_and_names_its_node),
-        TEST(a_node_that_reboots_before_the_go_sends_the_job_back),
-        TEST(a_rank_whose_spool_was_emptied_is_not_launched_again),
-        TEST(a_node_that_reboots_while_it_runs_ends_the_others),
-        TEST(all_are_let_go_with_the_port_of_the_first),
-        TEST(nobody_is_let_go_before_the_first_has_said_its_port),
-        TEST(a_go_that_was_lost_is_said_again),
-        TEST(what_is_ready_on_a_node_that_is_away_is_not_counted),
-        TEST(cancel_stops_every_rank_and_releases_none),
-        TEST(signal_and_update_reach_every_rank),
-        TEST(lost_rank_is_stopped_when_its_node_reports_it_again),
-        GOES_ON(a_failure_after_the_last_word_of_a_lost_node_is_that_nodes_fault),
-        GOES_ON(what_a_fence_ended_is_over_after_a_restart_too),
-        GOES_ON(a_failure_before_that_word_is_the_jobs_own),
-        GOES_ON(a_failure_before_the_reboot_of_another_node_was_heard_is_that_nodes_fault),
-        GOES_ON(a_lease_that_a_shepherd_has_ended_is_a_loss_too),
-        TEST(what_fails_because_its_peer_was_stopped_was_stopped_too),
-        TEST(a_lost_rank_that_ends_before_the_others_does_not_keep_its_node),
-        TEST(a_stop_nobody_asked_for_is_the_loss_of_a_node),
-        TEST(what_fails_after_such_a_stop_is_not_the_reason),
-        TEST(what_failed_after_such_a_stop_and_is_told_late_is_not_the_reason),
-        TEST(a_failure_that_an_earlier_controller_knew_is_the_reason),
-        TEST(a_failure_on_a_node_whose_clock_is_ahead_is_the_reason),
-        TEST(what_failed_after_a_stop_on_a_node_whose_clock_is_behind_is_not_the_reason),
-        TEST(a_job_that_was_requeued_goes_back_however_its_ranks_end),
-        TEST(node_reports_only_its_own_rank),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,6 +48,8 @@ static int open_with_job(void **state)
     return core_job(b->core, JOB)->state == JOB_STARTING ? 0 : -1;
 }
 
+#define CASE(name) TEST_WITH(name, open_with_job, bench_close)
+
 /* How many nodes have been sent that, since the last call; each at most once. */
 static size_t take_sent(struct bench *b, uint16_t id)
 {
@@ -105,7 +107,7 @@ static void exited(struct bench *b, uint32_t rank)
             .is_executed = 1 });
 }
 
-static void the_next_are_launched_when_half_of_the_first_are_ready(void **state)
+CASE(the_next_are_launched_when_half_of_the_first_are_ready)
 {
     struct bench *b = *state;
     assert_int_equal(take_sent(b, MESSAGE_LAUNCH), FIRST);
@@ -121,7 +123,7 @@ static void the_next_are_launched_when_half_of_the_first_are_ready(void **state)
     assert_int_equal(take_sent(b, MESSAGE_GO), NODES);
 }
 
-static void a_stop_is_told_once_and_again_after_a_new_connection(void **state)
+CASE(a_stop_is_told_once_and_again_after_a_new_connection)
 {
     struct bench *b = *state;
     run_all(b);
@@ -146,7 +148,7 @@ static void a_stop_is_told_once_and_again_after_a_new_connection(void **state)
 }
 
 /* The first that fails stops the others; those that end then are no reason to tell it again. */
-static void a_failure_stops_the_others_once(void **state)
+CASE(a_failure_stops_the_others_once)
 {
     struct bench *b = *state;
     run_all(b);
@@ -177,7 +179,7 @@ static void report_energy(struct bench *b, uint32_t rank, uint64_t energy_mj)
     bench_say(b, rank + 1, MESSAGE_GPUS, &report);
 }
 
-static void the_usage_of_all_is_known_when_all_have_reported(void **state)
+CASE(the_usage_of_all_is_known_when_all_have_reported)
 {
     struct bench *b = *state;
     run_all(b);
@@ -193,7 +195,7 @@ static void the_usage_of_all_is_known_when_all_have_reported(void **state)
 }
 
 /* Those that are over report nothing. */
-static void the_usage_of_the_last_rank_is_known_at_once(void **state)
+CASE(the_usage_of_the_last_rank_is_known_at_once)
 {
     struct bench *b = *state;
     run_all(b);
@@ -209,18 +211,4 @@ static void the_usage_of_the_last_rank_is_known_at_once(void **state)
         report_energy(b, 0, energy_mj);
         assert_int_equal(core_usage(core_find(b->core, JOB))->energy_mj, energy_mj);
     }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_with_job, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(the_next_are_launched_when_half_of_the_first_are_ready),
-        TEST(a_stop_is_told_once_and_again_after_a_new_connection),
-        TEST(a_failure_stops_the_others_once),
-        TEST(the_usage_of_all_is_known_when_all_have_reported),
-        TEST(the_usage_of_the_last_rank_is_known_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,9 +5,11 @@
 
 #include "base/memory.h"
 
+#define CASE(name) TEST_WITH(name, bench_open, bench_close)
+
 static int one, two, three, four, five, six; // requests are known by address
 
-static void an_acknowledgement_waits_until_it_is_durable(void **state)
+CASE(an_acknowledgement_waits_until_it_is_durable)
 {
     struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
@@ -17,7 +19,7 @@ static void an_acknowledgement_waits_until_it_is_durable(void **state)
     assert_int_equal(bench_answer(b, &one)->job, 11);
 }
 
-static void a_reader_does_not_see_what_a_crash_could_take_back(void **state)
+CASE(a_reader_does_not_see_what_a_crash_could_take_back)
 {
     struct bench *b = *state;
     core_barrier(b->core, &one);
@@ -30,7 +32,7 @@ static void a_reader_does_not_see_what_a_crash_could_take_back(void **state)
     assert_non_null(bench_answer(b, &three));
 }
 
-static void what_arrives_during_a_commit_is_the_next_batch(void **state)
+CASE(what_arrives_during_a_commit_is_the_next_batch)
 {
     struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
@@ -44,7 +46,7 @@ static void what_arrives_during_a_commit_is_the_next_batch(void **state)
     assert_int_equal(core_last_event(b->core), 23);
 }
 
-static void a_repeated_key_gives_the_same_job(void **state)
+CASE(a_repeated_key_gives_the_same_job)
 {
     struct bench *b = *state;
     bench_submit(b, 1000, 1, "k", &one);
@@ -58,7 +60,7 @@ static void a_repeated_key_gives_the_same_job(void **state)
     assert_int_not_equal(bench_answer(b, &four)->job, bench_answer(b, &one)->job);
 }
 
-static void jobs_that_ask_for_the_same_share_their_request_until_one_is_edited(void **state)
+CASE(jobs_that_ask_for_the_same_share_their_request_until_one_is_edited)
 {
     struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
@@ -76,7 +78,7 @@ static void jobs_that_ask_for_the_same_share_their_request_until_one_is_edited(v
     assert_int_equal(core_job(b->core, 11)->ask->priority, 0);
 }
 
-static void a_full_queue_refuses_and_says_so(void **state)
+CASE(a_full_queue_refuses_and_says_so)
 {
     struct bench *b = *state;
     int *requests[] = { &one, &two, &three, &four, &five };
@@ -104,7 +106,7 @@ static void assert_quota(struct bench *b, uint32_t uid, int *request, int code)
     assert_int_equal(bench_answer(b, request)->code, code);
 }
 
-static void one_user_may_not_fill_the_queue(void **state)
+CASE(one_user_may_not_fill_the_queue)
 {
     struct bench *b = *state;
     set_quotas(b, 2, 0);
@@ -120,7 +122,7 @@ static void one_user_may_not_fill_the_queue(void **state)
     assert_quota(b, 1000, &six, 0);
 }
 
-static void the_last_place_of_a_full_queue_is_an_administrators(void **state)
+CASE(the_last_place_of_a_full_queue_is_an_administrators)
 {
     struct bench *b = *state;
     struct core_options options = b->options;
@@ -141,7 +143,7 @@ static void the_last_place_of_a_full_queue_is_an_administrators(void **state)
     assert_int_equal(bench_answer(b, &three)->code, 0);
 }
 
-static void one_user_may_not_fill_the_store_within_a_day(void **state)
+CASE(one_user_may_not_fill_the_store_within_a_day)
 {
     struct bench *b = *state;
     set_quotas(b, 0, 1);
@@ -184,7 +186,7 @@ static size_t edit_often(struct bench *b, const struct identity *who)
     return count;
 }
 
-static void what_is_stored_of_changes_counts_as_well_but_has_some_room_above_the_limit(void **state)
+CASE(what_is_stored_of_changes_counts_as_well_but_has_some_room_above_the_limit)
 {
     struct bench *b = *state;
     const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
@@ -208,7 +210,7 @@ static void what_is_stored_of_changes_counts_as_well_but_has_some_room_above_the
     assert_quota(b, 1001, &six, 0);
 }
 
-static void a_job_can_be_changed_when_its_owner_can_submit_no_more(void **state)
+CASE(a_job_can_be_changed_when_its_owner_can_submit_no_more)
 {
     struct bench *b = *state;
     const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
@@ -221,7 +223,7 @@ static void a_job_can_be_changed_when_its_owner_can_submit_no_more(void **state)
     assert_int_equal(bench_answer(b, &three)->code, 0);
 }
 
-static void an_impossible_request_is_refused_at_once(void **state)
+CASE(an_impossible_request_is_refused_at_once)
 {
     struct bench *b = *state;
     assert_int_equal(bench_hello(b, 1, "boot", 2, NULL, 0), 0);
@@ -230,7 +232,7 @@ static void an_impossible_request_is_refused_at_once(void **state)
     assert_int_equal(bench_answer(b, &one)->code, -EBADSLT);
 }
 
-static void only_the_owner_and_administrators_cancel(void **state)
+CASE(only_the_owner_and_administrators_cancel)
 {
     struct bench *b = *state;
     struct identity other = { .is_known = true, .uid = 1001 },
@@ -248,7 +250,7 @@ static void only_the_owner_and_administrators_cancel(void **state)
     assert_int_equal(core_job(b->core, 11)->end, END_CANCELLED);
 }
 
-static void a_waiter_is_answered_when_the_state_is_durable(void **state)
+CASE(a_waiter_is_answered_when_the_state_is_durable)
 {
     struct bench *b = *state;
     struct identity owner = { .is_known = true, .uid = 1000 };
@@ -265,7 +267,7 @@ static void a_waiter_is_answered_when_the_state_is_durable(void **state)
     assert_null(bench_answer(b, &three));
 }
 
-static void a_forgotten_request_is_not_answered(void **state)
+CASE(a_forgotten_request_is_not_answered)
 {
     struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
@@ -275,7 +277,7 @@ static void a_forgotten_request_is_not_answered(void **state)
     assert_non_null(core_job(b->core, 11));
 }
 
-static void ended_jobs_leave_memory_oldest_first(void **state)
+CASE(ended_jobs_leave_memory_oldest_first)
 {
     struct bench *b = *state;
     struct identity owner = { .is_known = true, .uid = 1000 };
@@ -290,7 +292,7 @@ static void ended_jobs_leave_memory_oldest_first(void **state)
     assert_non_null(core_job(b->core, 13));
 }
 
-static void the_highest_id_is_known_although_its_job_has_left_memory(void **state)
+CASE(the_highest_id_is_known_although_its_job_has_left_memory)
 {
     struct bench *b = *state;
     struct identity owner = { .is_known = true, .uid = 1000 };
@@ -306,29 +308,4 @@ static void the_highest_id_is_known_although_its_job_has_left_memory(void **stat
     }
     assert_null(core_job(b->core, 13));
     assert_int_equal(core_last_job(b->core), 13);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_open, bench_close)
-    const struct CMUnitTest tests[] = {
-        CASE(an_acknowledgement_waits_until_it_is_durable),
-        CASE(a_reader_does_not_see_what_a_crash_could_take_back),
-        CASE(what_arrives_during_a_commit_is_the_next_batch),
-        CASE(a_repeated_key_gives_the_same_job),
-        CASE(jobs_that_ask_for_the_same_share_their_request_until_one_is_edited),
-        CASE(a_full_queue_refuses_and_says_so),
-        CASE(one_user_may_not_fill_the_queue),
-        CASE(the_last_place_of_a_full_queue_is_an_administrators),
-        CASE(one_user_may_not_fill_the_store_within_a_day),
-        CASE(what_is_stored_of_changes_counts_as_well_but_has_some_room_above_the_limit),
-        CASE(a_job_can_be_changed_when_its_owner_can_submit_no_more),
-        CASE(an_impossible_request_is_refused_at_once),
-        CASE(only_the_owner_and_administrators_cancel),
-        CASE(a_waiter_is_answered_when_the_state_is_durable),
-        CASE(a_forgotten_request_is_not_answered),
-        CASE(ended_jobs_leave_memory_oldest_first),
-        CASE(the_highest_id_is_known_although_its_job_has_left_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

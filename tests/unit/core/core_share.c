@@ -8,6 +8,8 @@
 #include "job/share.h"
 #include "memory_store.h"
 
+#define CASE(name) TEST_WITH(name, bench_open_with_one, bench_close)
+
 #define SECOND 1000
 #define GIB    (UINT64_C(1) << 30)
 
@@ -55,7 +57,7 @@ static void report(
     free(usage.share);
 }
 
-static void a_job_that_stays_above_its_share_is_ended_with_the_numbers(void **state)
+CASE(a_job_that_stays_above_its_share_is_ended_with_the_numbers)
 {
     struct bench *b = *state;
     const struct sent *launch = run_job(b);
@@ -77,7 +79,7 @@ static void a_job_that_stays_above_its_share_is_ended_with_the_numbers(void **st
     assert_int_equal(job_invariant(job, &err), 0);
 }
 
-static void a_short_excess_and_a_share_that_is_not_enforced_end_nothing(void **state)
+CASE(a_short_excess_and_a_share_that_is_not_enforced_end_nothing)
 {
     struct bench *b = *state;
     const struct sent *launch = run_job(b);
@@ -85,15 +87,4 @@ static void a_short_excess_and_a_share_that_is_not_enforced_end_nothing(void **s
     report(b, launch, "time", 0, 2 * SHARE_OVER_MS);
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
     assert_null(bench_sent(b, MESSAGE_STOP, 11));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(
-            a_job_that_stays_above_its_share_is_ended_with_the_numbers, bench_open_with_one, bench_close),
-        cmocka_unit_test_setup_teardown(
-            a_short_excess_and_a_share_that_is_not_enforced_end_nothing, bench_open_with_one, bench_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

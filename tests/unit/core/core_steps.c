@@ -11,6 +11,8 @@
 #include "job/step.h"
 #include "memory_store.h"
 
+#define CASE(name) TEST_WITH(name, bench_open_with_two, bench_close)
+
 #define JOB 11
 
 void __real_store_batch_put(
@@ -84,7 +86,7 @@ static const char *places(const struct bench *b, uint32_t id)
     return ((const struct job_step_node *)step->nodes.items)->gpu_places;
 }
 
-static void a_step_is_numbered_and_answered_when_it_is_durable(void **state)
+CASE(a_step_is_numbered_and_answered_when_it_is_durable)
 {
     struct bench *b = *state;
     (void)run_job(b);
@@ -101,7 +103,7 @@ static void a_step_is_numbered_and_answered_when_it_is_durable(void **state)
     assert_int_equal(bench_answer(b, &four)->step, 1);
 }
 
-static void a_step_waits_until_the_one_before_it_has_ended(void **state)
+CASE(a_step_waits_until_the_one_before_it_has_ended)
 {
     struct bench *b = *state;
     (void)run_job(b);
@@ -114,7 +116,7 @@ static void a_step_waits_until_the_one_before_it_has_ended(void **state)
     assert_int_equal(bench_answer(b, &three)->step, 1);
 }
 
-static void exact_steps_run_together_while_there_are_cpus(void **state)
+CASE(exact_steps_run_together_while_there_are_cpus)
 {
     struct bench *b = *state;
     (void)run_job(b);
@@ -129,7 +131,7 @@ static void exact_steps_run_together_while_there_are_cpus(void **state)
     assert_int_equal(bench_answer(b, &four)->code, -EOVERFLOW);
 }
 
-static void overlapping_steps_wait_for_none(void **state)
+CASE(overlapping_steps_wait_for_none)
 {
     struct bench *b = *state;
     (void)run_job(b);
@@ -139,7 +141,7 @@ static void overlapping_steps_wait_for_none(void **state)
     assert_int_equal(bench_answer(b, &three)->step, 1);
 }
 
-static void a_gpu_is_one_steps_at_a_time(void **state)
+CASE(a_gpu_is_one_steps_at_a_time)
 {
     struct bench *b = *state;
     (void)run_job(b);
@@ -157,7 +159,7 @@ static void a_gpu_is_one_steps_at_a_time(void **state)
     assert_int_equal(bench_answer(b, &five)->code, -EOVERFLOW);
 }
 
-static void steps_are_for_the_owner_and_for_jobs_that_run(void **state)
+CASE(steps_are_for_the_owner_and_for_jobs_that_run)
 {
     struct bench *b = *state;
     const struct sent *launch = run_job(b);
@@ -174,7 +176,7 @@ static void steps_are_for_the_owner_and_for_jobs_that_run(void **state)
     assert_int_equal(bench_answer(b, &four)->code, -EALREADY);
 }
 
-static void a_waiting_step_is_refused_when_its_job_ends(void **state)
+CASE(a_waiting_step_is_refused_when_its_job_ends)
 {
     struct bench *b = *state;
     const struct sent *launch = run_job(b);
@@ -187,7 +189,7 @@ static void a_waiting_step_is_refused_when_its_job_ends(void **state)
     assert_null(core_step(b->core, JOB, 0));
 }
 
-static void a_step_ends_when_its_client_stays_away(void **state)
+CASE(a_step_ends_when_its_client_stays_away)
 {
     struct bench *b = *state;
     (void)run_job(b);
@@ -208,7 +210,7 @@ static void a_step_ends_when_its_client_stays_away(void **state)
     assert_int_equal(bench_answer(b, &four)->code, -EALREADY);
 }
 
-static void a_client_that_leaves_while_it_waits_keeps_nobody_waiting(void **state)
+CASE(a_client_that_leaves_while_it_waits_keeps_nobody_waiting)
 {
     struct bench *b = *state;
     (void)run_job(b);
@@ -302,7 +304,7 @@ static size_t count_stored(const struct bench *b)
     return count;
 }
 
-static void a_step_waits_while_there_are_as_many_as_the_store_takes(void **state)
+TEST_WITH(a_step_waits_while_there_are_as_many_as_the_store_takes, bench_open, bench_close)
 {
     static int requests[250];
     struct bench *b = *state;
@@ -337,7 +339,7 @@ static void begin_overlapping(struct bench *b, int *clients, size_t count)
     }
 }
 
-static void steps_that_end_together_are_stored_once(void **state)
+CASE(steps_that_end_together_are_stored_once)
 {
     struct bench *b = *state;
     int clients[20], waiting[2];
@@ -357,7 +359,7 @@ static void steps_that_end_together_are_stored_once(void **state)
     assert_int_equal(n_stored, 1);
 }
 
-static void a_job_has_a_bounded_number_of_steps_that_run_or_wait(void **state)
+CASE(a_job_has_a_bounded_number_of_steps_that_run_or_wait)
 {
     struct bench *b = *state;
     int clients[STEPS_OPEN_MAX];
@@ -372,26 +374,4 @@ static void a_job_has_a_bounded_number_of_steps_that_run_or_wait(void **state)
     begin(b, &owner, (struct step_request){ .tasks = 1, .overlap = true }, &three);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &three)->step, STEPS_OPEN_MAX);
-}
-
-#define CLAIM(function) cmocka_unit_test_setup_teardown(function, bench_open_with_two, bench_close)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CLAIM(a_step_is_numbered_and_answered_when_it_is_durable),
-        CLAIM(a_step_waits_until_the_one_before_it_has_ended),
-        CLAIM(exact_steps_run_together_while_there_are_cpus),
-        CLAIM(overlapping_steps_wait_for_none),
-        CLAIM(a_gpu_is_one_steps_at_a_time),
-        CLAIM(steps_are_for_the_owner_and_for_jobs_that_run),
-        CLAIM(a_waiting_step_is_refused_when_its_job_ends),
-        CLAIM(a_step_ends_when_its_client_stays_away),
-        CLAIM(a_client_that_leaves_while_it_waits_keeps_nobody_waiting),
-        cmocka_unit_test_setup_teardown(
-            a_step_waits_while_there_are_as_many_as_the_store_takes, bench_open, bench_close),
-        CLAIM(steps_that_end_together_are_stored_once),
-        CLAIM(a_job_has_a_bounded_number_of_steps_that_run_or_wait),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

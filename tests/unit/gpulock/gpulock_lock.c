@@ -124,6 +124,8 @@ static int teardown(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
 /* Every node as text, "nvidia0 0 0 666 0" with the bytes of its list. The caller frees it. */
 static char *describe(const struct machine *machine)
 {
@@ -175,7 +177,7 @@ static void assert_nodes(const struct machine *machine, const char *expected)
 
 /* --- the tests --- */
 
-static void nodes_of_gpus_are_locked_and_no_others(void **state)
+CASE(nodes_of_gpus_are_locked_and_no_others)
 {
     struct machine *machine = *state;
     struct error err = { 0 };
@@ -196,7 +198,7 @@ static void nodes_of_gpus_are_locked_and_no_others(void **state)
     assert_non_null(strstr(buffer_text(&rules), "GROUP:=\"4711\""));
 }
 
-static void unlock_restores_what_was(void **state)
+CASE(unlock_restores_what_was)
 {
     struct machine *machine = *state;
     struct error err = { 0 };
@@ -224,7 +226,7 @@ static bool run_killed(const struct machine *machine, bool is_lock, int at)
     return WEXITSTATUS(status) == 0;
 }
 
-static void a_lock_killed_at_any_step_is_completed_by_the_next(void **state)
+CASE(a_lock_killed_at_any_step_is_completed_by_the_next)
 {
     struct machine *machine = *state;
     struct error err = { 0 };
@@ -239,7 +241,7 @@ static void a_lock_killed_at_any_step_is_completed_by_the_next(void **state)
     assert_in_range(at, 10, STEPS_MAX - 1);
 }
 
-static void a_lock_killed_at_any_step_can_be_undone(void **state)
+CASE(a_lock_killed_at_any_step_can_be_undone)
 {
     struct machine *machine = *state;
     struct error err = { 0 };
@@ -252,7 +254,7 @@ static void a_lock_killed_at_any_step_can_be_undone(void **state)
     }
 }
 
-static void an_unlock_killed_at_any_step_is_completed_by_the_next(void **state)
+CASE(an_unlock_killed_at_any_step_is_completed_by_the_next)
 {
     struct machine *machine = *state;
     struct error err = { 0 };
@@ -267,7 +269,7 @@ static void an_unlock_killed_at_any_step_is_completed_by_the_next(void **state)
     assert_in_range(at, 5, STEPS_MAX - 1);
 }
 
-static void a_node_that_came_later_is_unlocked_like_its_kind(void **state)
+CASE(a_node_that_came_later_is_unlocked_like_its_kind)
 {
     struct machine *machine = *state;
     struct error err = { 0 };
@@ -282,7 +284,7 @@ static void a_node_that_came_later_is_unlocked_like_its_kind(void **state)
     gpu_node_access_clear(&access);
 }
 
-static void what_was_opened_while_locked_is_not_what_was_before(void **state)
+CASE(what_was_opened_while_locked_is_not_what_was_before)
 {
     struct machine *machine = *state;
     struct error err = { 0 };
@@ -296,7 +298,7 @@ static void what_was_opened_while_locked_is_not_what_was_before(void **state)
     assert_nodes(machine, before);
 }
 
-static void users_of_running_jobs_keep_their_access_when_it_is_locked_again(void **state)
+CASE(users_of_running_jobs_keep_their_access_when_it_is_locked_again)
 {
     struct machine *machine = *state;
     struct error err = { 0 };
@@ -326,7 +328,7 @@ static bool can_always_open(const char *path, int until)
     return is_open;
 }
 
-static void a_running_job_always_opens_a_node_that_is_opened_to_all_and_closed_again(void **state)
+CASE(a_running_job_always_opens_a_node_that_is_opened_to_all_and_closed_again)
 {
     struct machine *machine = *state;
     struct gpu_node_access listed;
@@ -353,7 +355,7 @@ static void a_running_job_always_opens_a_node_that_is_opened_to_all_and_closed_a
     gpu_node_access_clear(&listed);
 }
 
-static void the_options_of_the_loaded_driver_are_compared(void **state)
+CASE(the_options_of_the_loaded_driver_are_compared)
 {
     struct machine *machine = *state;
     assert_false(gpu_lock_is_pending(machine->top, 0, true)); // no such driver
@@ -369,7 +371,7 @@ static void the_options_of_the_loaded_driver_are_compared(void **state)
     assert_true(gpu_lock_is_pending(machine->top, 0, true));
 }
 
-static void what_is_not_ours_is_left_alone(void **state)
+CASE(what_is_not_ours_is_left_alone)
 {
     struct machine *machine = *state;
     struct error err = { 0 };
@@ -401,7 +403,7 @@ static void assert_damaged(const struct machine *machine, const char *bytes, siz
 }
 
 /* Nodes behind the hole, and lists of access that are cut off, would be forgotten for ever. */
-static void a_state_with_a_hole_or_a_cut_line_is_damaged(void **state)
+CASE(a_state_with_a_hole_or_a_cut_line_is_damaged)
 {
     static const char hole[] = "mgpu-gpu-lock 1 held 0\nnode a 0 0 0666 -\n\0\0\0\0\nnode b 0 0 0666 -\n",
                       cut[] = "mgpu-gpu-lock 1 held 0\nnode a 0 0 0666 ";
@@ -409,7 +411,7 @@ static void a_state_with_a_hole_or_a_cut_line_is_damaged(void **state)
     assert_damaged(*state, cut, sizeof(cut) - 1);
 }
 
-static void without_gpus_nothing_is_locked(void **state)
+CASE(without_gpus_nothing_is_locked)
 {
     struct machine *machine = *state;
     struct error err = { 0 };
@@ -419,7 +421,7 @@ static void without_gpus_nothing_is_locked(void **state)
     assert_false(exists(machine, CONF) || exists(machine, "var/lib/mgpu/gpu-lock"));
 }
 
-static void a_link_in_the_place_of_a_node_is_not_followed(void **state)
+CASE(a_link_in_the_place_of_a_node_is_not_followed)
 {
     struct machine *machine = *state;
     struct error err = { 0 };
@@ -431,24 +433,7 @@ static void a_link_in_the_place_of_a_node_is_not_followed(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-#define ON_A_MACHINE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-        ON_A_MACHINE(nodes_of_gpus_are_locked_and_no_others),
-        ON_A_MACHINE(unlock_restores_what_was),
-        ON_A_MACHINE(a_lock_killed_at_any_step_is_completed_by_the_next),
-        ON_A_MACHINE(a_lock_killed_at_any_step_can_be_undone),
-        ON_A_MACHINE(an_unlock_killed_at_any_step_is_completed_by_the_next),
-        ON_A_MACHINE(a_node_that_came_later_is_unlocked_like_its_kind),
-        ON_A_MACHINE(what_was_opened_while_locked_is_not_what_was_before),
-        ON_A_MACHINE(users_of_running_jobs_keep_their_access_when_it_is_locked_again),
-        ON_A_MACHINE(a_running_job_always_opens_a_node_that_is_opened_to_all_and_closed_again),
-        ON_A_MACHINE(the_options_of_the_loaded_driver_are_compared),
-        ON_A_MACHINE(what_is_not_ours_is_left_alone),
-        ON_A_MACHINE(a_state_with_a_hole_or_a_cut_line_is_damaged),
-        ON_A_MACHINE(without_gpus_nothing_is_locked),
-        ON_A_MACHINE(a_link_in_the_place_of_a_node_is_not_followed),
-    };
     if (geteuid() != 0)
         return 77; // nodes are root's
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 #define TEXT(text) ((char *)(uintptr_t)(text))
 
-static void an_event_carries_a_change_with_its_devices(void **state)
+TEST(an_event_carries_a_change_with_its_devices)
 {
     struct cluster_device device = { .index = 3,
         .uuid = TEXT("GPU-3"),
@@ -47,7 +47,7 @@ static void an_event_carries_a_change_with_its_devices(void **state)
     job_event_clear(&back);
 }
 
-static void each_kind_has_a_name_and_what_it_needs(void **state)
+TEST(each_kind_has_a_name_and_what_it_needs)
 {
     static const struct {
         struct cluster_change good;
@@ -88,7 +88,7 @@ static void each_kind_has_a_name_and_what_it_needs(void **state)
     }
 }
 
-static void a_change_that_cannot_be_is_refused(void **state)
+TEST(a_change_that_cannot_be_is_refused)
 {
     const struct cluster_change unknown = { .kind = CHANGE_KINDS };
     const struct cluster_change no_gpu = { .kind = CHANGE_GPU_PAUSE, .node = TEXT("n") };
@@ -99,14 +99,4 @@ static void a_change_that_cannot_be_is_refused(void **state)
     assert_int_equal(cluster_change_validate(&no_gpu, NULL), -EBADMSG);
     assert_int_equal(cluster_change_validate(&backwards, NULL), -EBADMSG);
     assert_string_equal(change_kind_name(CHANGE_KINDS), "invalid");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_event_carries_a_change_with_its_devices),
-        cmocka_unit_test(each_kind_has_a_name_and_what_it_needs),
-        cmocka_unit_test(a_change_that_cannot_be_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

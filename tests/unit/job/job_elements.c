@@ -53,6 +53,8 @@ static int free_array(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, make_array, free_array)
+
 static void split(struct job *job, uint32_t index)
 {
     apply(job, (struct job_event){ .type = EVENT_SPLIT, .array_index = index, .element = 100 + index });
@@ -67,7 +69,7 @@ static void finish(struct job *job, uint32_t index, enum job_end end, int32_t ex
                    .exit_code = exit_code });
 }
 
-static void a_new_array_has_everything_left(void **state)
+CASE(a_new_array_has_everything_left)
 {
     const struct job *job = *state;
     assert_true(job_is_array(job));
@@ -75,7 +77,7 @@ static void a_new_array_has_everything_left(void **state)
     assert_int_equal(job->state, JOB_QUEUED);
 }
 
-static void a_split_takes_one_index_out(void **state)
+CASE(a_split_takes_one_index_out)
 {
     struct job *job = *state;
     split(job, 0);
@@ -85,7 +87,7 @@ static void a_split_takes_one_index_out(void **state)
     assert_true(is_refused(job, (struct job_event){ .type = EVENT_SPLIT, .array_index = 3 }));
 }
 
-static void an_array_is_done_with_its_last_element(void **state)
+CASE(an_array_is_done_with_its_last_element)
 {
     struct job *job = *state;
     split(job, 0);
@@ -102,7 +104,7 @@ static void an_array_is_done_with_its_last_element(void **state)
     assert_int_equal(job->array_failed, 0);
 }
 
-static void an_array_has_the_exit_code_of_its_first_failed_element(void **state)
+CASE(an_array_has_the_exit_code_of_its_first_failed_element)
 {
     struct job *job = *state;
     for (uint32_t i = 0; i < 3; i++)
@@ -116,7 +118,7 @@ static void an_array_has_the_exit_code_of_its_first_failed_element(void **state)
     assert_int_equal(job->array_failed, 2);
 }
 
-static void an_element_without_an_exit_code_still_counts_as_failed(void **state)
+CASE(an_element_without_an_exit_code_still_counts_as_failed)
 {
     struct job *job = *state;
     for (uint32_t i = 0; i < 3; i++)
@@ -127,7 +129,7 @@ static void an_element_without_an_exit_code_still_counts_as_failed(void **state)
     assert_int_equal(job->exit_code, 1);
 }
 
-static void an_array_without_open_elements_is_cancelled_at_once(void **state)
+CASE(an_array_without_open_elements_is_cancelled_at_once)
 {
     struct job *job = *state;
     split(job, 0);
@@ -138,7 +140,7 @@ static void an_array_without_open_elements_is_cancelled_at_once(void **state)
     assert_string_equal(job->array_left, "");
 }
 
-static void a_cancelled_array_waits_for_its_open_elements(void **state)
+CASE(a_cancelled_array_waits_for_its_open_elements)
 {
     struct job *job = *state;
     split(job, 0);
@@ -155,7 +157,7 @@ static void a_cancelled_array_waits_for_its_open_elements(void **state)
     assert_int_equal(job->stopped_by, 7);
 }
 
-static void an_array_counts_its_elements_by_state(void **state)
+CASE(an_array_counts_its_elements_by_state)
 {
     struct job *job = *state;
     for (uint32_t i = 0; i < 2; i++)
@@ -177,7 +179,7 @@ static void an_array_counts_its_elements_by_state(void **state)
     assert_int_equal(job->array_exit_max, 3);
 }
 
-static void elements_that_never_became_jobs_end_like_their_array(void **state)
+CASE(elements_that_never_became_jobs_end_like_their_array)
 {
     struct job *job = *state;
     split(job, 0);
@@ -189,14 +191,14 @@ static void elements_that_never_became_jobs_end_like_their_array(void **state)
     assert_int_equal(now.waiting + now.open + now.failed, 0);
 }
 
-static void an_array_never_runs_itself(void **state)
+CASE(an_array_never_runs_itself)
 {
     struct job *job = *state;
     assert_true(is_refused(job, (struct job_event){ .type = EVENT_ALLOCATED, .attempt = 1 }));
     assert_true(is_refused(job, (struct job_event){ .type = EVENT_MEMBER }));
 }
 
-static void an_edit_changes_how_many_run_at_a_time_but_not_which(void **state)
+CASE(an_edit_changes_how_many_run_at_a_time_but_not_which)
 {
     struct job *job = *state;
     struct job_ask ask;
@@ -213,7 +215,7 @@ static void an_edit_changes_how_many_run_at_a_time_but_not_which(void **state)
     job_ask_clear(&ask);
 }
 
-static void an_element_begins_with_what_its_array_asks_for_by_now(void **state)
+TEST(an_element_begins_with_what_its_array_asks_for_by_now)
 {
     struct job_spec spec;
     make_spec(&spec);
@@ -240,7 +242,7 @@ static void an_element_begins_with_what_its_array_asks_for_by_now(void **state)
 }
 
 /* Random splits, ends, stops and edits, most of them wrong. */
-static void no_order_of_events_breaks_an_array(void **state)
+TEST(no_order_of_events_breaks_an_array)
 {
     static const enum job_event_type types[] = { EVENT_SPLIT, EVENT_SPLIT, EVENT_SPLIT, EVENT_MEMBER,
         EVENT_MEMBER, EVENT_MEMBER, EVENT_STOP, EVENT_HELD, EVENT_RELEASED, EVENT_ALLOCATED, EVENT_ENDED,
@@ -267,26 +269,4 @@ static void no_order_of_events_breaks_an_array(void **state)
         job_free(job);
     }
     assert_true(done > 100);
-}
-
-#define with_array(test) cmocka_unit_test_setup_teardown(test, make_array, free_array)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        with_array(a_new_array_has_everything_left),
-        with_array(a_split_takes_one_index_out),
-        with_array(an_array_is_done_with_its_last_element),
-        with_array(an_array_has_the_exit_code_of_its_first_failed_element),
-        with_array(an_element_without_an_exit_code_still_counts_as_failed),
-        with_array(an_array_without_open_elements_is_cancelled_at_once),
-        with_array(a_cancelled_array_waits_for_its_open_elements),
-        with_array(an_array_counts_its_elements_by_state),
-        with_array(elements_that_never_became_jobs_end_like_their_array),
-        with_array(an_array_never_runs_itself),
-        with_array(an_edit_changes_how_many_run_at_a_time_but_not_which),
-        cmocka_unit_test(an_element_begins_with_what_its_array_asks_for_by_now),
-        cmocka_unit_test(no_order_of_events_breaks_an_array),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

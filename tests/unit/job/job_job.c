@@ -57,7 +57,9 @@ static int free_job(void **state)
     return 0;
 }
 
-static void a_submitted_job_is_queued_and_holds_nothing(void **state)
+#define CASE(name) TEST_WITH(name, make_job, free_job)
+
+CASE(a_submitted_job_is_queued_and_holds_nothing)
 {
     const struct job *job = *state;
     assert_int_equal(job->state, JOB_QUEUED);
@@ -69,20 +71,19 @@ static void a_submitted_job_is_queued_and_holds_nothing(void **state)
     assert_int_equal(job->submitted_ms, 1000 + EVENT_SUBMITTED);
 }
 
-static void a_submission_replaces_the_request_of_the_specification(void **state)
+TEST(a_submission_replaces_the_request_of_the_specification)
 {
     struct job_spec spec = { .ask.gpus = 1 };
     struct job_ask completed = { .gpus = 1, .time_limit_ms = 600000 };
     _cleanup_(job_freep) struct job *job = job_new(42, &spec);
     struct job_event event = make_event(EVENT_SUBMITTED, 0);
     struct error err = { 0 };
-    (void)state;
     event.ask = (struct record_list){ .items = &completed, .count = 1 }; // borrowed
     assert_int_equal(job_apply(job, &event, &err), 0);
     assert_int_equal(job->ask->time_limit_ms, 600000);
 }
 
-static void an_allocated_job_holds_its_gpus_in_the_order_given(void **state)
+CASE(an_allocated_job_holds_its_gpus_in_the_order_given)
 {
     struct job *job = *state;
     allocate(job, 1);
@@ -94,7 +95,7 @@ static void an_allocated_job_holds_its_gpus_in_the_order_given(void **state)
     assert_string_equal(job->node, "box");
 }
 
-static void a_returned_job_gives_everything_back_and_queues_again(void **state)
+CASE(a_returned_job_gives_everything_back_and_queues_again)
 {
     struct job *job = *state;
     allocate(job, 1);
@@ -110,7 +111,7 @@ static void a_returned_job_gives_everything_back_and_queues_again(void **state)
     assert_int_equal(job->attempt, 2);
 }
 
-static void a_job_whose_gate_never_opened_is_as_if_never_started(void **state)
+CASE(a_job_whose_gate_never_opened_is_as_if_never_started)
 {
     struct job *job = *state;
     allocate(job, 1);
@@ -121,7 +122,7 @@ static void a_job_whose_gate_never_opened_is_as_if_never_started(void **state)
     assert_int_equal(job->started_ms, 0);
 }
 
-static void idleness_lasts_as_long_as_the_attempt(void **state)
+CASE(idleness_lasts_as_long_as_the_attempt)
 {
     struct job *job = *state;
     allocate(job, 1);
@@ -144,7 +145,7 @@ static void idleness_lasts_as_long_as_the_attempt(void **state)
     assert_true(job->ask->preemptible);
 }
 
-static void idleness_of_another_attempt_or_an_unknown_level_is_refused(void **state)
+CASE(idleness_of_another_attempt_or_an_unknown_level_is_refused)
 {
     struct job *job = *state;
     struct error err = { 0 };
@@ -158,7 +159,7 @@ static void idleness_of_another_attempt_or_an_unknown_level_is_refused(void **st
     assert_int_equal(job->idle_level, IDLE_NONE);
 }
 
-static void an_ended_job_keeps_what_is_to_be_shown(void **state)
+CASE(an_ended_job_keeps_what_is_to_be_shown)
 {
     struct job *job = *state;
     allocate(job, 1);
@@ -180,7 +181,7 @@ static void an_ended_job_keeps_what_is_to_be_shown(void **state)
     assert_int_equal(job->grants.count, 2);
 }
 
-static void what_belongs_to_an_attempt_is_there_from_the_first_one_on(void **state)
+CASE(what_belongs_to_an_attempt_is_there_from_the_first_one_on)
 {
     struct job *job = *state;
     assert_null(job->run);
@@ -191,7 +192,7 @@ static void what_belongs_to_an_attempt_is_there_from_the_first_one_on(void **sta
     assert_string_equal(job_run(job)->boot_id, "boot");
 }
 
-static void a_queued_job_that_is_stopped_is_done_at_once(void **state)
+CASE(a_queued_job_that_is_stopped_is_done_at_once)
 {
     struct job *job = *state;
     struct job_event event = make_event(EVENT_STOP, 0);
@@ -202,7 +203,7 @@ static void a_queued_job_that_is_stopped_is_done_at_once(void **state)
     assert_int_equal(job->stopped_by, 1000);
 }
 
-static void a_stop_before_the_verdict_ends_as_cancelled_without_running(void **state)
+CASE(a_stop_before_the_verdict_ends_as_cancelled_without_running)
 {
     struct job *job = *state;
     allocate(job, 1);
@@ -214,7 +215,7 @@ static void a_stop_before_the_verdict_ends_as_cancelled_without_running(void **s
     assert_int_equal(job->started_ms, 0);
 }
 
-static void a_refused_event_changes_nothing(void **state)
+CASE(a_refused_event_changes_nothing)
 {
     struct job *job = *state;
     struct error err = { 0 };
@@ -233,7 +234,7 @@ static void a_refused_event_changes_nothing(void **state)
     assert_memory_equal(job, &before, sizeof(before));
 }
 
-static void an_attempt_number_is_never_skipped(void **state)
+CASE(an_attempt_number_is_never_skipped)
 {
     struct job *job = *state;
     struct job_event event = make_event(EVENT_ALLOCATED, 2);
@@ -241,7 +242,7 @@ static void an_attempt_number_is_never_skipped(void **state)
     assert_int_equal(job->state, JOB_QUEUED);
 }
 
-static void the_invariant_notices_what_must_not_be(void **state)
+CASE(the_invariant_notices_what_must_not_be)
 {
     struct job *job = *state;
     struct error err = { 0 };
@@ -263,7 +264,7 @@ static void the_invariant_notices_what_must_not_be(void **state)
     assert_int_equal(job_invariant(job, &err), 0);
 }
 
-static void a_job_that_gives_way_goes_back_and_runs_again(void **state)
+CASE(a_job_that_gives_way_goes_back_and_runs_again)
 {
     struct job *job = *state;
     allocate(job, 1);
@@ -283,7 +284,7 @@ static void a_job_that_gives_way_goes_back_and_runs_again(void **state)
     assert_int_equal(job->state, JOB_STARTING);
 }
 
-static void a_job_that_gives_way_before_it_ran_goes_back_too(void **state)
+CASE(a_job_that_gives_way_before_it_ran_goes_back_too)
 {
     struct job *job = *state;
     allocate(job, 1);
@@ -294,7 +295,7 @@ static void a_job_that_gives_way_before_it_ran_goes_back_too(void **state)
     assert_int_equal(job->preemptions, 1);
 }
 
-static void a_job_that_ends_while_it_gives_way_is_done(void **state)
+CASE(a_job_that_ends_while_it_gives_way_is_done)
 {
     struct job *job = *state;
     allocate(job, 1);
@@ -306,7 +307,7 @@ static void a_job_that_ends_while_it_gives_way_is_done(void **state)
     assert_int_equal(job->preemptions, 0);
 }
 
-static void a_cancel_wins_over_going_back(void **state)
+CASE(a_cancel_wins_over_going_back)
 {
     struct job *job = *state;
     struct error err = { 0 };
@@ -323,7 +324,7 @@ static void a_cancel_wins_over_going_back(void **state)
     assert_int_equal(job->end, END_CANCELLED);
 }
 
-static void a_stop_gives_the_end_that_it_names(void **state)
+CASE(a_stop_gives_the_end_that_it_names)
 {
     struct job *job = *state;
     struct job_event event = make_event(EVENT_STOP, 0);
@@ -335,7 +336,7 @@ static void a_stop_gives_the_end_that_it_names(void **state)
     assert_int_equal(job_apply(job, &wrong, NULL), -EPROTO);
 }
 
-static void a_stop_that_is_about_an_attempt_that_never_ran_is_void(void **state)
+CASE(a_stop_that_is_about_an_attempt_that_never_ran_is_void)
 {
     struct job *job = *state;
     struct error err = { 0 };
@@ -359,7 +360,7 @@ static void a_stop_that_is_about_an_attempt_that_never_ran_is_void(void **state)
     assert_int_equal(job->end, END_CANCELLED);
 }
 
-static void a_time_limit_is_remembered_until_the_attempt_is_over(void **state)
+CASE(a_time_limit_is_remembered_until_the_attempt_is_over)
 {
     struct job *job = *state;
     allocate(job, 1);
@@ -371,7 +372,7 @@ static void a_time_limit_is_remembered_until_the_attempt_is_over(void **state)
     assert_int_equal(job->end, END_NONE);
 }
 
-static void a_second_stop_changes_the_terms_and_not_the_end(void **state)
+CASE(a_second_stop_changes_the_terms_and_not_the_end)
 {
     struct job *job = *state;
     allocate(job, 1);
@@ -394,7 +395,7 @@ static void a_second_stop_changes_the_terms_and_not_the_end(void **state)
     assert_int_equal(job_run(job)->stop_terms, 0);
 }
 
-static void a_held_job_does_not_start_until_every_hold_is_gone(void **state)
+CASE(a_held_job_does_not_start_until_every_hold_is_gone)
 {
     struct job *job = *state;
     struct error err = { 0 };
@@ -413,7 +414,7 @@ static void a_held_job_does_not_start_until_every_hold_is_gone(void **state)
     assert_int_equal(job_apply(job, &held, NULL), -EPROTO);
 }
 
-static void an_edit_replaces_the_request_while_the_job_waits(void **state)
+CASE(an_edit_replaces_the_request_while_the_job_waits)
 {
     struct job *job = *state;
     struct job_ask ask = { .gpus = 2, .priority = 9, .after = (char *)(uintptr_t) "41" };
@@ -432,7 +433,7 @@ static void an_edit_replaces_the_request_while_the_job_waits(void **state)
     assert_int_equal(job_apply(job, &edited, NULL), -EPROTO);
 }
 
-static void what_is_booked_on_the_nodes_is_kept_until_it_is_given_back(void **state)
+CASE(what_is_booked_on_the_nodes_is_kept_until_it_is_given_back)
 {
     struct job *job = *state;
     struct job_event event = make_event(EVENT_ALLOCATED, 1);
@@ -455,7 +456,7 @@ static void what_is_booked_on_the_nodes_is_kept_until_it_is_given_back(void **st
     assert_int_equal(job_run(job)->memory, 0);
 }
 
-static void an_attempt_on_several_nodes_knows_them_in_order_of_rank(void **state)
+CASE(an_attempt_on_several_nodes_knows_them_in_order_of_rank)
 {
     struct job *job = *state;
     struct job_event event = make_event(EVENT_ALLOCATED, 1);
@@ -485,7 +486,7 @@ static void an_attempt_on_several_nodes_knows_them_in_order_of_rank(void **state
     assert_int_equal(job_node_count(job), 0);
 }
 
-static void several_nodes_begin_with_the_one_that_the_event_names(void **state)
+CASE(several_nodes_begin_with_the_one_that_the_event_names)
 {
     struct job *job = *state;
     struct error err = { 0 };
@@ -500,7 +501,7 @@ static void several_nodes_begin_with_the_one_that_the_event_names(void **state)
 }
 
 /* Random events, most of them wrong: whatever is accepted keeps the invariant and ends for good. */
-static void no_order_of_events_breaks_the_invariant(void **state)
+TEST(no_order_of_events_breaks_the_invariant)
 {
     uint32_t random = 12345;
     for (int round = 0; round < 500; round++) {
@@ -528,41 +529,4 @@ static void no_order_of_events_breaks_the_invariant(void **state)
         }
         job_free(job);
     }
-}
-
-#define with_job(test) cmocka_unit_test_setup_teardown(test, make_job, free_job)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        with_job(a_submitted_job_is_queued_and_holds_nothing),
-        cmocka_unit_test(a_submission_replaces_the_request_of_the_specification),
-        with_job(an_allocated_job_holds_its_gpus_in_the_order_given),
-        with_job(a_returned_job_gives_everything_back_and_queues_again),
-        with_job(a_job_whose_gate_never_opened_is_as_if_never_started),
-        with_job(idleness_lasts_as_long_as_the_attempt),
-        with_job(idleness_of_another_attempt_or_an_unknown_level_is_refused),
-        with_job(an_ended_job_keeps_what_is_to_be_shown),
-        with_job(what_belongs_to_an_attempt_is_there_from_the_first_one_on),
-        with_job(a_queued_job_that_is_stopped_is_done_at_once),
-        with_job(a_stop_before_the_verdict_ends_as_cancelled_without_running),
-        with_job(a_refused_event_changes_nothing),
-        with_job(an_attempt_number_is_never_skipped),
-        with_job(the_invariant_notices_what_must_not_be),
-        with_job(a_job_that_gives_way_goes_back_and_runs_again),
-        with_job(a_job_that_gives_way_before_it_ran_goes_back_too),
-        with_job(a_job_that_ends_while_it_gives_way_is_done),
-        with_job(a_cancel_wins_over_going_back),
-        with_job(a_stop_gives_the_end_that_it_names),
-        with_job(a_stop_that_is_about_an_attempt_that_never_ran_is_void),
-        with_job(a_time_limit_is_remembered_until_the_attempt_is_over),
-        with_job(a_second_stop_changes_the_terms_and_not_the_end),
-        with_job(a_held_job_does_not_start_until_every_hold_is_gone),
-        with_job(an_edit_replaces_the_request_while_the_job_waits),
-        with_job(what_is_booked_on_the_nodes_is_kept_until_it_is_given_back),
-        with_job(an_attempt_on_several_nodes_knows_them_in_order_of_rank),
-        with_job(several_nodes_begin_with_the_one_that_the_event_names),
-        cmocka_unit_test(no_order_of_events_breaks_the_invariant),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,6 +25,8 @@ static int free_spec(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, make_spec, free_spec)
+
 static void set(char **field, const char *text)
 {
     free(*field);
@@ -46,7 +48,7 @@ static void assert_refused(const struct job_spec *spec, int code, const char *wo
     assert_non_null(strstr(err.message, word));
 }
 
-static void a_plain_request_asks_for_one_gpu_and_is_accepted(void **state)
+CASE(a_plain_request_asks_for_one_gpu_and_is_accepted)
 {
     const struct job_spec *spec = *state;
     assert_int_equal(spec->ask.gpus, 1);
@@ -54,7 +56,7 @@ static void a_plain_request_asks_for_one_gpu_and_is_accepted(void **state)
     assert_int_equal(job_spec_validate(spec, NULL), 0);
 }
 
-static void a_request_without_a_command_is_refused_with_an_example(void **state)
+CASE(a_request_without_a_command_is_refused_with_an_example)
 {
     struct job_spec *spec = *state;
     struct error err = { 0 };
@@ -65,7 +67,7 @@ static void a_request_without_a_command_is_refused_with_an_example(void **state)
     assert_refused(spec, -EINVAL, "command");
 }
 
-static void the_working_directory_must_be_absolute(void **state)
+CASE(the_working_directory_must_be_absolute)
 {
     struct job_spec *spec = *state;
     set(&spec->cwd, "home");
@@ -78,7 +80,7 @@ static void the_working_directory_must_be_absolute(void **state)
     assert_refused(spec, -EINVAL, "cwd");
 }
 
-static void priority_and_umask_have_bounds(void **state)
+CASE(priority_and_umask_have_bounds)
 {
     struct job_spec *spec = *state;
     spec->ask.priority = ASK_PRIORITY_MAX;
@@ -92,7 +94,7 @@ static void priority_and_umask_have_bounds(void **state)
     assert_refused(spec, -ERANGE, "umask");
 }
 
-static void texts_have_limits_and_are_not_empty(void **state)
+CASE(texts_have_limits_and_are_not_empty)
 {
     struct job_spec *spec = *state;
     set_repeated(&spec->name, 'n', SPEC_NAME_MAX);
@@ -109,14 +111,14 @@ static void texts_have_limits_and_are_not_empty(void **state)
     assert_refused(spec, -EINVAL, "output");
 }
 
-static void a_name_holds_no_control_characters(void **state)
+CASE(a_name_holds_no_control_characters)
 {
     struct job_spec *spec = *state;
     set(&spec->name, "tr\x1b[31main");
     assert_refused(spec, -EINVAL, "control character");
 }
 
-static void command_and_environment_have_limits(void **state)
+CASE(command_and_environment_have_limits)
 {
     struct job_spec *spec = *state;
     char *word = NULL;
@@ -132,7 +134,7 @@ static void command_and_environment_have_limits(void **state)
     assert_refused(spec, -E2BIG, "env");
 }
 
-static void an_environment_entry_has_a_name(void **state)
+CASE(an_environment_entry_has_a_name)
 {
     struct job_spec *spec = *state;
     strings_add(&spec->env, "=x");
@@ -142,7 +144,7 @@ static void an_environment_entry_has_a_name(void **state)
     assert_refused(spec, -EINVAL, "novalue");
 }
 
-static void gpu_requests_must_make_sense(void **state)
+CASE(gpu_requests_must_make_sense)
 {
     struct job_spec *spec = *state;
     spec->ask.gpus = SPEC_GPUS_MAX + 1;
@@ -161,7 +163,7 @@ static void gpu_requests_must_make_sense(void **state)
     assert_int_equal(job_spec_validate(spec, NULL), 0);
 }
 
-static void the_request_is_checked_with_the_rest(void **state)
+CASE(the_request_is_checked_with_the_rest)
 {
     struct job_spec *spec = *state;
     spec->ask.nodes = 2;
@@ -175,7 +177,7 @@ static void the_request_is_checked_with_the_rest(void **state)
     assert_int_equal(job_spec_validate(spec, NULL), 0);
 }
 
-static void a_request_is_read_back_with_what_it_asks_for(void **state)
+CASE(a_request_is_read_back_with_what_it_asks_for)
 {
     struct job_spec *spec = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -191,7 +193,7 @@ static void a_request_is_read_back_with_what_it_asks_for(void **state)
     job_spec_clear(&back);
 }
 
-static void the_shown_name_is_the_commands_last_component(void **state)
+CASE(the_shown_name_is_the_commands_last_component)
 {
     struct job_spec *spec = *state;
     _cleanup_free_ char *by_command = job_spec_display_name(spec);
@@ -201,7 +203,7 @@ static void the_shown_name_is_the_commands_last_component(void **state)
     assert_string_equal(by_name, "train");
 }
 
-static void a_command_cannot_smuggle_control_bytes_into_the_shown_name(void **state)
+CASE(a_command_cannot_smuggle_control_bytes_into_the_shown_name)
 {
     struct job_spec *spec = *state;
     set(&spec->command.items[0], "/bin/\x1b[2J");
@@ -210,7 +212,7 @@ static void a_command_cannot_smuggle_control_bytes_into_the_shown_name(void **st
 }
 
 /* Whatever the command is called: the name goes to the node in a field that has this limit. */
-static void the_shown_name_is_never_longer_than_a_name_may_be(void **state)
+CASE(the_shown_name_is_never_longer_than_a_name_may_be)
 {
     struct job_spec *spec = *state;
     static const char *const units[] = { "a", "\x01", "\xff", "€" };
@@ -225,7 +227,7 @@ static void the_shown_name_is_never_longer_than_a_name_may_be(void **state)
     }
 }
 
-static void the_same_request_hashes_alike_whatever_its_key(void **state)
+CASE(the_same_request_hashes_alike_whatever_its_key)
 {
     struct job_spec *spec = *state;
     uint64_t hash = job_spec_hash(spec);
@@ -248,7 +250,7 @@ static uint64_t hash_without_key(const struct job_spec *spec)
     return hash;
 }
 
-static void a_request_is_encoded_once_with_the_hash_that_is_in_stores(void **state)
+CASE(a_request_is_encoded_once_with_the_hash_that_is_in_stores)
 {
     struct job_spec *spec = *state;
     set(&spec->submit_key, "k1");
@@ -265,7 +267,7 @@ static void a_request_is_encoded_once_with_the_hash_that_is_in_stores(void **sta
     spec_bytes_drop(held);
 }
 
-static void a_launch_carries_the_bytes_of_the_request_with_its_edits(void **state)
+CASE(a_launch_carries_the_bytes_of_the_request_with_its_edits)
 {
     struct job_spec *spec = *state, carried;
     set(&spec->name, "old");
@@ -290,7 +292,7 @@ static void a_launch_carries_the_bytes_of_the_request_with_its_edits(void **stat
 }
 
 /* Its node completes it: repeated, it comes without what was completed. */
-static void adoption_has_the_same_hash_before_and_after_completion(void **state)
+CASE(adoption_has_the_same_hash_before_and_after_completion)
 {
     struct job_spec *spec = *state;
     spec->ask.adopted_pid = 7;
@@ -304,41 +306,12 @@ static void adoption_has_the_same_hash_before_and_after_completion(void **state)
     spec_bytes_drop(bytes);
 }
 
-static void a_request_that_could_not_be_read_is_empty(void **state)
+TEST(a_request_that_could_not_be_read_is_empty)
 {
     struct spec_bytes *bytes = spec_bytes_new(NULL);
     struct record_bytes packed;
-    (void)state;
     assert_null(spec_bytes_decode(bytes));
     spec_bytes_pack(bytes, NULL, &(struct job_ask){ .gpus = 1 }, &packed);
     assert_int_equal(packed.length, 0);
     spec_bytes_drop(bytes);
-}
-
-#define with_spec(test) cmocka_unit_test_setup_teardown(test, make_spec, free_spec)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        with_spec(a_plain_request_asks_for_one_gpu_and_is_accepted),
-        with_spec(a_request_without_a_command_is_refused_with_an_example),
-        with_spec(the_working_directory_must_be_absolute),
-        with_spec(priority_and_umask_have_bounds),
-        with_spec(texts_have_limits_and_are_not_empty),
-        with_spec(a_name_holds_no_control_characters),
-        with_spec(command_and_environment_have_limits),
-        with_spec(an_environment_entry_has_a_name),
-        with_spec(gpu_requests_must_make_sense),
-        with_spec(the_request_is_checked_with_the_rest),
-        with_spec(a_request_is_read_back_with_what_it_asks_for),
-        with_spec(the_shown_name_is_the_commands_last_component),
-        with_spec(a_command_cannot_smuggle_control_bytes_into_the_shown_name),
-        with_spec(the_shown_name_is_never_longer_than_a_name_may_be),
-        with_spec(the_same_request_hashes_alike_whatever_its_key),
-        with_spec(a_request_is_encoded_once_with_the_hash_that_is_in_stores),
-        with_spec(a_launch_carries_the_bytes_of_the_request_with_its_edits),
-        with_spec(adoption_has_the_same_hash_before_and_after_completion),
-        cmocka_unit_test(a_request_that_could_not_be_read_is_empty),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,8 @@ static int close_scene(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, open_scene, close_scene)
+
 static int64_t started_at(const struct scene *scene, uint64_t job)
 {
     const struct scene_start *start = scene_start_of(scene, job);
@@ -24,7 +26,7 @@ static int64_t started_at(const struct scene *scene, uint64_t job)
     return start->at_ms;
 }
 
-static void a_short_job_passes_a_blocked_wide_one(void **state)
+CASE(a_short_job_passes_a_blocked_wide_one)
 {
     struct scene *scene = *state;
     scene_open(scene, 1, 4);
@@ -41,7 +43,7 @@ static void a_short_job_passes_a_blocked_wide_one(void **state)
     assert_true(scene_runs(scene, wide));
 }
 
-static void a_long_job_passes_on_gpus_that_are_not_kept(void **state)
+CASE(a_long_job_passes_on_gpus_that_are_not_kept)
 {
     struct scene *scene = *state;
     scene_open(scene, 1, 4);
@@ -51,7 +53,7 @@ static void a_long_job_passes_on_gpus_that_are_not_kept(void **state)
     assert_false(scene_runs(scene, scene_add(scene, 1, 100000)));
 }
 
-static void what_is_kept_of_one_gpu_moves_nobody_on_another(void **state)
+CASE(what_is_kept_of_one_gpu_moves_nobody_on_another)
 {
     struct scene *scene = *state;
     struct sched_job_status status;
@@ -66,7 +68,7 @@ static void what_is_kept_of_one_gpu_moves_nobody_on_another(void **state)
     assert_int_equal(status.shadow_ms, scene->now_ms + 400000);
 }
 
-static void a_stream_of_narrow_jobs_does_not_starve_a_wide_one(void **state)
+CASE(a_stream_of_narrow_jobs_does_not_starve_a_wide_one)
 {
     struct scene *scene = *state;
     scene_open(scene, 1, 4);
@@ -84,7 +86,7 @@ static void a_stream_of_narrow_jobs_does_not_starve_a_wide_one(void **state)
     }
 }
 
-static void a_job_that_outlives_its_estimate_moves_the_reservation_on(void **state)
+CASE(a_job_that_outlives_its_estimate_moves_the_reservation_on)
 {
     struct scene *scene = *state;
     struct sched_job_status status;
@@ -100,7 +102,7 @@ static void a_job_that_outlives_its_estimate_moves_the_reservation_on(void **sta
     assert_false(scene_runs(scene, wide));
 }
 
-static void strict_fifo_lets_nobody_pass(void **state)
+CASE(strict_fifo_lets_nobody_pass)
 {
     struct scene *scene = *state;
     scene->settings.policy = policy_find("fifo");
@@ -113,7 +115,7 @@ static void strict_fifo_lets_nobody_pass(void **state)
     assert_false(scene_runs(scene, narrow));
 }
 
-static void conservative_backfill_delays_no_class(void **state)
+CASE(conservative_backfill_delays_no_class)
 {
     struct scene *scene = *state;
     scene->settings.policy = policy_find("conservative");
@@ -128,7 +130,7 @@ static void conservative_backfill_delays_no_class(void **state)
     assert_int_equal(status.shadow_ms, scene->now_ms + 200000); // behind the wide one, which begins at +100 s
 }
 
-static void a_reservation_is_on_the_node_that_is_free_soonest(void **state)
+CASE(a_reservation_is_on_the_node_that_is_free_soonest)
 {
     struct scene *scene = *state;
     struct sched_job_status status;
@@ -140,7 +142,7 @@ static void a_reservation_is_on_the_node_that_is_free_soonest(void **state)
     assert_int_equal(status.shadow_ms, scene->now_ms + 801000);
 }
 
-static void wide_jobs_get_whole_nodes_and_are_not_starved(void **state)
+CASE(wide_jobs_get_whole_nodes_and_are_not_starved)
 {
     struct scene *scene = *state;
     scene_open(scene, 3, 4);
@@ -160,7 +162,7 @@ static void wide_jobs_get_whole_nodes_and_are_not_starved(void **state)
     assert_true(scene_runs(scene, wide));
 }
 
-static void a_share_waits_for_its_part_and_others_share_the_gpu(void **state)
+CASE(a_share_waits_for_its_part_and_others_share_the_gpu)
 {
     struct scene *scene = *state;
     scene_open(scene, 1, 1);
@@ -176,7 +178,7 @@ static void a_share_waits_for_its_part_and_others_share_the_gpu(void **state)
     assert_true(scene_runs(scene, third));
 }
 
-static void shares_that_would_delay_the_head_are_not_tried_one_by_one(void **state)
+CASE(shares_that_would_delay_the_head_are_not_tried_one_by_one)
 {
     struct scene *scene = *state;
     scene_open(scene, 1, 2);
@@ -200,7 +202,7 @@ static void shares_that_would_delay_the_head_are_not_tried_one_by_one(void **sta
 }
 
 /* 12 + 6 GiB are in use of 24; the share needs 9.6 from +50 s on, so 5 GiB may be used until then. */
-static void what_is_kept_for_a_share_of_a_gpu_is_its_memory_as_well(void **state)
+CASE(what_is_kept_for_a_share_of_a_gpu_is_its_memory_as_well)
 {
     struct scene *scene = *state;
     scene_open(scene, 1, 1);
@@ -222,7 +224,7 @@ static void what_is_kept_for_a_share_of_a_gpu_is_its_memory_as_well(void **state
     assert_true(scene_runs(scene, brief));
 }
 
-static void a_pass_without_news_looks_at_nothing(void **state)
+CASE(a_pass_without_news_looks_at_nothing)
 {
     struct scene *scene = *state;
     scene_open(scene, 1, 1);
@@ -235,7 +237,7 @@ static void a_pass_without_news_looks_at_nothing(void **state)
     assert_int_equal(sched_counts(scene->sched)->passes, passes);
 }
 
-static void preemptible_jobs_give_way_and_lose_the_least(void **state)
+CASE(preemptible_jobs_give_way_and_lose_the_least)
 {
     struct scene *scene = *state;
     scene_open(scene, 2, 2);
@@ -260,7 +262,7 @@ static void preemptible_jobs_give_way_and_lose_the_least(void **state)
     assert_true(scene_runs(scene, idle[3]));
 }
 
-static void a_named_gpu_is_promised_for_when_the_host_has_room_as_well(void **state)
+CASE(a_named_gpu_is_promised_for_when_the_host_has_room_as_well)
 {
     struct scene *scene = *state;
     struct sched_job_status status;
@@ -285,7 +287,7 @@ static void a_named_gpu_is_promised_for_when_the_host_has_room_as_well(void **st
 
 /* The second GPU is free now and reserved from +50 s on; the memory comes free at +100 s, the first at +500
  * s. */
-static void a_gpu_is_not_promised_for_a_time_when_it_is_reserved(void **state)
+CASE(a_gpu_is_not_promised_for_a_time_when_it_is_reserved)
 {
     struct scene *scene = *state;
     struct sched_job_status status;
@@ -331,7 +333,7 @@ static void assert_starts_for(struct scene *scene, uint64_t job, size_t n_preemp
     assert_true(scene_runs(scene, job));
 }
 
-static void an_idle_job_gives_way_until_it_works_again(void **state)
+CASE(an_idle_job_gives_way_until_it_works_again)
 {
     struct scene *scene = *state;
     scene_open(scene, 1, 4);
@@ -350,7 +352,7 @@ static void an_idle_job_gives_way_until_it_works_again(void **state)
     sched_stopped(scene->sched, scene->now_ms, idle, 0);
 }
 
-static void an_idle_job_of_a_higher_priority_stays(void **state)
+CASE(an_idle_job_of_a_higher_priority_stays)
 {
     struct scene *scene = *state;
     scene_open(scene, 1, 4);
@@ -363,7 +365,7 @@ static void an_idle_job_of_a_higher_priority_stays(void **state)
     assert_int_equal(scene->n_preempted, 0);
 }
 
-static void preemptible_jobs_give_way_to_a_job_on_several_nodes(void **state)
+CASE(preemptible_jobs_give_way_to_a_job_on_several_nodes)
 {
     struct scene *scene = *state;
     scene_open(scene, 4, 2);
@@ -379,7 +381,7 @@ static void preemptible_jobs_give_way_to_a_job_on_several_nodes(void **state)
     assert_starts_for(scene, urgent, 4);
 }
 
-static void a_wide_preemptible_job_is_told_once_and_alone_if_that_is_enough(void **state)
+CASE(a_wide_preemptible_job_is_told_once_and_alone_if_that_is_enough)
 {
     struct scene *scene = *state;
     scene_open(scene, 2, 4);
@@ -393,7 +395,7 @@ static void a_wide_preemptible_job_is_told_once_and_alone_if_that_is_enough(void
     assert_true(scene_runs(scene, narrow));
 }
 
-static void nobody_gives_way_when_the_nodes_are_not_enough(void **state)
+CASE(nobody_gives_way_when_the_nodes_are_not_enough)
 {
     struct scene *scene = *state;
     scene_open(scene, 2, 2);
@@ -406,7 +408,7 @@ static void nobody_gives_way_when_the_nodes_are_not_enough(void **state)
     assert_int_equal(scene->n_preempted, 0);
 }
 
-static void the_holders_of_named_gpus_give_way_on_all_nodes(void **state)
+CASE(the_holders_of_named_gpus_give_way_on_all_nodes)
 {
     struct scene *scene = *state;
     scene_open(scene, 2, 2);
@@ -420,7 +422,7 @@ static void the_holders_of_named_gpus_give_way_on_all_nodes(void **state)
     assert_starts_for(scene, scene_submit(scene, &spec), 2);
 }
 
-static void preemptible_jobs_do_not_make_each_other_give_way(void **state)
+CASE(preemptible_jobs_do_not_make_each_other_give_way)
 {
     struct scene *scene = *state;
     scene_open(scene, 1, 1);
@@ -432,7 +434,7 @@ static void preemptible_jobs_do_not_make_each_other_give_way(void **state)
     assert_int_equal(scene->n_preempted, 0);
 }
 
-static void reservations_of_people_keep_others_out_and_come_back_unused(void **state)
+CASE(reservations_of_people_keep_others_out_and_come_back_unused)
 {
     struct scene *scene = *state;
     struct error err = { 0 };
@@ -464,7 +466,7 @@ static void reservations_of_people_keep_others_out_and_come_back_unused(void **s
     assert_true(scene_runs(scene, endless));
 }
 
-static void reservations_do_not_overlap_and_do_not_lie_in_the_past(void **state)
+CASE(reservations_do_not_overlap_and_do_not_lie_in_the_past)
 {
     struct scene *scene = *state;
     scene_open(scene, 1, 2);
@@ -487,7 +489,7 @@ static void reservations_do_not_overlap_and_do_not_lie_in_the_past(void **state)
     free(second.gpus);
 }
 
-static void a_job_that_waits_for_the_night_begins_it_with_the_reservation_over(void **state)
+CASE(a_job_that_waits_for_the_night_begins_it_with_the_reservation_over)
 {
     struct scene *scene = *state;
     scene_open(scene, 1, 1);
@@ -502,56 +504,4 @@ static void a_job_that_waits_for_the_night_begins_it_with_the_reservation_over(v
     uint64_t job = scene_add(scene, 1, 10);
     scene_wait(scene, 100);
     assert_int_equal(started_at(scene, job), reservation.until_ms);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_short_job_passes_a_blocked_wide_one, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_long_job_passes_on_gpus_that_are_not_kept, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            what_is_kept_of_one_gpu_moves_nobody_on_another, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_stream_of_narrow_jobs_does_not_starve_a_wide_one, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_outlives_its_estimate_moves_the_reservation_on, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(strict_fifo_lets_nobody_pass, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(conservative_backfill_delays_no_class, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_reservation_is_on_the_node_that_is_free_soonest, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            wide_jobs_get_whole_nodes_and_are_not_starved, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_share_waits_for_its_part_and_others_share_the_gpu, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            shares_that_would_delay_the_head_are_not_tried_one_by_one, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_pass_without_news_looks_at_nothing, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            what_is_kept_for_a_share_of_a_gpu_is_its_memory_as_well, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            preemptible_jobs_give_way_and_lose_the_least, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_named_gpu_is_promised_for_when_the_host_has_room_as_well, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_gpu_is_not_promised_for_a_time_when_it_is_reserved, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            preemptible_jobs_give_way_to_a_job_on_several_nodes, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(an_idle_job_gives_way_until_it_works_again, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(an_idle_job_of_a_higher_priority_stays, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_wide_preemptible_job_is_told_once_and_alone_if_that_is_enough, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            nobody_gives_way_when_the_nodes_are_not_enough, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            the_holders_of_named_gpus_give_way_on_all_nodes, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            preemptible_jobs_do_not_make_each_other_give_way, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            reservations_of_people_keep_others_out_and_come_back_unused, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            reservations_do_not_overlap_and_do_not_lie_in_the_past, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_waits_for_the_night_begins_it_with_the_reservation_over, open_scene, close_scene),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,8 @@ static int close_shares(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, open_shares, close_shares)
+
 static void assert_near(double a, double b)
 {
     if (!(fabs(a - b) <= 1e-6 * (1 + fabs(b))))
@@ -39,7 +41,7 @@ static void run(struct fairshare *f, struct account *account, int64_t now_ms, in
     fairshare_charge(f, account, now_ms, (int64_t)jobs * gpus * 1000, (int64_t)jobs * gpus * 1000);
 }
 
-static void held_time_never_falls(void **state)
+CASE(held_time_never_falls)
 {
     struct fairshare *f = *state;
     struct account *account = fairshare_account(f, 1000, ACCOUNT_USER);
@@ -52,7 +54,7 @@ static void held_time_never_falls(void **state)
     assert_near(fairshare_held(account, HALF_LIFE + 1000), 21);
 }
 
-static void usage_is_halved_in_a_half_life(void **state)
+CASE(usage_is_halved_in_a_half_life)
 {
     struct fairshare *f = *state;
     struct account *account = fairshare_account(f, 1000, ACCOUNT_USER);
@@ -62,7 +64,7 @@ static void usage_is_halved_in_a_half_life(void **state)
     assert_near(fairshare_usage(f, account, -5), 800);
 }
 
-static void running_gpus_count_while_they_run(void **state)
+CASE(running_gpus_count_while_they_run)
 {
     struct fairshare *f = *state;
     struct account *account = fairshare_account(f, 1000, ACCOUNT_USER);
@@ -77,7 +79,7 @@ static void running_gpus_count_while_they_run(void **state)
     assert_near(fairshare_usage(f, account, 100 * (int64_t)HALF_LIFE), 2.0 * HALF_LIFE / 1000 / M_LN2);
 }
 
-static void the_closed_form_equals_small_steps_however_it_is_cut(void **state)
+CASE(the_closed_form_equals_small_steps_however_it_is_cut)
 {
     struct fairshare *f = *state;
     struct account *whole = fairshare_account(f, 1, ACCOUNT_USER),
@@ -93,7 +95,7 @@ static void the_closed_form_equals_small_steps_however_it_is_cut(void **state)
     assert_true(fabs(stepped / fairshare_usage(f, whole, HALF_LIFE) - 1) < 1e-5);
 }
 
-static void accounts_are_found_again_and_groups_are_not_users(void **state)
+CASE(accounts_are_found_again_and_groups_are_not_users)
 {
     struct fairshare *f = *state;
     f->user_limits.jobs = 7;
@@ -107,7 +109,7 @@ static void accounts_are_found_again_and_groups_are_not_users(void **state)
     assert_int_equal(f->accounts.count, 1001);
 }
 
-static void the_factor_is_0_at_ones_share_and_rises_by_1_when_use_doubles(void **state)
+CASE(the_factor_is_0_at_ones_share_and_rises_by_1_when_use_doubles)
 {
     struct fairshare *f = *state;
     struct account *a = fairshare_account(f, 1, ACCOUNT_USER), *b = fairshare_account(f, 2, ACCOUNT_USER);
@@ -126,7 +128,7 @@ static void the_factor_is_0_at_ones_share_and_rises_by_1_when_use_doubles(void *
     assert_true(alone < -10 && alone > -30); // ahead, not infinitely
 }
 
-static void somebody_new_on_an_idle_cluster_is_at_its_share(void **state)
+CASE(somebody_new_on_an_idle_cluster_is_at_its_share)
 {
     struct fairshare *f = *state;
     assert_near(fairshare_factor(f, fairshare_account(f, 1, ACCOUNT_USER), 5), 0);
@@ -192,7 +194,7 @@ static void move_account(struct fairshare *f, struct account *account, uint32_t 
     fairshare_set_parent(f, account, parent, now_ms);
 }
 
-static void random_histories_agree_with_a_walk_over_all_accounts(void **state)
+CASE(random_histories_agree_with_a_walk_over_all_accounts)
 {
     struct fairshare *f = *state;
     uint64_t seed = 1;
@@ -230,7 +232,7 @@ static void random_histories_agree_with_a_walk_over_all_accounts(void **state)
 
 /* --- the tree --- */
 
-static void a_user_is_compared_within_its_group_and_a_group_within_its_department(void **state)
+CASE(a_user_is_compared_within_its_group_and_a_group_within_its_department)
 {
     struct fairshare *f = *state;
     struct account *physics = fairshare_account(f, 1, ACCOUNT_DEPARTMENT);
@@ -264,7 +266,7 @@ static void a_user_is_compared_within_its_group_and_a_group_within_its_departmen
 }
 
 /* A group of one and a group of three. */
-static void users_are_equal_whatever_their_groups_unless_groups_have_shares(void **state)
+CASE(users_are_equal_whatever_their_groups_unless_groups_have_shares)
 {
     struct fairshare *f = *state;
     struct account *groups[] = { fairshare_account(f, 10, ACCOUNT_GROUP),
@@ -293,7 +295,7 @@ static void users_are_equal_whatever_their_groups_unless_groups_have_shares(void
     assert_near(fairshare_part(f, users[3]), 1.0 / 6);
 }
 
-static void what_counts_is_the_dominant_resource_and_limits_count_gpus(void **state)
+CASE(what_counts_is_the_dominant_resource_and_limits_count_gpus)
 {
     struct fairshare *f = *state;
     struct account *gpus = fairshare_account(f, 1, ACCOUNT_USER),
@@ -323,7 +325,7 @@ static bool is_limited(
     return is;
 }
 
-static void each_limit_is_told_as_a_sentence(void **state)
+CASE(each_limit_is_told_as_a_sentence)
 {
     struct fairshare *f = *state;
     struct account *account = fairshare_account(f, 1, ACCOUNT_USER);
@@ -340,7 +342,7 @@ static void each_limit_is_told_as_a_sentence(void **state)
     assert_true(is_limited(f, account, 0, 0, "running jobs: 4 of at most 4"));
 }
 
-static void gpu_hours_come_back_by_decay_alone_and_when_is_known(void **state)
+CASE(gpu_hours_come_back_by_decay_alone_and_when_is_known)
 {
     struct fairshare *f = *state;
     struct account *account = fairshare_account(f, 1, ACCOUNT_USER);
@@ -363,7 +365,7 @@ static void gpu_hours_come_back_by_decay_alone_and_when_is_known(void **state)
     assert_true(is_limited(f, account, 0, 1000, "GPU-hours: 131.6 of at most 120 used"));
 }
 
-static void usage_outlives_a_restart_and_decays_meanwhile(void **state)
+CASE(usage_outlives_a_restart_and_decays_meanwhile)
 {
     struct fairshare *f = *state;
     struct account *account = fairshare_account(f, 7, ACCOUNT_GROUP);
@@ -380,26 +382,4 @@ static void usage_outlives_a_restart_and_decays_meanwhile(void **state)
     struct error err = { 0 };
     assert_true(account_decode(&again, bytes.bytes, bytes.length - 1, &err) < 0);
     fairshare_clear(&again);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_shares, close_shares)
-    const struct CMUnitTest tests[] = {
-        CASE(held_time_never_falls),
-        CASE(usage_is_halved_in_a_half_life),
-        CASE(running_gpus_count_while_they_run),
-        CASE(the_closed_form_equals_small_steps_however_it_is_cut),
-        CASE(accounts_are_found_again_and_groups_are_not_users),
-        CASE(the_factor_is_0_at_ones_share_and_rises_by_1_when_use_doubles),
-        CASE(somebody_new_on_an_idle_cluster_is_at_its_share),
-        CASE(random_histories_agree_with_a_walk_over_all_accounts),
-        CASE(a_user_is_compared_within_its_group_and_a_group_within_its_department),
-        CASE(users_are_equal_whatever_their_groups_unless_groups_have_shares),
-        CASE(what_counts_is_the_dominant_resource_and_limits_count_gpus),
-        CASE(each_limit_is_told_as_a_sentence),
-        CASE(gpu_hours_come_back_by_decay_alone_and_when_is_known),
-        CASE(usage_outlives_a_restart_and_decays_meanwhile),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

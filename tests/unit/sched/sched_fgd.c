@@ -7,6 +7,8 @@
 
 #include "sched/placement/fgd.h"
 
+#define CASE(name) TEST_WITH(name, clusters_open, clusters_close)
+
 #define HELD 300U
 
 static void add_nodes(struct cluster *c, uint32_t nodes, uint32_t gpus)
@@ -34,7 +36,7 @@ static void tell(struct cluster *c, const struct placement *way, void *memory)
     c->n_dirty = 0;
 }
 
-static void fragments_are_what_the_typical_shapes_cannot_use(void **state)
+CASE(fragments_are_what_the_typical_shapes_cannot_use)
 {
     struct fgd_typicals typicals = { .n = 3 };
     typicals.shapes[0] = (struct fgd_shape){ .weight = 0.2, .cpu_milli = 1000 };
@@ -51,7 +53,7 @@ static void fragments_are_what_the_typical_shapes_cannot_use(void **state)
     assert_int_equal((int)fgd_rule_plain.score(-1000, 0), 73);
 }
 
-static void what_a_shape_can_use_ends_with_the_cpus(void **state)
+CASE(what_a_shape_can_use_ends_with_the_cpus)
 {
     struct fgd_typicals typicals = { .n = 3, .gpu_weight = 0.8 };
     typicals.holes[HOLE_UNITS] = 1;
@@ -74,7 +76,7 @@ static void what_a_shape_can_use_ends_with_the_cpus(void **state)
     assert_float_equal(fgd_rule_plus.value(&node, &typicals), -2400 + 10 * (2000 - 2400), 1e-6);
 }
 
-static void published_best_fit_counts_what_is_left_in_whole_hundredths(void **state)
+CASE(published_best_fit_counts_what_is_left_in_whole_hundredths)
 {
     struct fgd_node node = { .cpu_milli = 64000, .n = 2, .free = { 1000, 500 } };
     double value = fgd_rule_best_fit.value(&node, NULL);
@@ -90,7 +92,7 @@ static void assert_hole(const double *holes, uint32_t units, double expected)
         fail_msg("a hole of %u is worth %.3f, not %.2f", units, holes[units], expected);
 }
 
-static void a_hole_is_worth_what_its_shares_would_cost_elsewhere(void **state)
+CASE(a_hole_is_worth_what_its_shares_would_cost_elsewhere)
 {
     double demand[HOLE_UNITS + 1] = { 0 }, holes[HOLE_UNITS + 1];
     fgd_holes(demand, holes); // no shares are asked for
@@ -115,7 +117,7 @@ static void a_hole_is_worth_what_its_shares_would_cost_elsewhere(void **state)
         assert_true(holes[units] >= holes[units - 1]);
 }
 
-static void shares_that_fill_a_gpu_meet(void **state)
+CASE(shares_that_fill_a_gpu_meet)
 {
     struct cluster *c = *state;
     const struct placement *way = &placement_fgd;
@@ -142,7 +144,7 @@ static void shares_that_fill_a_gpu_meet(void **state)
 }
 
 /* As all that takes nodes in the order of their positions: jobs that end then leave the same end empty. */
-static void of_equal_nodes_the_first_is_filled_whatever_its_name(void **state)
+CASE(of_equal_nodes_the_first_is_filled_whatever_its_name)
 {
     struct cluster *c = *state;
     static const char *const names[][3] = { { "a", "b", "c" }, { "c", "b", "a" }, { "b", "c", "a" } };
@@ -165,7 +167,7 @@ static void of_equal_nodes_the_first_is_filled_whatever_its_name(void **state)
 
 /* Four of a hundred are not typical, but eight of their GPUs are: a node with both GPUs free is kept for
  * them. */
-static void a_request_is_as_typical_as_the_gpus_it_asks_for(void **state)
+CASE(a_request_is_as_typical_as_the_gpus_it_asks_for)
 {
     struct cluster *c = *state;
     const struct placement *way = &placement_fgd;
@@ -192,7 +194,7 @@ static void a_request_is_as_typical_as_the_gpus_it_asks_for(void **state)
     way->close(memory);
 }
 
-static void memory_alone_counts_as_its_part_of_the_gpu(void **state)
+CASE(memory_alone_counts_as_its_part_of_the_gpu)
 {
     struct cluster *c = *state;
     struct fgd_node view;
@@ -208,7 +210,7 @@ static void memory_alone_counts_as_its_part_of_the_gpu(void **state)
     allocation_clear(&held);
 }
 
-static void typical_shapes_cover_most_of_what_was_asked_and_old_habits_fade(void **state)
+CASE(typical_shapes_cover_most_of_what_was_asked_and_old_habits_fade)
 {
     struct cluster *c = *state;
     struct fgd_counts counts;
@@ -239,7 +241,7 @@ static void typical_shapes_cover_most_of_what_was_asked_and_old_habits_fade(void
     fgd_counts_clear(&counts);
 }
 
-static void a_job_wider_than_all_nodes_counts_as_one_of_a_whole_node(void **state)
+CASE(a_job_wider_than_all_nodes_counts_as_one_of_a_whole_node)
 {
     struct cluster *c = *state;
     struct fgd_counts counts;
@@ -254,7 +256,7 @@ static void a_job_wider_than_all_nodes_counts_as_one_of_a_whole_node(void **stat
     fgd_counts_clear(&counts);
 }
 
-static void a_share_goes_to_a_gpu_that_is_broken_already(void **state)
+CASE(a_share_goes_to_a_gpu_that_is_broken_already)
 {
     struct cluster *c = *state;
     void *memory = placement_fgd_plain.open();
@@ -318,7 +320,7 @@ static void try_kept(struct cluster *c, const struct placement *way)
     way->close(kept);
 }
 
-static void kept_scores_choose_as_fresh_ones(void **state)
+CASE(kept_scores_choose_as_fresh_ones)
 {
     add_nodes(*state, 40, 4);
     try_kept(*state, &placement_fgd);
@@ -327,7 +329,7 @@ static void kept_scores_choose_as_fresh_ones(void **state)
 }
 
 /* More nodes than are scored for one decision, and shapes that change all the time: some scores are old. */
-static void nothing_that_fits_is_refused_while_scores_are_due(void **state)
+CASE(nothing_that_fits_is_refused_while_scores_are_due)
 {
     struct cluster *c = *state;
     const struct placement *way = &placement_fgd;
@@ -362,7 +364,7 @@ static void nothing_that_fits_is_refused_while_scores_are_due(void **state)
     way->close(again);
 }
 
-static void a_node_that_is_held_is_passed_over_and_comes_back(void **state)
+CASE(a_node_that_is_held_is_passed_over_and_comes_back)
 {
     struct cluster *c = *state;
     void *memory = placement_fgd.open();
@@ -384,7 +386,7 @@ static void a_node_that_is_held_is_passed_over_and_comes_back(void **state)
     placement_fgd.close(memory);
 }
 
-static void whole_gpus_alone_are_placed_as_best_fit_does(void **state)
+CASE(whole_gpus_alone_are_placed_as_best_fit_does)
 {
     struct cluster *c = *state;
     void *memory = placement_fgd.open();
@@ -405,27 +407,4 @@ static void whole_gpus_alone_are_placed_as_best_fit_does(void **state)
         allocation_clear(&b);
     }
     placement_fgd.close(memory);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, clusters_open, clusters_close)
-    const struct CMUnitTest tests[] = {
-        CASE(fragments_are_what_the_typical_shapes_cannot_use),
-        CASE(what_a_shape_can_use_ends_with_the_cpus),
-        CASE(published_best_fit_counts_what_is_left_in_whole_hundredths),
-        CASE(a_hole_is_worth_what_its_shares_would_cost_elsewhere),
-        CASE(shares_that_fill_a_gpu_meet),
-        CASE(of_equal_nodes_the_first_is_filled_whatever_its_name),
-        CASE(a_request_is_as_typical_as_the_gpus_it_asks_for),
-        CASE(memory_alone_counts_as_its_part_of_the_gpu),
-        CASE(typical_shapes_cover_most_of_what_was_asked_and_old_habits_fade),
-        CASE(a_job_wider_than_all_nodes_counts_as_one_of_a_whole_node),
-        CASE(a_share_goes_to_a_gpu_that_is_broken_already),
-        CASE(kept_scores_choose_as_fresh_ones),
-        CASE(nothing_that_fits_is_refused_while_scores_are_due),
-        CASE(a_node_that_is_held_is_passed_over_and_comes_back),
-        CASE(whole_gpus_alone_are_placed_as_best_fit_does),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,12 +21,14 @@ static int close_cluster(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, open_cluster, close_cluster)
+
 static bool fits(struct cluster *c, const struct sched_request *request, const struct fit *fit)
 {
     return fit_gpu(c, &c->nodes[0], &c->nodes[0].gpus[0], request, fit);
 }
 
-static void a_share_fits_while_thousandths_memory_and_slots_are_left(void **state)
+CASE(a_share_fits_while_thousandths_memory_and_slots_are_left)
 {
     struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
@@ -51,7 +53,7 @@ static void a_share_fits_while_thousandths_memory_and_slots_are_left(void **stat
     assert_false(fits(c, &memory, &fit));
 }
 
-static void external_process_does_not_block_its_own_adoption(void **state)
+CASE(external_process_does_not_block_its_own_adoption)
 {
     struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
@@ -71,7 +73,7 @@ static void external_process_does_not_block_its_own_adoption(void **state)
     assert_false(fits(c, &adopted, &fit));
 }
 
-static void what_is_held_is_left_to_its_owner_and_to_those_who_end_before(void **state)
+CASE(what_is_held_is_left_to_its_owner_and_to_those_who_end_before)
 {
     struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
@@ -94,7 +96,7 @@ static void what_is_held_is_left_to_its_owner_and_to_those_who_end_before(void *
     assert_false(fits(c, &whole, &fit));
 }
 
-static void what_its_node_calls_closed_is_given_to_nobody(void **state)
+CASE(what_its_node_calls_closed_is_given_to_nobody)
 {
     struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
@@ -109,7 +111,7 @@ static void what_its_node_calls_closed_is_given_to_nobody(void **state)
     assert_true(fits(c, &whole, &fit));
 }
 
-static void a_crowded_gpu_takes_no_further_share(void **state)
+CASE(a_crowded_gpu_takes_no_further_share)
 {
     struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
@@ -125,7 +127,7 @@ static void a_crowded_gpu_takes_no_further_share(void **state)
     gpu->closed = 0;
 }
 
-static void memory_of_others_leaves_the_rest_to_shares_and_nothing_whole(void **state)
+CASE(memory_of_others_leaves_the_rest_to_shares_and_nothing_whole)
 {
     struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
@@ -143,7 +145,7 @@ static void memory_of_others_leaves_the_rest_to_shares_and_nothing_whole(void **
     gpu->memory_external = gpu->memory_booked = gpu->share_slots = 0;
 }
 
-static void held_cpus_and_memory_are_kept_as_well(void **state)
+CASE(held_cpus_and_memory_are_kept_as_well)
 {
     struct cluster *c = *state;
     struct cluster_node *node = &c->nodes[0];
@@ -164,7 +166,7 @@ static void held_cpus_and_memory_are_kept_as_well(void **state)
     assert_false(fit_host(node, &request, &fit));
 }
 
-static void a_reservation_keeps_out_others_now_and_those_who_might_not_end_in_time(void **state)
+CASE(a_reservation_keeps_out_others_now_and_those_who_might_not_end_in_time)
 {
     struct cluster *c = *state;
     struct cluster_booking booking = { .reservation = 5, .from_ms = 100, .until_ms = 200 };
@@ -191,7 +193,7 @@ static void a_reservation_keeps_out_others_now_and_those_who_might_not_end_in_ti
     gpu->n_bookings = 0;
 }
 
-static void model_and_allowed_set_decide_which_gpus_suit(void **state)
+CASE(model_and_allowed_set_decide_which_gpus_suit)
 {
     struct cluster *c = *state;
     struct fit fit = clusters_fit();
@@ -210,7 +212,7 @@ static void model_and_allowed_set_decide_which_gpus_suit(void **state)
     allocation_clear(&found);
 }
 
-static void a_share_goes_where_least_is_left_over_or_to_the_gpu_named(void **state)
+CASE(a_share_goes_where_least_is_left_over_or_to_the_gpu_named)
 {
     struct cluster *c = *state;
     struct fit fit = clusters_fit();
@@ -247,12 +249,12 @@ static void assert_chosen(struct cluster *c, uint32_t count, uint64_t candidates
     assert_int_equal(chosen, expected);
 }
 
-static void without_a_topology_the_lowest_indexes_are_taken(void **state)
+CASE(without_a_topology_the_lowest_indexes_are_taken)
 {
     assert_chosen(*state, 3, 0xfe, 0x0e);
 }
 
-static void gpus_behind_one_switch_go_together_and_singles_do_not_break_pairs(void **state)
+CASE(gpus_behind_one_switch_go_together_and_singles_do_not_break_pairs)
 {
     struct cluster *c = *state;
     for (int16_t i = 0; i < 8; i++) {
@@ -265,7 +267,7 @@ static void gpus_behind_one_switch_go_together_and_singles_do_not_break_pairs(vo
     assert_chosen(c, 2, 0x55, 0x05); // no pair of a switch is left: one NUMA node
 }
 
-static void nvlink_counts_more_than_a_switch(void **state)
+CASE(nvlink_counts_more_than_a_switch)
 {
     struct cluster *c = *state;
     struct cluster_gpu *gpus = c->nodes[0].gpus;
@@ -277,7 +279,7 @@ static void nvlink_counts_more_than_a_switch(void **state)
     assert_chosen(c, 4, 0xff, 0x0f); // all pairs count: one link does not make a group
 }
 
-static void many_gpus_are_grown_into_a_close_group(void **state)
+CASE(many_gpus_are_grown_into_a_close_group)
 {
     struct cluster *c = *state;
     struct cluster_node *node = clusters_add(c, "box", 40);
@@ -287,26 +289,4 @@ static void many_gpus_are_grown_into_a_close_group(void **state)
     for (int i = 1; i < 40; i += 4)
         group |= 1ULL << i;
     assert_chosen(c, 10, ((1ULL << 40) - 1) & ~0x10DULL, group);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_cluster, close_cluster)
-    const struct CMUnitTest tests[] = {
-        CASE(a_share_fits_while_thousandths_memory_and_slots_are_left),
-        CASE(external_process_does_not_block_its_own_adoption),
-        CASE(what_is_held_is_left_to_its_owner_and_to_those_who_end_before),
-        CASE(what_its_node_calls_closed_is_given_to_nobody),
-        CASE(a_crowded_gpu_takes_no_further_share),
-        CASE(memory_of_others_leaves_the_rest_to_shares_and_nothing_whole),
-        CASE(held_cpus_and_memory_are_kept_as_well),
-        CASE(a_reservation_keeps_out_others_now_and_those_who_might_not_end_in_time),
-        CASE(model_and_allowed_set_decide_which_gpus_suit),
-        CASE(a_share_goes_where_least_is_left_over_or_to_the_gpu_named),
-        CASE(without_a_topology_the_lowest_indexes_are_taken),
-        CASE(gpus_behind_one_switch_go_together_and_singles_do_not_break_pairs),
-        CASE(nvlink_counts_more_than_a_switch),
-        CASE(many_gpus_are_grown_into_a_close_group),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

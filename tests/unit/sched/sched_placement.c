@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CASE(name) TEST_WITH(name, clusters_open, clusters_close)
+
 #define NODES 24U
 #define WIDTH 8U
 #define HELD  400U
@@ -31,7 +33,7 @@ static void assert_placed(
     assert_string_equal(text, expected);
 }
 
-static void best_fit_takes_the_fullest_node_and_first_fit_the_first(void **state)
+CASE(best_fit_takes_the_fullest_node_and_first_fit_the_first)
 {
     struct cluster *c = *state;
     clusters_add(c, "a", 4);
@@ -45,7 +47,7 @@ static void best_fit_takes_the_fullest_node_and_first_fit_the_first(void **state
     assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 4 }, "");
 }
 
-static void spread_takes_the_node_with_the_most_gpus_free(void **state)
+CASE(spread_takes_the_node_with_the_most_gpus_free)
 {
     struct cluster *c = *state;
     clusters_add(c, "a", 4);
@@ -73,7 +75,7 @@ static void add_sizes(struct cluster *c)
     (void)cluster_set_gpu(c, node, 3, "b3", "MIG 1g.18gb+me", 16 * GIB, true);
 }
 
-static void a_request_by_memory_gets_the_smallest_gpu_that_has_it(void **state)
+CASE(a_request_by_memory_gets_the_smallest_gpu_that_has_it)
 {
     const struct placement *const all[] = { &placement_fgd, &placement_best_fit, &placement_first_fit };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -90,7 +92,7 @@ static void a_request_by_memory_gets_the_smallest_gpu_that_has_it(void **state)
     }
 }
 
-static void mig_instances_are_requested_by_their_profile(void **state)
+CASE(mig_instances_are_requested_by_their_profile)
 {
     static const struct {
         const char *model, *expected;
@@ -120,7 +122,7 @@ static void mig_instances_are_requested_by_their_profile(void **state)
     }
 }
 
-static void best_fit_fills_the_fullest_gpu_with_shares(void **state)
+CASE(best_fit_fills_the_fullest_gpu_with_shares)
 {
     struct cluster *c = *state;
     struct gpu_pick picks[] = { { (char[]){ "b" }, 1 } };
@@ -134,7 +136,7 @@ static void best_fit_fills_the_fullest_gpu_with_shares(void **state)
     assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 2, .share = 900 }, "");
 }
 
-static void named_gpus_are_given_in_the_order_asked_or_not_at_all(void **state)
+CASE(named_gpus_are_given_in_the_order_asked_or_not_at_all)
 {
     struct cluster *c = *state;
     char a[] = "a", b[] = "b";
@@ -150,7 +152,7 @@ static void named_gpus_are_given_in_the_order_asked_or_not_at_all(void **state)
         "b:0 a:2 b:2");
 }
 
-static void jobs_without_gpus_go_where_gpus_are_least_disturbed(void **state)
+CASE(jobs_without_gpus_go_where_gpus_are_least_disturbed)
 {
     struct cluster *c = *state;
     struct sched_request job = { .cpu_milli = 10000 };
@@ -163,7 +165,7 @@ static void jobs_without_gpus_go_where_gpus_are_least_disturbed(void **state)
         assert_placed(c, &placement_best_fit, job, expected[i]);
 }
 
-static void a_job_wider_than_any_node_takes_whole_nodes_and_the_rest_where_it_fits_best(void **state)
+CASE(a_job_wider_than_any_node_takes_whole_nodes_and_the_rest_where_it_fits_best)
 {
     struct cluster *c = *state;
     clusters_add(c, "a", 4);
@@ -175,7 +177,7 @@ static void a_job_wider_than_any_node_takes_whole_nodes_and_the_rest_where_it_fi
     assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 5 }, "c:0,1,2,3 a:3");
 }
 
-static void unequal_nodes_serve_a_wide_job_from_the_widest(void **state)
+CASE(unequal_nodes_serve_a_wide_job_from_the_widest)
 {
     struct cluster *c = *state;
     clusters_add(c, "s1", 2);
@@ -186,7 +188,7 @@ static void unequal_nodes_serve_a_wide_job_from_the_widest(void **state)
     assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 7 }, "w:0,1,2,3 s2:0,1 s1:1");
 }
 
-static void wide_nodes_that_could_never_serve_do_not_keep_a_job_waiting(void **state)
+CASE(wide_nodes_that_could_never_serve_do_not_keep_a_job_waiting)
 {
     struct cluster *c = *state;
     clusters_add(c, "poor", 8)->memory = GIB;
@@ -196,7 +198,7 @@ static void wide_nodes_that_could_never_serve_do_not_keep_a_job_waiting(void **s
         "a:0,1,2,3 b:0,1,2,3");
 }
 
-static void job_on_n_nodes_is_allocated_on_each(void **state)
+CASE(job_on_n_nodes_is_allocated_on_each)
 {
     struct cluster *c = *state;
     clusters_add(c, "a", 4);
@@ -251,7 +253,7 @@ static bool place_like_reference(struct reference *ref, uint32_t gpus, uint32_t 
     return true;
 }
 
-static void consolidate_chooses_as_the_reference_simulator(void **state)
+CASE(consolidate_chooses_as_the_reference_simulator)
 {
     struct cluster *c = *state;
     struct reference ref;
@@ -408,7 +410,7 @@ static void try_way(struct cluster *c, const struct placement *way, uint32_t see
         way->close(memory);
 }
 
-static void every_way_places_what_fits_somewhere_and_nothing_else(void **state)
+CASE(every_way_places_what_fits_somewhere_and_nothing_else)
 {
     struct cluster *c = *state;
     for (size_t i = 0; placements[i] != NULL; i++) {
@@ -420,31 +422,9 @@ static void every_way_places_what_fits_somewhere_and_nothing_else(void **state)
     }
 }
 
-static void ways_are_found_by_name(void **state)
+CASE(ways_are_found_by_name)
 {
     assert_ptr_equal(placement_find("fgd"), &placement_fgd);
     assert_ptr_equal(placement_find("best-fit"), &placement_best_fit);
     assert_null(placement_find("worst-fit"));
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, clusters_open, clusters_close)
-    const struct CMUnitTest tests[] = {
-        CASE(best_fit_takes_the_fullest_node_and_first_fit_the_first),
-        CASE(a_request_by_memory_gets_the_smallest_gpu_that_has_it),
-        CASE(mig_instances_are_requested_by_their_profile),
-        CASE(best_fit_fills_the_fullest_gpu_with_shares),
-        CASE(named_gpus_are_given_in_the_order_asked_or_not_at_all),
-        CASE(jobs_without_gpus_go_where_gpus_are_least_disturbed),
-        CASE(a_job_wider_than_any_node_takes_whole_nodes_and_the_rest_where_it_fits_best),
-        CASE(unequal_nodes_serve_a_wide_job_from_the_widest),
-        CASE(wide_nodes_that_could_never_serve_do_not_keep_a_job_waiting),
-        CASE(job_on_n_nodes_is_allocated_on_each),
-        CASE(spread_takes_the_node_with_the_most_gpus_free),
-        CASE(consolidate_chooses_as_the_reference_simulator),
-        CASE(every_way_places_what_fits_somewhere_and_nothing_else),
-        CASE(ways_are_found_by_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,8 @@ static int close_queue(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, open_queue, close_queue)
+
 static uint64_t draw(struct fixture *f, uint64_t below)
 {
     f->seed = f->seed * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -63,7 +65,7 @@ static void assert_sound(const struct fixture *f)
         fail_msg("%s", err.message);
 }
 
-static void equal_keys_are_one_class_and_any_difference_makes_another(void **state)
+CASE(equal_keys_are_one_class_and_any_difference_makes_another)
 {
     struct fixture *f = *state;
     uint32_t allow[] = { 0, 3 };
@@ -97,7 +99,7 @@ static void equal_keys_are_one_class_and_any_difference_makes_another(void **sta
     assert_int_equal(f->queue.classes.count, 0);
 }
 
-static void a_class_lives_empty_while_somebody_holds_it(void **state)
+CASE(a_class_lives_empty_while_somebody_holds_it)
 {
     struct fixture *f = *state;
     struct queue_class *class = hold(f, 1, 0);
@@ -111,7 +113,7 @@ static void a_class_lives_empty_while_somebody_holds_it(void **state)
     assert_sound(f);
 }
 
-static void a_job_that_comes_back_takes_its_old_place(void **state)
+CASE(a_job_that_comes_back_takes_its_old_place)
 {
     struct fixture *f = *state;
     struct queue_class *class = hold(f, 1, 0);
@@ -126,7 +128,7 @@ static void a_job_that_comes_back_takes_its_old_place(void **state)
     }
 }
 
-static void equal_ranks_stand_in_order_of_their_oldest_jobs(void **state)
+CASE(equal_ranks_stand_in_order_of_their_oldest_jobs)
 {
     struct fixture *f = *state;
     struct queue_class *a = hold(f, 1, 5), *b = hold(f, 2, 5);
@@ -143,7 +145,7 @@ static void equal_ranks_stand_in_order_of_their_oldest_jobs(void **state)
     assert_sound(f);
 }
 
-static void a_parked_class_is_passed_over_until_it_is_unparked_and_fresh(void **state)
+CASE(a_parked_class_is_passed_over_until_it_is_unparked_and_fresh)
 {
     struct fixture *f = *state;
     struct queue_class *a = hold(f, 1, 1), *b = hold(f, 2, 2);
@@ -180,7 +182,7 @@ static struct queue_class *seek(const struct fixture *f, const struct queue_clas
     return seek_counting(f, after, offers, n_offers, &work);
 }
 
-static void a_brief_offer_helps_only_jobs_that_end_within_its_window(void **state)
+CASE(a_brief_offer_helps_only_jobs_that_end_within_its_window)
 {
     struct fixture *f = *state;
     struct queue_class *longer = hold(f, 1, 1), *shorter = hold(f, 2, 2);
@@ -201,7 +203,7 @@ static void a_brief_offer_helps_only_jobs_that_end_within_its_window(void **stat
     assert_null(seek(f, shorter, &offer, 1));
 }
 
-static void models_of_a_need_are_alternatives(void **state)
+CASE(models_of_a_need_are_alternatives)
 {
     struct fixture *f = *state;
     struct queue_class *class = hold(f, 1, 1);
@@ -325,7 +327,7 @@ static void compare_with_naive(struct fixture *f)
     }
 }
 
-static void random_histories_agree_with_a_sorted_array(void **state)
+CASE(random_histories_agree_with_a_sorted_array)
 {
     struct fixture *f = *state;
     for (uint32_t i = 0; i < CLASSES; i++) {
@@ -341,7 +343,7 @@ static void random_histories_agree_with_a_sorted_array(void **state)
     }
 }
 
-static void a_seek_that_finds_nothing_looks_at_a_few_nodes_of_ten_thousand(void **state)
+CASE(a_seek_that_finds_nothing_looks_at_a_few_nodes_of_ten_thousand)
 {
     struct fixture *f = *state;
     struct queue_entry *entries = calloc(10000, sizeof(*entries));
@@ -365,7 +367,7 @@ static void a_seek_that_finds_nothing_looks_at_a_few_nodes_of_ten_thousand(void 
     free(entries);
 }
 
-static void a_bit_of_everything_is_no_help_to_those_who_need_much_of_one_thing(void **state)
+CASE(a_bit_of_everything_is_no_help_to_those_who_need_much_of_one_thing)
 {
     struct fixture *f = *state;
     struct queue_entry *entries = calloc(1000, sizeof(*entries));
@@ -384,7 +386,7 @@ static void a_bit_of_everything_is_no_help_to_those_who_need_much_of_one_thing(v
     free(entries);
 }
 
-static void a_search_goes_on_when_new_needs_come(void **state)
+CASE(a_search_goes_on_when_new_needs_come)
 {
     struct fixture *f = *state;
     struct queue_class *first = hold(f, 1, 1), *second = hold(f, 2, 2);
@@ -404,23 +406,4 @@ static void a_search_goes_on_when_new_needs_come(void **state)
     second->need.whole = 1;
     add(f, 2, 20, second);
     assert_ptr_equal(queue_seek(&f->queue, first, &search), second);
-}
-
-int main(void)
-{
-#define CASE(name) cmocka_unit_test_setup_teardown(name, open_queue, close_queue)
-    const struct CMUnitTest tests[] = {
-        CASE(equal_keys_are_one_class_and_any_difference_makes_another),
-        CASE(a_class_lives_empty_while_somebody_holds_it),
-        CASE(a_job_that_comes_back_takes_its_old_place),
-        CASE(equal_ranks_stand_in_order_of_their_oldest_jobs),
-        CASE(a_parked_class_is_passed_over_until_it_is_unparked_and_fresh),
-        CASE(a_brief_offer_helps_only_jobs_that_end_within_its_window),
-        CASE(models_of_a_need_are_alternatives),
-        CASE(random_histories_agree_with_a_sorted_array),
-        CASE(a_seek_that_finds_nothing_looks_at_a_few_nodes_of_ten_thousand),
-        CASE(a_bit_of_everything_is_no_help_to_those_who_need_much_of_one_thing),
-        CASE(a_search_goes_on_when_new_needs_come),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,9 @@ static int close_scene(void **state)
     return 0;
 }
 
-static void a_held_job_waits_until_it_is_released(void **state)
+#define CASE(name) TEST_WITH(name, open_scene, close_scene)
+
+CASE(a_held_job_waits_until_it_is_released)
 {
     struct scene *scene = *state;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
@@ -37,7 +39,7 @@ static void a_held_job_waits_until_it_is_released(void **state)
     assert_true(scene_runs(scene, job));
 }
 
-static void a_job_begins_at_its_begin_time(void **state)
+CASE(a_job_begins_at_its_begin_time)
 {
     struct scene *scene = *state;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
@@ -48,7 +50,7 @@ static void a_job_begins_at_its_begin_time(void **state)
     assert_int_equal(scene_start_of(scene, job)->at_ms, spec.begin_ms);
 }
 
-static void backoff_ends_by_itself(void **state)
+CASE(backoff_ends_by_itself)
 {
     struct scene *scene = *state;
     uint64_t job = scene_add(scene, 1, 60);
@@ -69,7 +71,7 @@ static uint64_t submit_after(struct scene *scene, uint64_t job, enum after_kind 
     return scene_submit(scene, &spec);
 }
 
-static void dependents_start_when_the_end_is_as_asked(void **state)
+CASE(dependents_start_when_the_end_is_as_asked)
 {
     struct scene *scene = *state;
     uint64_t good = scene_add(scene, 1, 60), bad = scene_add(scene, 1, 60);
@@ -105,7 +107,7 @@ static void dependents_start_when_the_end_is_as_asked(void **state)
     }
 }
 
-static void a_job_waits_for_all_it_names(void **state)
+CASE(a_job_waits_for_all_it_names)
 {
     struct scene *scene = *state;
     uint64_t first = scene_add(scene, 1, 60), second = scene_add(scene, 1, 60);
@@ -137,7 +139,7 @@ static bool can_never_start(const struct scene *scene, uint64_t job)
     return (status.blockers & BLOCK_NEVER) != 0;
 }
 
-static void one_of_several_suffices_and_none_is_never(void **state)
+CASE(one_of_several_suffices_and_none_is_never)
 {
     struct scene *scene = *state;
     uint64_t first = scene_add(scene, 1, 60), second = scene_add(scene, 1, 60);
@@ -156,7 +158,7 @@ static void one_of_several_suffices_and_none_is_never(void **state)
     assert_true(can_never_start(scene, mixed));
 }
 
-static void a_job_may_wait_for_the_start_of_another(void **state)
+CASE(a_job_may_wait_for_the_start_of_another)
 {
     struct scene *scene = *state;
     uint64_t first = scene_add(scene, 1, 60);
@@ -171,7 +173,7 @@ static void a_job_may_wait_for_the_start_of_another(void **state)
     assert_true(scene_runs(scene, after_end));
 }
 
-static void a_delay_counts_from_the_start_even_if_the_job_has_ended(void **state)
+CASE(a_delay_counts_from_the_start_even_if_the_job_has_ended)
 {
     struct scene *scene = *state;
     uint64_t first = scene_add(scene, 1, 60), other = scene_add(scene, 1, 600);
@@ -202,7 +204,7 @@ static void a_delay_counts_from_the_start_even_if_the_job_has_ended(void **state
     assert_true(scene_runs(scene, all));
 }
 
-static void circles_and_unknown_jobs_are_refused(void **state)
+CASE(circles_and_unknown_jobs_are_refused)
 {
     struct scene *scene = *state;
     struct error err = { 0 };
@@ -219,7 +221,7 @@ static void circles_and_unknown_jobs_are_refused(void **state)
     assert_non_null(strstr(err.message, "999"));
 }
 
-static void an_array_starts_element_after_element_and_keeps_its_limit(void **state)
+CASE(an_array_starts_element_after_element_and_keeps_its_limit)
 {
     struct scene *scene = *state;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
@@ -248,7 +250,7 @@ static uint64_t take_out(struct scene *scene, struct sched_job_spec *array)
     return scene_submit(scene, &element);
 }
 
-static void elements_that_were_taken_out_keep_the_limit_of_their_array(void **state)
+CASE(elements_that_were_taken_out_keep_the_limit_of_their_array)
 {
     struct scene *scene = *state;
     struct why why;
@@ -276,7 +278,7 @@ static void elements_that_were_taken_out_keep_the_limit_of_their_array(void **st
     assert_int_equal(scene->n_starts, 5);
 }
 
-static void what_is_left_of_an_array_can_be_withdrawn(void **state)
+CASE(what_is_left_of_an_array_can_be_withdrawn)
 {
     struct scene *scene = *state;
     struct sched_job_spec spec = scene_job(scene, 2, 60);
@@ -291,7 +293,7 @@ static void what_is_left_of_an_array_can_be_withdrawn(void **state)
     assert_int_equal(sched_queue(scene->sched)->length, 0);
 }
 
-static void an_edited_job_is_looked_at_anew(void **state)
+CASE(an_edited_job_is_looked_at_anew)
 {
     struct scene *scene = *state;
     scene_add(scene, 3, 3600);
@@ -304,7 +306,7 @@ static void an_edited_job_is_looked_at_anew(void **state)
     assert_true(scene_runs(scene, job));
 }
 
-static void limits_of_a_user_hold_and_end_with_a_job(void **state)
+CASE(limits_of_a_user_hold_and_end_with_a_job)
 {
     struct scene *scene = *state;
     fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_USER)->limits.jobs = 2;
@@ -319,7 +321,7 @@ static void limits_of_a_user_hold_and_end_with_a_job(void **state)
     assert_true(scene_runs(scene, third));
 }
 
-static void limits_of_a_group_count_gpus_of_all_its_users(void **state)
+CASE(limits_of_a_group_count_gpus_of_all_its_users)
 {
     struct scene *scene = *state;
     fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_GROUP)->limits.gpu_milli = 3000;
@@ -333,7 +335,7 @@ static void limits_of_a_group_count_gpus_of_all_its_users(void **state)
     assert_true(scene_runs(scene, second));
 }
 
-static void a_used_up_quota_ends_by_decay(void **state)
+CASE(a_used_up_quota_ends_by_decay)
 {
     struct scene *scene = *state;
     fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_USER)->limits.gpu_seconds = 3600;
@@ -349,7 +351,7 @@ static void a_used_up_quota_ends_by_decay(void **state)
     assert_true(scene_runs(scene, second));
 }
 
-static void what_is_above_its_owners_limit_is_refused_by_name(void **state)
+CASE(what_is_above_its_owners_limit_is_refused_by_name)
 {
     struct scene *scene = *state;
     struct fairshare *fairshare = sched_fairshare(scene->sched);
@@ -372,7 +374,7 @@ static void what_is_above_its_owners_limit_is_refused_by_name(void **state)
     assert_true(scene_runs(scene, scene_submit(scene, &spec)));
 }
 
-static void a_limit_that_is_lowered_is_why_a_job_waits(void **state)
+CASE(a_limit_that_is_lowered_is_why_a_job_waits)
 {
     struct scene *scene = *state;
     struct why why;
@@ -392,7 +394,7 @@ static void a_limit_that_is_lowered_is_why_a_job_waits(void **state)
     assert_false(scene_runs(scene, second));
 }
 
-static void a_box_runs_only_so_many_jobs(void **state)
+CASE(a_box_runs_only_so_many_jobs)
 {
     struct scene *scene = *state;
     scene_free(scene);
@@ -407,7 +409,7 @@ static void a_box_runs_only_so_many_jobs(void **state)
     assert_true(scene_runs(scene, third));
 }
 
-static void a_cancelled_job_lets_its_class_go_on(void **state)
+CASE(a_cancelled_job_lets_its_class_go_on)
 {
     struct scene *scene = *state;
     uint64_t first = scene_add(scene, 4, 60), second = scene_add(scene, 4, 60),
@@ -416,36 +418,4 @@ static void a_cancelled_job_lets_its_class_go_on(void **state)
     scene_end(scene, first);
     assert_true(scene_runs(scene, third));
     assert_int_equal(sched_queue(scene->sched)->length, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_held_job_waits_until_it_is_released, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_job_begins_at_its_begin_time, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(backoff_ends_by_itself, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(dependents_start_when_the_end_is_as_asked, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_job_waits_for_all_it_names, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(one_of_several_suffices_and_none_is_never, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_job_may_wait_for_the_start_of_another, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            a_delay_counts_from_the_start_even_if_the_job_has_ended, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(circles_and_unknown_jobs_are_refused, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            an_array_starts_element_after_element_and_keeps_its_limit, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            elements_that_were_taken_out_keep_the_limit_of_their_array, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(what_is_left_of_an_array_can_be_withdrawn, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(an_edited_job_is_looked_at_anew, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(limits_of_a_user_hold_and_end_with_a_job, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            limits_of_a_group_count_gpus_of_all_its_users, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_used_up_quota_ends_by_decay, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(
-            what_is_above_its_owners_limit_is_refused_by_name, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_limit_that_is_lowered_is_why_a_job_waits, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_box_runs_only_so_many_jobs, open_scene, close_scene),
-        cmocka_unit_test_setup_teardown(a_cancelled_job_lets_its_class_go_on, open_scene, close_scene),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

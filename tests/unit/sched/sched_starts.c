@@ -22,6 +22,8 @@ static int close_scene(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, open_scene, close_scene)
+
 static uint64_t add_cpu(struct scene *scene)
 {
     return scene_add(scene, 0, 600);
@@ -34,7 +36,7 @@ static void note_start(struct scene *scene, uint64_t job)
     sched_pass(scene->sched, scene->now_ms);
 }
 
-static void the_next_job_is_allocated_when_a_start_is_reported(void **state)
+CASE(the_next_job_is_allocated_when_a_start_is_reported)
 {
     struct scene *scene = *state;
     uint64_t jobs[6];
@@ -48,7 +50,7 @@ static void the_next_job_is_allocated_when_a_start_is_reported(void **state)
     }
 }
 
-static void an_end_or_a_return_before_the_start_counts_too(void **state)
+CASE(an_end_or_a_return_before_the_start_counts_too)
 {
     struct scene *scene = *state;
     uint64_t first = add_cpu(scene), second = add_cpu(scene), third = add_cpu(scene), fourth = add_cpu(scene);
@@ -61,7 +63,7 @@ static void an_end_or_a_return_before_the_start_counts_too(void **state)
     assert_true(scene_runs(scene, fourth));
 }
 
-static void jobs_with_gpus_and_on_several_nodes_do_not_wait(void **state)
+CASE(jobs_with_gpus_and_on_several_nodes_do_not_wait)
 {
     struct scene *scene = *state;
     scene_free(scene);
@@ -79,7 +81,7 @@ static void jobs_with_gpus_and_on_several_nodes_do_not_wait(void **state)
     assert_false(scene_runs(scene, blocked));
 }
 
-static void another_node_takes_it(void **state)
+CASE(another_node_takes_it)
 {
     struct scene *scene = *state;
     scene_free(scene);
@@ -92,7 +94,7 @@ static void another_node_takes_it(void **state)
 }
 
 /* The user's home hangs: the commands never start. */
-static void a_start_that_hangs_delays_others_for_a_bounded_time(void **state)
+CASE(a_start_that_hangs_delays_others_for_a_bounded_time)
 {
     struct scene *scene = *state;
     (void)add_cpu(scene);
@@ -104,7 +106,7 @@ static void a_start_that_hangs_delays_others_for_a_bounded_time(void **state)
     assert_true(scene_runs(scene, third));
 }
 
-static void nothing_is_preempted_for_it(void **state)
+CASE(nothing_is_preempted_for_it)
 {
     struct scene *scene = *state;
     struct sched_job_spec yielding = scene_job(scene, 0, 600);
@@ -116,7 +118,7 @@ static void nothing_is_preempted_for_it(void **state)
     assert_int_equal(scene->n_preempted, 0);
 }
 
-static void the_first_in_the_queue_is_the_next_to_start(void **state)
+CASE(the_first_in_the_queue_is_the_next_to_start)
 {
     struct scene *scene = *state;
     uint64_t first = add_cpu(scene);
@@ -130,7 +132,7 @@ static void the_first_in_the_queue_is_the_next_to_start(void **state)
     assert_false(scene_runs(scene, third));
 }
 
-static void elements_of_an_array_wait_as_well(void **state)
+CASE(elements_of_an_array_wait_as_well)
 {
     struct scene *scene = *state;
     struct sched_job_spec array = scene_job(scene, 0, 600);
@@ -142,7 +144,7 @@ static void elements_of_an_array_wait_as_well(void **state)
     assert_int_equal(scene_starts_from(scene, array.id), 3);
 }
 
-static void attempts_count_again_after_a_restart(void **state)
+CASE(attempts_count_again_after_a_restart)
 {
     struct scene *scene = *state;
     struct allocation allocation = { .n_nodes = 1, .nodes = (struct alloc_node[]){ { .node = 0 } } };
@@ -156,7 +158,7 @@ static void attempts_count_again_after_a_restart(void **state)
     assert_true(scene_runs(scene, next));
 }
 
-static void the_bound_can_be_changed_and_lifted(void **state)
+CASE(the_bound_can_be_changed_and_lifted)
 {
     struct scene *scene = *state;
     uint64_t jobs[5];
@@ -176,7 +178,7 @@ static void the_bound_can_be_changed_and_lifted(void **state)
     assert_int_equal(sched_cluster(scene->sched)->nodes[0].starts, 0);
 }
 
-static void a_forecast_does_not_wait_for_reports(void **state)
+CASE(a_forecast_does_not_wait_for_reports)
 {
     struct scene *scene = *state;
     (void)add_cpu(scene);
@@ -188,7 +190,7 @@ static void a_forecast_does_not_wait_for_reports(void **state)
     scene_free(copy);
 }
 
-static void why_says_it_in_a_sentence(void **state)
+CASE(why_says_it_in_a_sentence)
 {
     struct scene *scene = *state;
     struct why why;
@@ -200,25 +202,4 @@ static void why_says_it_in_a_sentence(void **state)
     assert_string_equal(why_code_name(why.reasons[0].code), "node_starting");
     assert_string_equal(
         why.reasons[0].text, "node n0 is starting 2 other jobs without GPUs, the maximum at a time");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(the_next_job_is_allocated_when_a_start_is_reported),
-        TEST(an_end_or_a_return_before_the_start_counts_too),
-        TEST(jobs_with_gpus_and_on_several_nodes_do_not_wait),
-        TEST(another_node_takes_it),
-        TEST(a_start_that_hangs_delays_others_for_a_bounded_time),
-        TEST(nothing_is_preempted_for_it),
-        TEST(the_first_in_the_queue_is_the_next_to_start),
-        TEST(elements_of_an_array_wait_as_well),
-        TEST(attempts_count_again_after_a_restart),
-        TEST(the_bound_can_be_changed_and_lifted),
-        TEST(a_forecast_does_not_wait_for_reports),
-        TEST(why_says_it_in_a_sentence),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

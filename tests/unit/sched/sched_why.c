@@ -24,6 +24,8 @@ static int close_scene(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, open_scene, close_scene)
+
 static const struct why_reason *reason_of(
     struct scene *scene, uint64_t job, enum why_code code, struct why *why)
 {
@@ -38,7 +40,7 @@ static const struct why_reason *reason_of(
     return NULL;
 }
 
-static void what_keeps_it_from_the_queue_is_told(void **state)
+CASE(what_keeps_it_from_the_queue_is_told)
 {
     struct scene *scene = *state;
     struct why why;
@@ -67,7 +69,7 @@ static int open_scene_of_default(void **state)
     return 0;
 }
 
-static void a_job_that_was_overtaken_is_told_why(void **state)
+TEST_WITH(a_job_that_was_overtaken_is_told_why, open_scene_of_default, close_scene)
 {
     struct scene *scene = *state;
     struct why why;
@@ -98,7 +100,7 @@ static void a_job_that_was_overtaken_is_told_why(void **state)
     assert_int_equal(why.reasons[why.n_reasons - 1].jobs[0], first);
 }
 
-static void nobody_is_ahead_of_a_job_that_waits_for_its_begin_time_alone(void **state)
+CASE(nobody_is_ahead_of_a_job_that_waits_for_its_begin_time_alone)
 {
     struct scene *scene = *state;
     struct why why;
@@ -114,7 +116,7 @@ static void nobody_is_ahead_of_a_job_that_waits_for_its_begin_time_alone(void **
     why_clear(&why);
 }
 
-static void dependencies_are_told_with_the_jobs_and_their_end(void **state)
+CASE(dependencies_are_told_with_the_jobs_and_their_end)
 {
     struct scene *scene = *state;
     struct why why;
@@ -132,7 +134,7 @@ static void dependencies_are_told_with_the_jobs_and_their_end(void **state)
     assert_int_equal(reason_of(scene, job, WHY_DEPENDENCY_NEVER, &why)->until_ms, TIME_NEVER);
 }
 
-static void the_holders_of_what_it_needs_are_told(void **state)
+CASE(the_holders_of_what_it_needs_are_told)
 {
     struct scene *scene = *state;
     struct why why;
@@ -144,7 +146,7 @@ static void the_holders_of_what_it_needs_are_told(void **state)
     assert_non_null(strstr(reason->text, "1 of 4"));
 }
 
-static void gpu_memory_is_told_when_memory_was_asked(void **state)
+CASE(gpu_memory_is_told_when_memory_was_asked)
 {
     struct scene *scene = *state;
     struct why why;
@@ -154,7 +156,7 @@ static void gpu_memory_is_told_when_memory_was_asked(void **state)
     (void)reason_of(scene, scene_submit(scene, &spec), WHY_GPU_MEMORY, &why);
 }
 
-static void closed_gpus_are_told(void **state)
+CASE(closed_gpus_are_told)
 {
     struct scene *scene = *state;
     struct why why;
@@ -175,7 +177,7 @@ static void closed_gpus_are_told(void **state)
     assert_int_equal(reason_of(scene, job, WHY_NODE_DOWN, &why)->n_gpus, 4);
 }
 
-static void gpus_that_others_use_or_that_are_not_well_are_told(void **state)
+CASE(gpus_that_others_use_or_that_are_not_well_are_told)
 {
     struct scene *scene = *state;
     struct why why;
@@ -208,7 +210,7 @@ static void gpus_that_others_use_or_that_are_not_well_are_told(void **state)
         assert_int_not_equal(why.reasons[i].code, WHY_NODE_DOWN);
 }
 
-static void a_share_that_waits_for_a_crowded_gpu_is_told_so(void **state)
+CASE(a_share_that_waits_for_a_crowded_gpu_is_told_so)
 {
     struct scene *scene = *state;
     struct why why;
@@ -229,7 +231,7 @@ static void a_share_that_waits_for_a_crowded_gpu_is_told_so(void **state)
     assert_true(scene_runs(scene, job)); // alone there, nothing is crowded
 }
 
-static void what_is_kept_for_others_is_told_as_priority(void **state)
+CASE(what_is_kept_for_others_is_told_as_priority)
 {
     struct scene *scene = *state;
     struct why why;
@@ -244,7 +246,7 @@ static void what_is_kept_for_others_is_told_as_priority(void **state)
     assert_int_equal(why.n_reasons, 1);
 }
 
-static void limits_are_told(void **state)
+CASE(limits_are_told)
 {
     struct scene *scene = *state;
     struct why why;
@@ -268,7 +270,7 @@ static void limits_are_told(void **state)
     assert_true(until_ms > scene->now_ms && until_ms < TIME_NEVER);
 }
 
-static void reservations_are_told(void **state)
+CASE(reservations_are_told)
 {
     struct scene *scene = *state;
     struct why why;
@@ -287,7 +289,7 @@ static void reservations_are_told(void **state)
     (void)reason_of(scene, scene_add(scene, 1, 60), WHY_RESERVATION, &why);
 }
 
-static void what_never_fits_is_told(void **state)
+CASE(what_never_fits_is_told)
 {
     struct scene *scene = *state;
     struct why why;
@@ -298,7 +300,7 @@ static void what_never_fits_is_told(void **state)
 }
 
 /* The sizes of nodes are known from before mgpud started. */
-static void node_that_has_not_reported_since_the_start_is_named(void **state)
+CASE(node_that_has_not_reported_since_the_start_is_named)
 {
     struct scene *scene = *state;
     struct why why;
@@ -316,7 +318,7 @@ static void node_that_has_not_reported_since_the_start_is_named(void **state)
     (void)reason_of(scene, scene_add(scene, 9, 60), WHY_NEVER_FITS, &why);
 }
 
-static void who_will_start_in_the_next_pass_has_no_reason(void **state)
+CASE(who_will_start_in_the_next_pass_has_no_reason)
 {
     struct scene *scene = *state;
     struct why why;
@@ -327,7 +329,7 @@ static void who_will_start_in_the_next_pass_has_no_reason(void **state)
 }
 
 /* 4 GPUs; 1: all for 100 s (limit 200), 2: all for 50 s (limit 80), 3: asked about. */
-static void the_start_is_forecast_likely_and_latest(void **state)
+CASE(the_start_is_forecast_likely_and_latest)
 {
     struct scene *scene = *state;
     struct why why;
@@ -349,7 +351,7 @@ static void the_start_is_forecast_likely_and_latest(void **state)
     assert_int_equal(sched_queue(scene->sched)->length, 2);
 }
 
-static void a_job_without_a_limit_leaves_the_latest_start_open(void **state)
+CASE(a_job_without_a_limit_leaves_the_latest_start_open)
 {
     struct scene *scene = *state;
     struct why why;
@@ -364,7 +366,7 @@ static void a_job_without_a_limit_leaves_the_latest_start_open(void **state)
 
 /* 4 GPUs; 1: two for 50 s without a limit, 2: two for 100 s (limit 300), 3: asked about. The likely start is
  * the end of 1, the latest is the limit of 2. */
-static void the_latest_start_does_not_rest_on_a_limit_that_is_none(void **state)
+CASE(the_latest_start_does_not_rest_on_a_limit_that_is_none)
 {
     struct scene *scene = *state;
     struct why why;
@@ -382,7 +384,7 @@ static void the_latest_start_does_not_rest_on_a_limit_that_is_none(void **state)
     why_clear(&why);
 }
 
-static void a_begin_time_is_the_likely_start(void **state)
+CASE(a_begin_time_is_the_likely_start)
 {
     struct scene *scene = *state;
     struct why why;
@@ -394,7 +396,7 @@ static void a_begin_time_is_the_likely_start(void **state)
     why_clear(&why);
 }
 
-static void the_cheapest_change_is_told(void **state)
+CASE(the_cheapest_change_is_told)
 {
     struct scene *scene = *state;
     struct why why;
@@ -408,7 +410,7 @@ static void the_cheapest_change_is_told(void **state)
 }
 
 /* 1 CPU and 1 GiB of the node's 64 CPUs and memory are those of a job that runs without its GPU. */
-static void what_jobs_keep_that_started_early_is_named(void **state)
+CASE(what_jobs_keep_that_started_early_is_named)
 {
     struct scene *scene = *state;
     struct cluster *cluster = sched_cluster(scene->sched);
@@ -428,7 +430,7 @@ static void what_jobs_keep_that_started_early_is_named(void **state)
 }
 
 /* A job of its own has the rest, too: the early one alone does not explain it. */
-static void what_they_keep_is_not_named_when_something_else_is_missing(void **state)
+CASE(what_they_keep_is_not_named_when_something_else_is_missing)
 {
     struct scene *scene = *state;
     struct cluster *cluster = sched_cluster(scene->sched);
@@ -446,7 +448,7 @@ static void what_they_keep_is_not_named_when_something_else_is_missing(void **st
     cluster_keep(cluster, &cluster->nodes[0], 0, 0);
 }
 
-static void a_job_that_does_not_exist_yet_can_be_asked_about(void **state)
+CASE(a_job_that_does_not_exist_yet_can_be_asked_about)
 {
     struct scene *scene = *state;
     struct why why;
@@ -485,7 +487,7 @@ static uint64_t wait_beside_a_reservation(struct scene *scene)
     return scene_add(scene, 2, 60);
 }
 
-static void a_reservation_that_nobody_uses_is_forecast_to_be_returned_but_not_for_certain(void **state)
+CASE(a_reservation_that_nobody_uses_is_forecast_to_be_returned_but_not_for_certain)
 {
     struct scene *scene = *state;
     struct why why;
@@ -496,7 +498,7 @@ static void a_reservation_that_nobody_uses_is_forecast_to_be_returned_but_not_fo
     why_clear(&why);
 }
 
-static void a_reservation_whose_user_waits_is_forecast_to_be_used_to_its_end(void **state)
+CASE(a_reservation_whose_user_waits_is_forecast_to_be_used_to_its_end)
 {
     struct scene *scene = *state;
     struct why why;
@@ -510,7 +512,7 @@ static void a_reservation_whose_user_waits_is_forecast_to_be_used_to_its_end(voi
     why_clear(&why);
 }
 
-static void a_job_that_a_limit_keeps_out_of_the_queue_has_no_position(void **state)
+CASE(a_job_that_a_limit_keeps_out_of_the_queue_has_no_position)
 {
     struct scene *scene = *state;
     struct why why;
@@ -526,7 +528,7 @@ static void a_job_that_a_limit_keeps_out_of_the_queue_has_no_position(void **sta
     }
 }
 
-static void all_that_closes_a_gpu_is_told_and_that_it_is_taken(void **state)
+CASE(all_that_closes_a_gpu_is_told_and_that_it_is_taken)
 {
     struct scene *scene = *state;
     struct why why;
@@ -543,7 +545,7 @@ static void all_that_closes_a_gpu_is_told_and_that_it_is_taken(void **state)
         strstr(reason_of(scene, job, WHY_RESOURCES, &why)->text, "jobs use 3 of 4 suitable GPUs"));
 }
 
-static void only_jobs_between_it_and_its_gpus_are_ahead(void **state)
+CASE(only_jobs_between_it_and_its_gpus_are_ahead)
 {
     struct scene *scene = *state;
     struct why why;
@@ -572,7 +574,7 @@ static void only_jobs_between_it_and_its_gpus_are_ahead(void **state)
     why_clear(&why);
 }
 
-static void under_a_strict_policy_every_job_before_it_is_in_the_way(void **state)
+CASE(under_a_strict_policy_every_job_before_it_is_in_the_way)
 {
     struct scene *scene = *state;
     struct why why;
@@ -595,7 +597,7 @@ static void under_a_strict_policy_every_job_before_it_is_in_the_way(void **state
     assert_int_equal(reason->jobs[0], head);
 }
 
-static void the_basis_of_a_start_is_the_true_one(void **state)
+CASE(the_basis_of_a_start_is_the_true_one)
 {
     struct scene *scene = *state;
     struct why why;
@@ -626,7 +628,7 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void forecasts_of_large_queues_and_endless_jobs_end_soon(void **state)
+CASE(forecasts_of_large_queues_and_endless_jobs_end_soon)
 {
     struct scene *scene = *state;
     scene_free(scene);
@@ -649,45 +651,4 @@ static void forecasts_of_large_queues_and_endless_jobs_end_soon(void **state)
     why_clear(&why);
     print_message("%.2f s\n", seconds() - began);
     assert_true(seconds() - began < 30); // far less without sanitizers
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-#define CASE(name_) cmocka_unit_test_setup_teardown(name_, open_scene, close_scene)
-        CASE(what_keeps_it_from_the_queue_is_told),
-        cmocka_unit_test_setup_teardown(
-            a_job_that_was_overtaken_is_told_why, open_scene_of_default, close_scene),
-        CASE(nobody_is_ahead_of_a_job_that_waits_for_its_begin_time_alone),
-        CASE(dependencies_are_told_with_the_jobs_and_their_end),
-        CASE(the_holders_of_what_it_needs_are_told),
-        CASE(gpu_memory_is_told_when_memory_was_asked),
-        CASE(closed_gpus_are_told),
-        CASE(gpus_that_others_use_or_that_are_not_well_are_told),
-        CASE(a_share_that_waits_for_a_crowded_gpu_is_told_so),
-        CASE(what_is_kept_for_others_is_told_as_priority),
-        CASE(limits_are_told),
-        CASE(reservations_are_told),
-        CASE(what_never_fits_is_told),
-        CASE(node_that_has_not_reported_since_the_start_is_named),
-        CASE(who_will_start_in_the_next_pass_has_no_reason),
-        CASE(the_start_is_forecast_likely_and_latest),
-        CASE(a_job_without_a_limit_leaves_the_latest_start_open),
-        CASE(the_latest_start_does_not_rest_on_a_limit_that_is_none),
-        CASE(a_begin_time_is_the_likely_start),
-        CASE(the_cheapest_change_is_told),
-        CASE(a_job_that_does_not_exist_yet_can_be_asked_about),
-        CASE(what_jobs_keep_that_started_early_is_named),
-        CASE(what_they_keep_is_not_named_when_something_else_is_missing),
-        CASE(a_reservation_that_nobody_uses_is_forecast_to_be_returned_but_not_for_certain),
-        CASE(a_reservation_whose_user_waits_is_forecast_to_be_used_to_its_end),
-        CASE(a_job_that_a_limit_keeps_out_of_the_queue_has_no_position),
-        CASE(all_that_closes_a_gpu_is_told_and_that_it_is_taken),
-        CASE(only_jobs_between_it_and_its_gpus_are_ahead),
-        CASE(under_a_strict_policy_every_job_before_it_is_in_the_way),
-        CASE(the_basis_of_a_start_is_the_true_one),
-        CASE(forecasts_of_large_queues_and_endless_jobs_end_soon),
-#undef CASE
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,12 @@
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
 
+/* Each without a cgroup and with one. */
+#define CASE(name)                                                                                           \
+    static void name(void **state);                                                                          \
+    TEST_AS(name##_with_cgroup, name, fixture_setup_cgroup, fixture_teardown)                                \
+    TEST_WITH(name, fixture_setup, fixture_teardown)
+
 static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
 {
     if (f->exit.end != end || f->exit.exit_code != exit_code)
@@ -37,7 +43,7 @@ static void start_and_kill(struct fixture *f, const char *script)
     fixture_kill_shepherd(f);
 }
 
-static void the_exit_code_survives_the_shepherd(void **state)
+CASE(the_exit_code_survives_the_shepherd)
 {
     struct fixture *f = *state;
     start_and_kill(f, "echo ready; sleep 0.2; echo more; exit 33");
@@ -51,7 +57,7 @@ static void the_exit_code_survives_the_shepherd(void **state)
     assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
 }
 
-static void so_does_one_that_came_before_the_adopter(void **state)
+CASE(so_does_one_that_came_before_the_adopter)
 {
     struct fixture *f = *state;
     /* It ends when its init has another parent: not before the shepherd is dead, which may record the end
@@ -63,7 +69,7 @@ static void so_does_one_that_came_before_the_adopter(void **state)
     assert_end(f, END_EXIT, 34);
 }
 
-static void an_adopter_stops_the_job(void **state)
+CASE(an_adopter_stops_the_job)
 {
     struct fixture *f = *state;
     start_and_kill(f, "trap 'echo term; exit 8' TERM; echo ready; while :; do sleep 98711 & wait; done");
@@ -75,7 +81,7 @@ static void an_adopter_stops_the_job(void **state)
 }
 
 /* What the command makes of the stop comes after the shepherd's death. */
-static void a_stop_is_known_to_who_adopts_the_step(void **state)
+CASE(a_stop_is_known_to_who_adopts_the_step)
 {
     struct fixture *f = *state;
     fixture_script(
@@ -90,7 +96,7 @@ static void a_stop_is_known_to_who_adopts_the_step(void **state)
     assert_end(f, END_CANCELLED, 8);
 }
 
-static void so_is_why_it_was_stopped(void **state)
+CASE(so_is_why_it_was_stopped)
 {
     struct fixture *f = *state;
     struct init_stop stop = {
@@ -120,7 +126,7 @@ static void stop_and_kill(struct fixture *f, const char *script, int64_t grace_m
     fixture_finish(f);
 }
 
-static void the_grace_goes_on_with_who_adopts_the_step(void **state)
+CASE(the_grace_goes_on_with_who_adopts_the_step)
 {
     struct fixture *f = *state;
     stop_and_kill(f,
@@ -131,7 +137,7 @@ static void the_grace_goes_on_with_who_adopts_the_step(void **state)
     assert_non_null(strstr(f->output, "saved\n"));
 }
 
-static void and_ends_with_him(void **state)
+CASE(and_ends_with_him)
 {
     struct fixture *f = *state;
     stop_and_kill(
@@ -140,7 +146,7 @@ static void and_ends_with_him(void **state)
     assert_int_equal(fixture_count_sleepers(f, "98717"), 0);
 }
 
-static void who_was_held_is_let_go_by_who_adopts_the_step(void **state)
+CASE(who_was_held_is_let_go_by_who_adopts_the_step)
 {
     struct fixture *f = *state;
     stop_and_kill(f,
@@ -152,7 +158,7 @@ static void who_was_held_is_let_go_by_who_adopts_the_step(void **state)
     assert_null(strstr(f->output, "went on"));
 }
 
-static void an_adopter_ends_what_the_command_left(void **state)
+CASE(an_adopter_ends_what_the_command_left)
 {
     struct fixture *f = *state;
     start_and_kill(f, "setsid sh -c 'sleep 98712 & exit' >/dev/null 2>&1; echo ready; exit 2");
@@ -162,7 +168,7 @@ static void an_adopter_ends_what_the_command_left(void **state)
     assert_int_equal(fixture_count_sleepers(f, "98712"), 0);
 }
 
-static void a_lost_status_is_unknown_and_never_zero(void **state)
+CASE(a_lost_status_is_unknown_and_never_zero)
 {
     struct fixture *f = *state;
     fixture_script(f, "kill -9 $PPID; echo ready; sleep 0.2; exit 0");
@@ -176,7 +182,7 @@ static void a_lost_status_is_unknown_and_never_zero(void **state)
     assert_non_null(strstr(f->exit.text, "lost"));
 }
 
-static void a_shepherd_that_died_after_its_verdict_has_executed_nothing(void **state)
+CASE(a_shepherd_that_died_after_its_verdict_has_executed_nothing)
 {
     struct fixture *f = *state;
     int fd = open_spool(f);
@@ -189,7 +195,7 @@ static void a_shepherd_that_died_after_its_verdict_has_executed_nothing(void **s
     assert_int_equal(f->exit.is_executed, 0);
 }
 
-static void without_a_verdict_an_adopter_leaves(void **state)
+CASE(without_a_verdict_an_adopter_leaves)
 {
     struct fixture *f = *state;
     int fd = open_spool(f);
@@ -199,7 +205,7 @@ static void without_a_verdict_an_adopter_leaves(void **state)
     assert_int_equal(fixture_wait(f), SHEPHERD_SETTLED);
 }
 
-static void a_finished_step_is_left_alone(void **state)
+CASE(a_finished_step_is_left_alone)
 {
     struct fixture *f = *state;
     fixture_run(f);
@@ -223,7 +229,7 @@ static void finish_by_adopter(struct fixture *f)
 
 /* Kills the shepherd at some moment of the launch: whatever stands, the command ran once or not at all.
  */
-static void a_shepherd_killed_at_any_moment_leaves_the_truth(void **state)
+TEST_WITH(a_shepherd_killed_at_any_moment_leaves_the_truth, fixture_setup, fixture_teardown)
 {
     for (int delay_us = 0; delay_us < 6000; delay_us += 75) {
         fixture_teardown(state);
@@ -245,32 +251,4 @@ static void a_shepherd_killed_at_any_moment_leaves_the_truth(void **state)
             assert_int_equal(verdict, VERDICT_NOGO);
         }
     }
-}
-
-#define CASE(name)                                                                                           \
-    { #name, name, fixture_setup, fixture_teardown, NULL },                                                  \
-    {                                                                                                        \
-#name "_with_cgroup", name, fixture_setup_cgroup, fixture_teardown, NULL                             \
-    }
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_exit_code_survives_the_shepherd),
-        CASE(so_does_one_that_came_before_the_adopter),
-        CASE(an_adopter_stops_the_job),
-        CASE(a_stop_is_known_to_who_adopts_the_step),
-        CASE(so_is_why_it_was_stopped),
-        CASE(the_grace_goes_on_with_who_adopts_the_step),
-        CASE(and_ends_with_him),
-        CASE(who_was_held_is_let_go_by_who_adopts_the_step),
-        CASE(an_adopter_ends_what_the_command_left),
-        CASE(a_lost_status_is_unknown_and_never_zero),
-        CASE(a_shepherd_that_died_after_its_verdict_has_executed_nothing),
-        CASE(without_a_verdict_an_adopter_leaves),
-        CASE(a_finished_step_is_left_alone),
-        cmocka_unit_test_setup_teardown(
-            a_shepherd_killed_at_any_moment_leaves_the_truth, fixture_setup, fixture_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

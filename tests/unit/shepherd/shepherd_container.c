@@ -19,6 +19,8 @@
 #include "shepherd/first.h"
 #include "unit_test.h"
 
+#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+
 static char net[] = "lab/net:1";
 
 static void put(const struct fixture *f, const char *name, const char *text)
@@ -47,7 +49,7 @@ static bool has(const struct strings *words, const char *word)
     return false;
 }
 
-static void no_word_of_the_command_stands_before_the_image(void **state)
+CASE(no_word_of_the_command_stands_before_the_image)
 {
     _cleanup_strings_ struct strings command = { 0 }, words = { 0 };
     const struct launch_image image = { .name = net };
@@ -63,7 +65,7 @@ static void no_word_of_the_command_stands_before_the_image(void **state)
     assert_string_equal(words.items[last - 3], "--");
 }
 
-static void variables_go_by_name_and_those_of_the_node_stay(void **state)
+CASE(variables_go_by_name_and_those_of_the_node_stay)
 {
     static const char *const passed[] = { "--env=MGPU_JOB_ID", "--env=MINE" };
     static const char *const kept[] = { "--env=PATH", "--env=LD_PRELOAD", "--env=CONDA_PREFIX", "--env=PWD" };
@@ -82,7 +84,7 @@ static void variables_go_by_name_and_those_of_the_node_stay(void **state)
     (void)unsetenv("LD_PRELOAD");
 }
 
-static void the_image_keeps_its_own_directories(void **state)
+CASE(the_image_keeps_its_own_directories)
 {
     struct fixture *f = *state;
     _cleanup_strings_ struct strings command = { 0 }, words = { 0 }, again = { 0 };
@@ -102,7 +104,7 @@ static void the_image_keeps_its_own_directories(void **state)
     strings_clear(&image.mounts);
 }
 
-static void a_directory_that_cannot_be_mounted_is_told(void **state)
+CASE(a_directory_that_cannot_be_mounted_is_told)
 {
     struct fixture *f = *state;
     _cleanup_strings_ struct strings command = { 0 }, words = { 0 };
@@ -114,7 +116,7 @@ static void a_directory_that_cannot_be_mounted_is_told(void **state)
     assert_int_equal(container_words(&image, &command, &words), STEP_MOUNT);
 }
 
-static void gpus_come_by_their_description_where_there_is_one(void **state)
+CASE(gpus_come_by_their_description_where_there_is_one)
 {
     struct fixture *f = *state;
     const char *const directories[] = { "/nowhere", f->home, NULL };
@@ -134,7 +136,7 @@ static void gpus_come_by_their_description_where_there_is_one(void **state)
     strings_clear(&image.gpus);
 }
 
-static void device_nodes_that_are_there_are_given_else(void **state)
+CASE(device_nodes_that_are_there_are_given_else)
 {
     _cleanup_strings_ struct strings command = { 0 }, words = { 0 };
     struct launch_image image = { .name = net };
@@ -147,7 +149,7 @@ static void device_nodes_that_are_there_are_given_else(void **state)
     strings_clear(&image.devices);
 }
 
-static void the_runtime_is_what_was_asked_for_or_what_is_there(void **state)
+CASE(the_runtime_is_what_was_asked_for_or_what_is_there)
 {
     static char sif[] = "/a/net.sif", podman[] = "podman", apptainer[] = "apptainer";
     static const struct {
@@ -170,7 +172,7 @@ static void the_runtime_is_what_was_asked_for_or_what_is_there(void **state)
     }
 }
 
-static void a_user_without_a_range_of_ids_is_known(void **state)
+CASE(a_user_without_a_range_of_ids_is_known)
 {
     struct fixture *f = *state;
     char text[64];
@@ -212,41 +214,20 @@ static int run_first(char *const words[], int signal_number)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static void the_first_process_tells_the_end_of_the_command(void **state)
+TEST(the_first_process_tells_the_end_of_the_command)
 {
     static char sh[] = "/bin/sh", c[] = "-c", seven[] = "(exit 9) & exit 7", killed[] = "kill -9 $$",
                 nosuch[] = "/nowhere/cmd", file[] = "/etc/passwd";
-    (void)state;
     assert_int_equal(run_first((char *[]){ sh, c, seven, NULL }, 0), 7);
     assert_int_equal(run_first((char *[]){ sh, c, killed, NULL }, 0), 128 + SIGKILL);
     assert_int_equal(run_first((char *[]){ nosuch, NULL }, 0), 127);
     assert_int_equal(run_first((char *[]){ file, NULL }, 0), 126);
 }
 
-static void the_first_process_hands_signals_on(void **state)
+TEST(the_first_process_hands_signals_on)
 {
     static char sh[] = "/bin/sh", c[] = "-c", trapping[] = "trap 'exit 3' USR1; echo; while :; do :; done",
                 plain[] = "echo; while :; do :; done";
-    (void)state;
     assert_int_equal(run_first((char *[]){ sh, c, trapping, NULL }, SIGUSR1), 3);
     assert_int_equal(run_first((char *[]){ sh, c, plain, NULL }, SIGTERM), 128 + SIGTERM);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(no_word_of_the_command_stands_before_the_image),
-        CASE(variables_go_by_name_and_those_of_the_node_stay),
-        CASE(the_image_keeps_its_own_directories),
-        CASE(a_directory_that_cannot_be_mounted_is_told),
-        CASE(gpus_come_by_their_description_where_there_is_one),
-        CASE(device_nodes_that_are_there_are_given_else),
-        CASE(a_user_without_a_range_of_ids_is_known),
-        CASE(the_runtime_is_what_was_asked_for_or_what_is_there),
-        cmocka_unit_test(the_first_process_tells_the_end_of_the_command),
-        cmocka_unit_test(the_first_process_hands_signals_on),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

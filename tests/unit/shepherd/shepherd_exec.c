@@ -13,6 +13,8 @@
 #include "shepherd/exec.h"
 #include "unit_test.h"
 
+#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+
 /* Runs exec_search in a child; returns its exit status, which is the errno when nothing was executed. */
 static int search(const char *path, const char *name, const char *argument)
 {
@@ -40,7 +42,7 @@ static void make_file(const struct fixture *f, const char *name, const char *tex
     assert_int_equal(chmod(path, mode), 0);
 }
 
-static void the_first_directory_that_has_it_wins(void **state)
+CASE(the_first_directory_that_has_it_wins)
 {
     assert_int_equal(search("/nosuchdir:/usr/bin:/bin", "true", NULL), 0);
     assert_int_equal(search(NULL, "true", NULL), 0);
@@ -48,13 +50,13 @@ static void the_first_directory_that_has_it_wins(void **state)
     assert_int_equal(search("/bin", "", NULL), ENOENT);
 }
 
-static void a_slash_means_no_search(void **state)
+CASE(a_slash_means_no_search)
 {
     assert_int_equal(search("/bin", "./true", NULL), ENOENT);
     assert_int_equal(search("/nosuchdir", "/bin/true", NULL), 0);
 }
 
-static void what_may_not_be_executed_is_passed_over_but_told(void **state)
+CASE(what_may_not_be_executed_is_passed_over_but_told)
 {
     struct fixture *f = *state;
     char path[200];
@@ -64,7 +66,7 @@ static void what_may_not_be_executed_is_passed_over_but_told(void **state)
     assert_int_equal(search(f->home, "true", NULL), EACCES);
 }
 
-static void an_empty_element_is_the_current_directory(void **state)
+CASE(an_empty_element_is_the_current_directory)
 {
     struct fixture *f = *state;
     make_file(f, "local", "#!/bin/sh\nexit 77\n", 0755);
@@ -74,7 +76,7 @@ static void an_empty_element_is_the_current_directory(void **state)
     assert_int_equal(chdir("/"), 0);
 }
 
-static void a_script_without_a_line_goes_to_the_shell(void **state)
+CASE(a_script_without_a_line_goes_to_the_shell)
 {
     struct fixture *f = *state;
     make_file(f, "script", "exit $1\n", 0755);
@@ -88,7 +90,7 @@ static int check(const char *path, const char *name)
     return exec_check(word, path);
 }
 
-static void what_would_fail_is_known_before_it_is_executed(void **state)
+CASE(what_would_fail_is_known_before_it_is_executed)
 {
     struct fixture *f = *state;
     make_file(f, "data", "text", 0644);
@@ -108,14 +110,14 @@ static void what_would_fail_is_known_before_it_is_executed(void **state)
     assert_int_equal(chdir("/"), 0);
 }
 
-static void the_setup_script_quotes_its_words(void **state)
+CASE(the_setup_script_quotes_its_words)
 {
     char *script = exec_setup_script("echo it's");
     assert_string_equal(script, "eval 'echo it'\\''s' || exit\nexec /proc/self/fd/101 --exec 100\n");
     free(script);
 }
 
-static void a_request_says_when_its_turn_came(void **state)
+CASE(a_request_says_when_its_turn_came)
 {
     struct strings variables = { 0 }, command = { 0 };
     enum launch_step step = STEP_NONE;
@@ -138,7 +140,7 @@ static void a_request_says_when_its_turn_came(void **state)
     strings_clear(&command);
 }
 
-static void a_request_that_was_tampered_with_is_refused(void **state)
+CASE(a_request_that_was_tampered_with_is_refused)
 {
     struct strings variables = { 0 }, command = { 0 };
     strings_add(&command, "true");
@@ -156,22 +158,4 @@ static void a_request_that_was_tampered_with_is_refused(void **state)
         (void)close(fd);
     }
     strings_clear(&command);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(the_first_directory_that_has_it_wins),
-        CASE(a_slash_means_no_search),
-        CASE(what_may_not_be_executed_is_passed_over_but_told),
-        CASE(an_empty_element_is_the_current_directory),
-        CASE(a_script_without_a_line_goes_to_the_shell),
-        CASE(what_would_fail_is_known_before_it_is_executed),
-        CASE(the_setup_script_quotes_its_words),
-        CASE(a_request_says_when_its_turn_came),
-        CASE(a_request_that_was_tampered_with_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

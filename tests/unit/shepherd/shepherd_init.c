@@ -8,7 +8,7 @@
 #include "shepherd/init.h"
 #include "unit_test.h"
 
-static void a_status_comes_back_as_written(void **state)
+TEST(a_status_comes_back_as_written)
 {
     int fd = memfd_create("status", MFD_CLOEXEC);
     struct init_status status = { .phase = INIT_ENDED, .wait_status = 0x2a00, .cpu_ms = 17 }, again;
@@ -18,7 +18,7 @@ static void a_status_comes_back_as_written(void **state)
     (void)close(fd);
 }
 
-static void every_changed_byte_is_noticed(void **state)
+TEST(every_changed_byte_is_noticed)
 {
     int fd = memfd_create("status", MFD_CLOEXEC);
     struct init_status status = { .phase = INIT_EXECUTING, .leader_pid = 4711 }, again;
@@ -33,20 +33,10 @@ static void every_changed_byte_is_noticed(void **state)
     (void)close(fd);
 }
 
-static void an_empty_file_is_no_status(void **state)
+TEST(an_empty_file_is_no_status)
 {
     int fd = memfd_create("status", MFD_CLOEXEC);
     struct init_status status;
     assert_int_equal(init_read_status(fd, &status), -EBADMSG);
     (void)close(fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_status_comes_back_as_written),
-        cmocka_unit_test(every_changed_byte_is_noticed),
-        cmocka_unit_test(an_empty_file_is_no_status),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

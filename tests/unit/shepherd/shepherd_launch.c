@@ -22,6 +22,8 @@
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
 
+#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+
 static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
 {
     if (f->exit.end != end || f->exit.exit_code != exit_code)
@@ -29,7 +31,7 @@ static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
             f->exit.text != NULL ? f->exit.text : "", f->output);
 }
 
-static void a_command_that_succeeds_ends_with_zero(void **state)
+CASE(a_command_that_succeeds_ends_with_zero)
 {
     struct fixture *f = *state;
     fixture_run(f);
@@ -42,7 +44,7 @@ static void a_command_that_succeeds_ends_with_zero(void **state)
     assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
 }
 
-static void the_exit_code_is_kept(void **state)
+CASE(the_exit_code_is_kept)
 {
     struct fixture *f = *state;
     fixture_script(f, "echo out; echo err >&2; exit 42");
@@ -53,7 +55,7 @@ static void the_exit_code_is_kept(void **state)
     assert_null(f->exit.text);
 }
 
-static void a_signal_is_told_apart_from_an_exit(void **state)
+CASE(a_signal_is_told_apart_from_an_exit)
 {
     struct fixture *f = *state;
     fixture_script(f, "kill -SEGV $$");
@@ -62,7 +64,7 @@ static void a_signal_is_told_apart_from_an_exit(void **state)
     assert_int_equal(f->exit.signal, SIGSEGV);
 }
 
-static void a_missing_command_ends_with_127(void **state)
+CASE(a_missing_command_ends_with_127)
 {
     struct fixture *f = *state;
     fixture_command(f, "nosuchcmd", NULL);
@@ -73,7 +75,7 @@ static void a_missing_command_ends_with_127(void **state)
     assert_int_equal(f->exit.started_wall_ms, 0);
 }
 
-static void a_file_that_is_no_program_ends_with_126(void **state)
+CASE(a_file_that_is_no_program_ends_with_126)
 {
     struct fixture *f = *state;
     fixture_command(f, "/etc/passwd", NULL);
@@ -93,7 +95,7 @@ static void write_program(const struct fixture *f, const char *name, const char 
     assert_int_equal(chmod(path, 0755), 0);
 }
 
-static void a_missing_interpreter_is_told(void **state)
+CASE(a_missing_interpreter_is_told)
 {
     struct fixture *f = *state;
     write_program(f, "tool", "#!/nosuchpython\n");
@@ -104,7 +106,7 @@ static void a_missing_interpreter_is_told(void **state)
         f->exit.text, "cannot execute ./tool: the interpreter named in its first line does not exist");
 }
 
-static void a_script_without_interpreter_is_run_by_the_shell(void **state)
+CASE(a_script_without_interpreter_is_run_by_the_shell)
 {
     struct fixture *f = *state;
     write_program(f, "plain", "echo \"plain $1\"; exit 3\n");
@@ -115,7 +117,7 @@ static void a_script_without_interpreter_is_run_by_the_shell(void **state)
     assert_string_equal(f->output, "plain words here\n");
 }
 
-static void the_assignment_is_set_over_the_environment(void **state)
+CASE(the_assignment_is_set_over_the_environment)
 {
     struct fixture *f = *state;
     strings_set_env(&f->spec.env, "CUDA_VISIBLE_DEVICES", "7");
@@ -124,7 +126,7 @@ static void the_assignment_is_set_over_the_environment(void **state)
     assert_string_equal(f->output, "2,0 plain\n4\n"); // with PWD, which the shell adds
 }
 
-static void a_setup_runs_in_the_same_shell_and_cannot_change_the_assignment(void **state)
+CASE(a_setup_runs_in_the_same_shell_and_cannot_change_the_assignment)
 {
     struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/sh");
@@ -138,7 +140,7 @@ static void a_setup_runs_in_the_same_shell_and_cannot_change_the_assignment(void
 }
 
 /* As in a clone below root's home: the user of the job cannot go there. */
-static void a_setup_needs_no_way_to_this_program(void **state)
+CASE(a_setup_needs_no_way_to_this_program)
 {
     struct fixture *f = *state;
     const char *given = getenv("MGPU_SHEPHERD");
@@ -158,7 +160,7 @@ static void a_setup_needs_no_way_to_this_program(void **state)
     assert_string_equal(f->output, "set up\ndone\n0 1 2 3 "); // 3: the directory that ls reads
 }
 
-static void a_sourced_setup_sees_no_arguments(void **state)
+CASE(a_sourced_setup_sees_no_arguments)
 {
     struct fixture *f = *state;
     write_program(f, "activate",
@@ -173,7 +175,7 @@ static void a_sourced_setup_sees_no_arguments(void **state)
     assert_string_equal(f->output, "args 0\nfound\n");
 }
 
-static void a_failing_setup_ends_the_job_with_its_status(void **state)
+CASE(a_failing_setup_ends_the_job_with_its_status)
 {
     struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/sh");
@@ -186,7 +188,7 @@ static void a_failing_setup_ends_the_job_with_its_status(void **state)
     assert_string_equal(f->output, "before\nmgpu: setup command failed with status 9\n");
 }
 
-static void a_setup_that_leaves_the_shell_is_no_success(void **state)
+CASE(a_setup_that_leaves_the_shell_is_no_success)
 {
     struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/sh");
@@ -195,7 +197,7 @@ static void a_setup_that_leaves_the_shell_is_no_success(void **state)
     assert_end(f, END_SETUP_FAILED, 125);
 }
 
-static void a_missing_command_after_a_setup_ends_with_127(void **state)
+CASE(a_missing_command_after_a_setup_ends_with_127)
 {
     struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/sh");
@@ -206,7 +208,7 @@ static void a_missing_command_after_a_setup_ends_with_127(void **state)
     assert_string_equal(f->exit.text, "cannot execute nosuchcmd: No such file or directory");
 }
 
-static void a_missing_setup_shell_is_named(void **state)
+CASE(a_missing_setup_shell_is_named)
 {
     struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/nosuchshell");
@@ -217,7 +219,7 @@ static void a_missing_setup_shell_is_named(void **state)
         f->exit.text, "cannot execute /bin/nosuchshell for the setup command: No such file or directory");
 }
 
-static void a_missing_directory_fails_the_start(void **state)
+CASE(a_missing_directory_fails_the_start)
 {
     struct fixture *f = *state;
     free(f->spec.cwd);
@@ -231,7 +233,7 @@ static void a_missing_directory_fails_the_start(void **state)
 }
 
 /* Without the group it would run without its limit. */
-static void a_missing_directory_is_replaced_by_the_one_that_was_chosen(void **state)
+CASE(a_missing_directory_is_replaced_by_the_one_that_was_chosen)
 {
     struct fixture *f = *state;
     struct launch_started started;
@@ -251,7 +253,7 @@ static void a_missing_directory_is_replaced_by_the_one_that_was_chosen(void **st
     record_clear(&launch_started_record, &started);
 }
 
-static void without_a_place_to_fall_back_to_the_first_one_is_named(void **state)
+CASE(without_a_place_to_fall_back_to_the_first_one_is_named)
 {
     struct fixture *f = *state;
     free(f->spec.cwd);
@@ -262,7 +264,7 @@ static void without_a_place_to_fall_back_to_the_first_one_is_named(void **state)
     assert_string_equal(f->exit.text, "cannot change to directory /nosuchdir: No such file or directory");
 }
 
-static void a_group_that_cannot_be_entered_gives_the_job_back(void **state)
+CASE(a_group_that_cannot_be_entered_gives_the_job_back)
 {
     struct fixture *f = *state;
     strings_add(&f->spec.v1_cgroups, "/nosuchgroup");
@@ -274,7 +276,7 @@ static void a_group_that_cannot_be_entered_gives_the_job_back(void **state)
         f->exit.text, "cannot enter the cgroups that limit the job: No such file or directory");
 }
 
-static void a_directory_that_only_root_may_enter_fails_the_start(void **state)
+CASE(a_directory_that_only_root_may_enter_fails_the_start)
 {
     struct fixture *f = *state;
     if (!is_root())
@@ -286,7 +288,7 @@ static void a_directory_that_only_root_may_enter_fails_the_start(void **state)
     assert_non_null(strstr(f->exit.text, "Permission denied"));
 }
 
-static void a_log_that_is_a_link_is_refused(void **state)
+CASE(a_log_that_is_a_link_is_refused)
 {
     struct fixture *f = *state;
     assert_int_equal(symlink("/tmp/elsewhere", f->log), 0);
@@ -295,7 +297,7 @@ static void a_log_that_is_a_link_is_refused(void **state)
     assert_non_null(strstr(f->exit.text, "Too many levels of symbolic links"));
 }
 
-static void a_log_that_is_a_fifo_is_refused_at_once(void **state)
+CASE(a_log_that_is_a_fifo_is_refused_at_once)
 {
     struct fixture *f = *state;
     assert_int_equal(mkfifo(f->log, 0666), 0);
@@ -308,7 +310,7 @@ static void a_log_that_is_a_fifo_is_refused_at_once(void **state)
     assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
 }
 
-static void the_job_has_exactly_three_descriptors(void **state)
+CASE(the_job_has_exactly_three_descriptors)
 {
     struct fixture *f = *state;
     fixture_command(f, "ls", "-l", "/proc/self/fd", NULL);
@@ -321,7 +323,7 @@ static void the_job_has_exactly_three_descriptors(void **state)
     assert_null(strstr(f->output, "4 -> "));
 }
 
-static void after_a_setup_too(void **state)
+CASE(after_a_setup_too)
 {
     struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/sh");
@@ -338,7 +340,7 @@ static void ignore_signal_32(void)
     assert_int_equal(syscall(SYS_rt_sigaction, 32, ignore, NULL, (size_t)8), 0);
 }
 
-static void the_job_is_its_user_with_his_groups_and_umask(void **state)
+CASE(the_job_is_its_user_with_his_groups_and_umask)
 {
     struct fixture *f = *state;
     if (!is_root())
@@ -391,7 +393,7 @@ static pid_t send_unread(uid_t uid)
     return pid;
 }
 
-static void descriptors_in_flight_of_the_user_keep_no_job_with_a_low_limit_from_starting(void **state)
+CASE(descriptors_in_flight_of_the_user_keep_no_job_with_a_low_limit_from_starting)
 {
     struct fixture *f = *state;
     f->spec.nofile_soft = 77;
@@ -405,7 +407,7 @@ static void descriptors_in_flight_of_the_user_keep_no_job_with_a_low_limit_from_
     assert_string_equal(f->output, "77\n88\n");
 }
 
-static void a_second_shepherd_leaves(void **state)
+CASE(a_second_shepherd_leaves)
 {
     struct fixture *f = *state;
     fixture_script(f, "echo here; read never <&1; sleep 40");
@@ -421,7 +423,7 @@ static void a_second_shepherd_leaves(void **state)
     assert_string_equal(f->output, "here\n");
 }
 
-static void nogo_wins_and_nothing_is_executed(void **state)
+CASE(nogo_wins_and_nothing_is_executed)
 {
     struct fixture *f = *state;
     int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -435,7 +437,7 @@ static void nogo_wins_and_nothing_is_executed(void **state)
     assert_int_equal(access(path, F_OK), -1);
 }
 
-static void a_verdict_of_a_dead_shepherd_is_not_used_again(void **state)
+CASE(a_verdict_of_a_dead_shepherd_is_not_used_again)
 {
     struct fixture *f = *state;
     int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -445,7 +447,7 @@ static void a_verdict_of_a_dead_shepherd_is_not_used_again(void **state)
     (void)close(fd);
 }
 
-static void an_unwanted_record_is_copied_after_a_second(void **state)
+CASE(an_unwanted_record_is_copied_after_a_second)
 {
     struct fixture *f = *state;
     char path[160];
@@ -456,7 +458,7 @@ static void an_unwanted_record_is_copied_after_a_second(void **state)
     assert_int_equal(access(path, F_OK), 0);
 }
 
-static void the_copy_stays_when_the_spool_entry_was_removed_under_the_job(void **state)
+CASE(the_copy_stays_when_the_spool_entry_was_removed_under_the_job)
 {
     struct fixture *f = *state;
     char path[200], name[SPOOL_NAME_SIZE];
@@ -475,7 +477,7 @@ static void the_copy_stays_when_the_spool_entry_was_removed_under_the_job(void *
     assert_int_equal(access(path, F_OK), 0);
 }
 
-static void the_last_lines_of_a_command_that_failed_are_kept(void **state)
+CASE(the_last_lines_of_a_command_that_failed_are_kept)
 {
     struct fixture *f = *state;
     fixture_script(f, "for i in $(seq 1000); do echo line $i; done; echo the reason >&2; exit 3");
@@ -488,7 +490,7 @@ static void the_last_lines_of_a_command_that_failed_are_kept(void **state)
     assert_string_equal(f->exit.tail + length - 11, "the reason\n");
 }
 
-static void a_command_that_succeeds_leaves_no_last_lines(void **state)
+CASE(a_command_that_succeeds_leaves_no_last_lines)
 {
     struct fixture *f = *state;
     fixture_script(f, "echo all is well");
@@ -496,7 +498,7 @@ static void a_command_that_succeeds_leaves_no_last_lines(void **state)
     assert_null(f->exit.tail);
 }
 
-static void what_a_setup_said_before_it_failed_is_kept(void **state)
+CASE(what_a_setup_said_before_it_failed_is_kept)
 {
     struct fixture *f = *state;
     fixture_command(f, "true", NULL);
@@ -507,7 +509,7 @@ static void what_a_setup_said_before_it_failed_is_kept(void **state)
     assert_string_equal(f->exit.tail, "no such module\nmgpu: setup command failed with status 1\n");
 }
 
-static void text_of_an_earlier_job_in_the_same_log_is_not_its_last_lines(void **state)
+CASE(text_of_an_earlier_job_in_the_same_log_is_not_its_last_lines)
 {
     struct fixture *f = *state;
     _cleanup_close_ int fd = open(f->log, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -520,7 +522,7 @@ static void text_of_an_earlier_job_in_the_same_log_is_not_its_last_lines(void **
     assert_string_equal(f->exit.tail, "mine\n");
 }
 
-static void the_last_lines_outlive_a_killed_shepherd(void **state)
+CASE(the_last_lines_outlive_a_killed_shepherd)
 {
     struct fixture *f = *state;
     fixture_script(f, "echo begun; read word < go; echo over; exit 4");
@@ -539,49 +541,4 @@ static void the_last_lines_outlive_a_killed_shepherd(void **state)
     fixture_finish(f);
     assert_int_equal(f->exit.exit_code, 4);
     assert_string_equal(f->exit.tail, "begun\nover\n");
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_command_that_succeeds_ends_with_zero),
-        CASE(the_exit_code_is_kept),
-        CASE(a_signal_is_told_apart_from_an_exit),
-        CASE(a_missing_command_ends_with_127),
-        CASE(a_file_that_is_no_program_ends_with_126),
-        CASE(a_missing_interpreter_is_told),
-        CASE(a_script_without_interpreter_is_run_by_the_shell),
-        CASE(the_assignment_is_set_over_the_environment),
-        CASE(a_setup_runs_in_the_same_shell_and_cannot_change_the_assignment),
-        CASE(a_setup_needs_no_way_to_this_program),
-        CASE(a_sourced_setup_sees_no_arguments),
-        CASE(a_failing_setup_ends_the_job_with_its_status),
-        CASE(a_setup_that_leaves_the_shell_is_no_success),
-        CASE(a_missing_command_after_a_setup_ends_with_127),
-        CASE(a_missing_setup_shell_is_named),
-        CASE(a_missing_directory_fails_the_start),
-        CASE(a_missing_directory_is_replaced_by_the_one_that_was_chosen),
-        CASE(without_a_place_to_fall_back_to_the_first_one_is_named),
-        CASE(a_group_that_cannot_be_entered_gives_the_job_back),
-        CASE(a_directory_that_only_root_may_enter_fails_the_start),
-        CASE(a_log_that_is_a_link_is_refused),
-        CASE(a_log_that_is_a_fifo_is_refused_at_once),
-        CASE(the_job_has_exactly_three_descriptors),
-        CASE(after_a_setup_too),
-        CASE(the_job_is_its_user_with_his_groups_and_umask),
-        CASE(descriptors_in_flight_of_the_user_keep_no_job_with_a_low_limit_from_starting),
-        CASE(a_second_shepherd_leaves),
-        CASE(nogo_wins_and_nothing_is_executed),
-        CASE(a_verdict_of_a_dead_shepherd_is_not_used_again),
-        CASE(an_unwanted_record_is_copied_after_a_second),
-        CASE(the_copy_stays_when_the_spool_entry_was_removed_under_the_job),
-        CASE(the_last_lines_of_a_command_that_failed_are_kept),
-        CASE(a_command_that_succeeds_leaves_no_last_lines),
-        CASE(what_a_setup_said_before_it_failed_is_kept),
-        CASE(text_of_an_earlier_job_in_the_same_log_is_not_its_last_lines),
-        CASE(the_last_lines_outlive_a_killed_shepherd),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,8 @@
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
 
+#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+
 static void tell(const struct fixture *f, const struct spool_command *command)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -68,7 +70,7 @@ static int verdict(const struct fixture *f)
     return spool_verdict(fd);
 }
 
-static void nothing_runs_before_it_is_let_go(void **state)
+CASE(nothing_runs_before_it_is_let_go)
 {
     struct fixture *f = *state;
     struct launch_started ready;
@@ -86,7 +88,7 @@ static void nothing_runs_before_it_is_let_go(void **state)
     assert_string_equal(f->output, "ran\n");
 }
 
-static void one_that_was_taken_back_finds_that_out_and_ends(void **state)
+CASE(one_that_was_taken_back_finds_that_out_and_ends)
 {
     struct fixture *f = *state;
     fixture_script(f, "echo ran");
@@ -98,7 +100,7 @@ static void one_that_was_taken_back_finds_that_out_and_ends(void **state)
     assert_int_equal(access(f->log, F_OK), 0); // it was prepared, and is empty
 }
 
-static void a_signal_that_comes_early_reaches_the_command(void **state)
+CASE(a_signal_that_comes_early_reaches_the_command)
 {
     struct fixture *f = *state;
     fixture_command(f, "sleep", "1000", NULL);
@@ -110,7 +112,7 @@ static void a_signal_that_comes_early_reaches_the_command(void **state)
     assert_int_equal(f->exit.signal, SIGUSR1);
 }
 
-static void what_cannot_be_prepared_is_told_without_waiting(void **state)
+CASE(what_cannot_be_prepared_is_told_without_waiting)
 {
     struct fixture *f = *state;
     f->spec.is_gated = true;
@@ -121,7 +123,7 @@ static void what_cannot_be_prepared_is_told_without_waiting(void **state)
     assert_int_equal(f->exit.is_executed, 0);
 }
 
-static void the_first_rank_says_a_port_that_is_free_and_is_told_the_same(void **state)
+CASE(the_first_rank_says_a_port_that_is_free_and_is_told_the_same)
 {
     struct fixture *f = *state;
     struct meeting mine;
@@ -142,7 +144,7 @@ static void the_first_rank_says_a_port_that_is_free_and_is_told_the_same(void **
     meeting_close(&mine);
 }
 
-static void another_rank_is_told_the_port_of_the_first(void **state)
+CASE(another_rank_is_told_the_port_of_the_first)
 {
     struct fixture *f = *state;
     expect_port(f);
@@ -153,7 +155,7 @@ static void another_rank_is_told_the_port_of_the_first(void **state)
     assert_string_equal(f->output, "29777 29777\n");
 }
 
-static void a_setup_cannot_change_the_port(void **state)
+CASE(a_setup_cannot_change_the_port)
 {
     struct fixture *f = *state;
     expect_port(f);
@@ -165,7 +167,7 @@ static void a_setup_cannot_change_the_port(void **state)
     assert_string_equal(f->output, "29777\n29777 29777\n");
 }
 
-static void a_command_that_is_missing_is_told_before_it_is_ready(void **state)
+CASE(a_command_that_is_missing_is_told_before_it_is_ready)
 {
     struct fixture *f = *state;
     fixture_command(f, "no-such-command", NULL);
@@ -177,7 +179,7 @@ static void a_command_that_is_missing_is_told_before_it_is_ready(void **state)
     assert_string_equal(f->exit.text, "cannot execute no-such-command: No such file or directory");
 }
 
-static void a_command_that_a_setup_may_bring_is_not_looked_for(void **state)
+CASE(a_command_that_a_setup_may_bring_is_not_looked_for)
 {
     struct fixture *f = *state;
     fixture_command(f, "brought-by-setup", NULL);
@@ -190,7 +192,7 @@ static void a_command_that_a_setup_may_bring_is_not_looked_for(void **state)
     assert_string_equal(f->output, "here\n");
 }
 
-static void a_shepherd_that_dies_while_it_waits_leaves_no_verdict(void **state)
+CASE(a_shepherd_that_dies_while_it_waits_leaves_no_verdict)
 {
     struct fixture *f = *state;
     fixture_script(f, "echo ran");
@@ -210,7 +212,7 @@ static void start_prepared(struct fixture *f)
     assert_int_equal(access(f->log, F_OK), -1); // the job before may still write where it looks
 }
 
-static void a_prepared_job_opens_its_files_when_it_is_let_go(void **state)
+CASE(a_prepared_job_opens_its_files_when_it_is_let_go)
 {
     struct fixture *f = *state;
     fixture_script(f, "echo ran");
@@ -221,7 +223,7 @@ static void a_prepared_job_opens_its_files_when_it_is_let_go(void **state)
     assert_string_equal(f->output, "ran\n");
 }
 
-static void a_prepared_job_that_is_taken_back_has_opened_nothing(void **state)
+CASE(a_prepared_job_that_is_taken_back_has_opened_nothing)
 {
     struct fixture *f = *state;
     fixture_script(f, "echo ran");
@@ -233,7 +235,7 @@ static void a_prepared_job_that_is_taken_back_has_opened_nothing(void **state)
     assert_int_equal(access(f->log, F_OK), -1);
 }
 
-static void a_prepared_job_whose_directory_is_gone_fails_when_it_is_let_go(void **state)
+CASE(a_prepared_job_whose_directory_is_gone_fails_when_it_is_let_go)
 {
     struct fixture *f = *state;
     free(f->spec.cwd);
@@ -245,7 +247,7 @@ static void a_prepared_job_whose_directory_is_gone_fails_when_it_is_let_go(void 
     assert_int_equal(f->exit.is_executed, 0);
 }
 
-static void a_prepared_job_whose_init_is_killed_has_no_verdict(void **state)
+CASE(a_prepared_job_whose_init_is_killed_has_no_verdict)
 {
     struct fixture *f = *state;
     struct launch_started ready;
@@ -257,27 +259,4 @@ static void a_prepared_job_whose_init_is_killed_has_no_verdict(void **state)
     record_clear(&launch_started_record, &ready);
     assert_int_equal(fixture_wait(f), SHEPHERD_WITHDRAWN);
     assert_int_equal(verdict(f), VERDICT_NONE);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(nothing_runs_before_it_is_let_go),
-        CASE(one_that_was_taken_back_finds_that_out_and_ends),
-        CASE(a_signal_that_comes_early_reaches_the_command),
-        CASE(a_prepared_job_opens_its_files_when_it_is_let_go),
-        CASE(a_prepared_job_that_is_taken_back_has_opened_nothing),
-        CASE(a_prepared_job_whose_directory_is_gone_fails_when_it_is_let_go),
-        CASE(a_prepared_job_whose_init_is_killed_has_no_verdict),
-        CASE(what_cannot_be_prepared_is_told_without_waiting),
-        CASE(the_first_rank_says_a_port_that_is_free_and_is_told_the_same),
-        CASE(another_rank_is_told_the_port_of_the_first),
-        CASE(a_setup_cannot_change_the_port),
-        CASE(a_command_that_is_missing_is_told_before_it_is_ready),
-        CASE(a_command_that_a_setup_may_bring_is_not_looked_for),
-        CASE(a_shepherd_that_dies_while_it_waits_leaves_no_verdict),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

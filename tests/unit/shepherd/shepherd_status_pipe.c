@@ -34,6 +34,8 @@ static int setup(void **state)
     return r;
 }
 
+#define CASE(name) TEST_WITH(name, setup, fixture_teardown)
+
 static struct spool_report read_said(const struct fixture *f)
 {
     struct spool_report said = { 0 };
@@ -42,7 +44,7 @@ static struct spool_report read_said(const struct fixture *f)
     return said;
 }
 
-static void what_the_job_says_is_in_the_spool_at_its_end(void **state)
+CASE(what_the_job_says_is_in_the_spool_at_its_end)
 {
     struct fixture *f = *state;
     struct stat st;
@@ -58,7 +60,7 @@ static void what_the_job_says_is_in_the_spool_at_its_end(void **state)
     assert_int_equal(access(f->spec.say_pipe, F_OK), -1);
 }
 
-static void a_job_that_reports_nothing_has_no_file(void **state)
+CASE(a_job_that_reports_nothing_has_no_file)
 {
     struct fixture *f = *state;
     fixture_script(f, "true");
@@ -67,7 +69,7 @@ static void a_job_that_reports_nothing_has_no_file(void **state)
     assert_int_equal(access(path, F_OK), -1);
 }
 
-static void the_job_has_no_descriptor_of_the_pipe(void **state)
+CASE(the_job_has_no_descriptor_of_the_pipe)
 {
     struct fixture *f = *state;
     fixture_script(f, "ls -l /proc/self/fd | grep -c notify");
@@ -75,7 +77,7 @@ static void the_job_has_no_descriptor_of_the_pipe(void **state)
     assert_string_equal(f->output, "0\n");
 }
 
-static void a_pipe_that_cannot_be_made_gives_the_job_back(void **state)
+CASE(a_pipe_that_cannot_be_made_gives_the_job_back)
 {
     struct fixture *f = *state;
     assert_int_equal(rmdir(pipes), 0);
@@ -86,7 +88,7 @@ static void a_pipe_that_cannot_be_made_gives_the_job_back(void **state)
     assert_non_null(strstr(f->exit.text, "MGPU_NOTIFY"));
 }
 
-static void one_that_is_left_from_before_is_replaced(void **state)
+CASE(one_that_is_left_from_before_is_replaced)
 {
     struct fixture *f = *state;
     int fd = open(f->spec.say_pipe, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -95,7 +97,7 @@ static void one_that_is_left_from_before_is_replaced(void **state)
     what_the_job_says_is_in_the_spool_at_its_end(state);
 }
 
-static void a_job_that_saves_its_work_is_ended_at_once(void **state)
+CASE(a_job_that_saves_its_work_is_ended_at_once)
 {
     struct fixture *f = *state;
     fixture_script(
@@ -111,7 +113,7 @@ static void a_job_that_saves_its_work_is_ended_at_once(void **state)
     assert_int_equal(fixture_count_sleepers(f, "98801"), 0);
 }
 
-static void a_job_that_does_not_is_ended_after_the_grace(void **state)
+CASE(a_job_that_does_not_is_ended_after_the_grace)
 {
     struct fixture *f = *state;
     fixture_script(f,
@@ -127,7 +129,7 @@ static void a_job_that_does_not_is_ended_after_the_grace(void **state)
 }
 
 /* The word is in the pipe when the stop is said again: it was said after the first time. */
-static void a_stop_that_is_said_again_loses_no_word(void **state)
+CASE(a_stop_that_is_said_again_loses_no_word)
 {
     struct fixture *f = *state;
     fixture_script(f,
@@ -147,7 +149,7 @@ static void a_stop_that_is_said_again_loses_no_word(void **state)
     assert_true(clock_boot_ms() - before < 10000);
 }
 
-static void a_plain_stop_waits_for_no_word(void **state)
+CASE(a_plain_stop_waits_for_no_word)
 {
     struct fixture *f = *state;
     fixture_script(
@@ -160,7 +162,7 @@ static void a_plain_stop_waits_for_no_word(void **state)
     assert_true(clock_boot_ms() - before >= 300);
 }
 
-static void the_warning_before_the_limit_begins_the_stop(void **state)
+CASE(the_warning_before_the_limit_begins_the_stop)
 {
     struct fixture *f = *state;
     f->spec.time_limit_ms = 15000;
@@ -173,7 +175,7 @@ static void the_warning_before_the_limit_begins_the_stop(void **state)
     assert_true(f->exit.run_ms < 13000);
 }
 
-static void one_that_saves_and_leaves_has_ended_by_its_limit_too(void **state)
+CASE(one_that_saves_and_leaves_has_ended_by_its_limit_too)
 {
     struct fixture *f = *state;
     f->spec.time_limit_ms = 15000;
@@ -186,7 +188,7 @@ static void one_that_saves_and_leaves_has_ended_by_its_limit_too(void **state)
     assert_int_equal(f->exit.end, END_TIME_LIMIT);
 }
 
-static void at_the_limit_itself_it_is_told(void **state)
+CASE(at_the_limit_itself_it_is_told)
 {
     struct fixture *f = *state;
     f->spec.time_limit_ms = 1000;
@@ -199,7 +201,7 @@ static void at_the_limit_itself_it_is_told(void **state)
 }
 
 /* The init keeps the pipe open: what is said meanwhile is in it. */
-static void nothing_is_lost_between_two_shepherds(void **state)
+CASE(nothing_is_lost_between_two_shepherds)
 {
     struct fixture *f = *state;
     fixture_script(f, "trap 'exit 0' USR1; echo STATUS=first > $MGPU_NOTIFY; echo ready;"
@@ -219,7 +221,7 @@ static void nothing_is_lost_between_two_shepherds(void **state)
 }
 
 /* Who adopts it is not told of the stop here: the spool says that the job was. */
-static void a_word_said_between_two_shepherds_ends_the_stop(void **state)
+CASE(a_word_said_between_two_shepherds_ends_the_stop)
 {
     struct fixture *f = *state;
     fixture_script(f,
@@ -240,7 +242,7 @@ static void a_word_said_between_two_shepherds_ends_the_stop(void **state)
 
 /* --- the reading itself --- */
 
-static void a_flood_is_read_in_turns_with_rests_between(void **state)
+CASE(a_flood_is_read_in_turns_with_rests_between)
 {
     struct fixture *f = *state;
     static char lines[4096];
@@ -265,28 +267,4 @@ static void a_flood_is_read_in_turns_with_rests_between(void **state)
     assert_true(status_pipe_drain(&status_pipe));
     assert_false(status_pipe_drain(&status_pipe));
     status_pipe_close(&status_pipe);
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(what_the_job_says_is_in_the_spool_at_its_end),
-        CASE(a_job_that_reports_nothing_has_no_file),
-        CASE(the_job_has_no_descriptor_of_the_pipe),
-        CASE(a_pipe_that_cannot_be_made_gives_the_job_back),
-        CASE(one_that_is_left_from_before_is_replaced),
-        CASE(a_job_that_saves_its_work_is_ended_at_once),
-        CASE(a_job_that_does_not_is_ended_after_the_grace),
-        CASE(a_stop_that_is_said_again_loses_no_word),
-        CASE(a_plain_stop_waits_for_no_word),
-        CASE(the_warning_before_the_limit_begins_the_stop),
-        CASE(one_that_saves_and_leaves_has_ended_by_its_limit_too),
-        CASE(at_the_limit_itself_it_is_told),
-        CASE(nothing_is_lost_between_two_shepherds),
-        CASE(a_word_said_between_two_shepherds_ends_the_stop),
-        CASE(a_flood_is_read_in_turns_with_rests_between),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,8 @@
 #include "shepherd/tail.h"
 #include "unit_test.h"
 
+#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+
 static char text[TAIL_SIZE];
 
 /* A log as the command has it: it cannot be read through that descriptor. */
@@ -21,7 +23,7 @@ static int open_log(const struct fixture *f, const char *bytes, size_t length)
     return fd;
 }
 
-static void a_short_log_is_read_whole(void **state)
+CASE(a_short_log_is_read_whole)
 {
     _cleanup_close_ int fd = open_log(*state, "one\ntwo", 7);
     assert_int_equal(tail_read(fd, 0, text), 7);
@@ -31,7 +33,7 @@ static void a_short_log_is_read_whole(void **state)
     assert_int_equal(tail_read(fd, 7, text), 0);
 }
 
-static void a_log_of_exactly_the_space_loses_nothing(void **state)
+CASE(a_log_of_exactly_the_space_loses_nothing)
 {
     char bytes[USAGE_TAIL_MAX + 1];
     memset(bytes, 'a', sizeof(bytes));
@@ -41,7 +43,7 @@ static void a_log_of_exactly_the_space_loses_nothing(void **state)
     assert_int_equal(tail_read(fd, 1, text), USAGE_TAIL_MAX);
 }
 
-static void a_line_that_is_too_long_is_cut_between_characters(void **state)
+CASE(a_line_that_is_too_long_is_cut_between_characters)
 {
     char bytes[3 * USAGE_TAIL_MAX];
     for (size_t i = 0; i < sizeof(bytes); i += 2)
@@ -52,7 +54,7 @@ static void a_line_that_is_too_long_is_cut_between_characters(void **state)
     assert_memory_equal(text, "\xc3\xa4", 2);
 }
 
-static void without_its_init_it_is_read_as_the_user(void **state)
+CASE(without_its_init_it_is_read_as_the_user)
 {
     const struct fixture *f = *state;
     _cleanup_close_ int fd = open_log(f, "before\nlast words\n", 18);
@@ -77,20 +79,20 @@ static void without_its_init_it_is_read_as_the_user(void **state)
     assert_string_equal(text, "");
 }
 
-static void a_zero_in_it_does_not_end_it(void **state)
+CASE(a_zero_in_it_does_not_end_it)
 {
     _cleanup_close_ int fd = open_log(*state, "a\0b\n", 4);
     assert_int_equal(tail_read(fd, 0, text), 4);
     assert_string_equal(text, "a?b\n");
 }
 
-static void a_log_that_the_job_cut_short_is_read_from_its_start(void **state)
+CASE(a_log_that_the_job_cut_short_is_read_from_its_start)
 {
     _cleanup_close_ int fd = open_log(*state, "new\n", 4);
     assert_int_equal(tail_read(fd, 1000, text), 4);
 }
 
-static void what_is_no_file_or_was_locked_up_has_no_tail(void **state)
+CASE(what_is_no_file_or_was_locked_up_has_no_tail)
 {
     const struct fixture *f = *state;
     _cleanup_close_ int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -102,7 +104,7 @@ static void what_is_no_file_or_was_locked_up_has_no_tail(void **state)
     assert_int_equal(tail_read(fd, 0, text), 0);
 }
 
-static void a_log_that_was_renamed_is_still_read(void **state)
+CASE(a_log_that_was_renamed_is_still_read)
 {
     const struct fixture *f = *state;
     _cleanup_close_ int fd = open_log(f, "mine\n", 5);
@@ -110,21 +112,4 @@ static void a_log_that_was_renamed_is_still_read(void **state)
     assert_int_equal(symlink("/etc/passwd", f->log), 0);
     assert_int_equal(tail_read(fd, 0, text), 5);
     assert_string_equal(text, "mine\n");
-}
-
-#define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(a_short_log_is_read_whole),
-        CASE(a_log_of_exactly_the_space_loses_nothing),
-        CASE(a_line_that_is_too_long_is_cut_between_characters),
-        CASE(without_its_init_it_is_read_as_the_user),
-        CASE(a_zero_in_it_does_not_end_it),
-        CASE(a_log_that_the_job_cut_short_is_read_from_its_start),
-        CASE(what_is_no_file_or_was_locked_up_has_no_tail),
-        CASE(a_log_that_was_renamed_is_still_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

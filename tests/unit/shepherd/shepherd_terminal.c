@@ -19,6 +19,8 @@
 #include "job/state.h"
 #include "unit_test.h"
 
+#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+
 #define TIMEOUT_MS 20000
 
 struct view {
@@ -127,7 +129,7 @@ static void start_on_terminal(struct fixture *f, const char *script)
     fixture_await(f, "started");
 }
 
-static void a_step_has_a_terminal_of_the_size_asked_for(void **state)
+CASE(a_step_has_a_terminal_of_the_size_asked_for)
 {
     struct fixture *f = *state;
     f->spec.is_tty = true;
@@ -142,7 +144,7 @@ static void a_step_has_a_terminal_of_the_size_asked_for(void **state)
     assert_string_equal(f->exit.tail, f->output);
 }
 
-static void a_viewer_sees_types_and_hears_the_end(void **state)
+CASE(a_viewer_sees_types_and_hears_the_end)
 {
     struct fixture *f = *state;
     struct view view;
@@ -158,7 +160,7 @@ static void a_viewer_sees_types_and_hears_the_end(void **state)
     fixture_finish(f);
 }
 
-static void who_only_looks_types_nothing_and_sets_no_size(void **state)
+CASE(who_only_looks_types_nothing_and_sets_no_size)
 {
     struct fixture *f = *state;
     struct view watcher, typist;
@@ -179,7 +181,7 @@ static void who_only_looks_types_nothing_and_sets_no_size(void **state)
     fixture_finish(f);
 }
 
-static void a_late_viewer_begins_at_a_line_of_the_last_screen(void **state)
+CASE(a_late_viewer_begins_at_a_line_of_the_last_screen)
 {
     struct fixture *f = *state;
     struct view view;
@@ -197,7 +199,7 @@ static void a_late_viewer_begins_at_a_line_of_the_last_screen(void **state)
 }
 
 /* 8 MB are more than everything in between holds. */
-static void a_viewer_who_does_not_read_stops_nothing_and_misses_nothing(void **state)
+CASE(a_viewer_who_does_not_read_stops_nothing_and_misses_nothing)
 {
     struct fixture *f = *state;
     struct view view;
@@ -215,7 +217,7 @@ static void a_viewer_who_does_not_read_stops_nothing_and_misses_nothing(void **s
 }
 
 /* There is no log to read it from: what was not kept is counted, and the rest is there. */
-static void without_a_log_a_slow_viewer_is_told_what_it_missed(void **state)
+CASE(without_a_log_a_slow_viewer_is_told_what_it_missed)
 {
     struct fixture *f = *state;
     struct view view;
@@ -233,7 +235,7 @@ static void without_a_log_a_slow_viewer_is_told_what_it_missed(void **state)
     view_close(&view);
 }
 
-static void a_viewer_who_speaks_nonsense_is_sent_away(void **state)
+CASE(a_viewer_who_speaks_nonsense_is_sent_away)
 {
     struct fixture *f = *state;
     static const char *const nonsense[] = { "w\0\0\1x", "i\xff\xff\xff" };
@@ -254,7 +256,7 @@ static void a_viewer_who_speaks_nonsense_is_sent_away(void **state)
     fixture_finish(f);
 }
 
-static void frames_of_a_newer_viewer_are_passed_over(void **state)
+CASE(frames_of_a_newer_viewer_are_passed_over)
 {
     struct fixture *f = *state;
     struct view view;
@@ -268,7 +270,7 @@ static void frames_of_a_newer_viewer_are_passed_over(void **state)
     fixture_finish(f);
 }
 
-static void viewers_beyond_the_limit_are_told_so(void **state)
+CASE(viewers_beyond_the_limit_are_told_so)
 {
     struct fixture *f = *state;
     struct view views[17];
@@ -286,7 +288,7 @@ static void viewers_beyond_the_limit_are_told_so(void **state)
     fixture_finish(f);
 }
 
-static void the_death_of_the_shepherd_hangs_up_on_nobody(void **state)
+CASE(the_death_of_the_shepherd_hangs_up_on_nobody)
 {
     struct fixture *f = *state;
     struct view view, later;
@@ -306,7 +308,7 @@ static void the_death_of_the_shepherd_hangs_up_on_nobody(void **state)
     view_close(&later);
 }
 
-static void what_the_step_leaves_on_its_terminal_is_ended(void **state)
+CASE(what_the_step_leaves_on_its_terminal_is_ended)
 {
     struct fixture *f = *state;
     f->spec.is_tty = true;
@@ -316,7 +318,10 @@ static void what_the_step_leaves_on_its_terminal_is_ended(void **state)
     assert_int_equal(fixture_count_sleepers(f, "8765"), 0);
 }
 
-static void a_guest_without_a_host_does_not_stay(void **state)
+TEST_AS(what_the_step_leaves_on_its_terminal_is_ended_with_cgroup,
+    what_the_step_leaves_on_its_terminal_is_ended, fixture_setup_cgroup, fixture_teardown)
+
+CASE(a_guest_without_a_host_does_not_stay)
 {
     struct fixture *f = *state;
     f->spec.is_exec_step = true;
@@ -344,22 +349,5 @@ int main(void)
         (void)puts("no pseudoterminals here (devpts)");
         return 77;
     }
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(a_step_has_a_terminal_of_the_size_asked_for),
-        TEST(a_viewer_sees_types_and_hears_the_end),
-        TEST(who_only_looks_types_nothing_and_sets_no_size),
-        TEST(a_late_viewer_begins_at_a_line_of_the_last_screen),
-        TEST(a_viewer_who_does_not_read_stops_nothing_and_misses_nothing),
-        TEST(without_a_log_a_slow_viewer_is_told_what_it_missed),
-        TEST(a_viewer_who_speaks_nonsense_is_sent_away),
-        TEST(frames_of_a_newer_viewer_are_passed_over),
-        TEST(viewers_beyond_the_limit_are_told_so),
-        TEST(the_death_of_the_shepherd_hangs_up_on_nobody),
-        TEST(what_the_step_leaves_on_its_terminal_is_ended),
-        TEST(a_guest_without_a_host_does_not_stay),
-        cmocka_unit_test_setup_teardown(
-            what_the_step_leaves_on_its_terminal_is_ended, fixture_setup_cgroup, fixture_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

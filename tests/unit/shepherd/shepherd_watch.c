@@ -12,6 +12,12 @@
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
 
+/* Each without a cgroup and with one. */
+#define CASE(name)                                                                                           \
+    static void name(void **state);                                                                          \
+    TEST_AS(name##_with_cgroup, name, fixture_setup_cgroup, fixture_teardown)                                \
+    TEST_WITH(name, fixture_setup, fixture_teardown)
+
 /* Daemons: another session, another parent, output elsewhere. */
 #define DAEMONS(seconds)                                                                                     \
     "for i in 1 2 3; do setsid sh -c 'sleep " seconds " & sleep " seconds " & exit' >/dev/null 2>&1; done; "
@@ -23,7 +29,7 @@ static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
             f->exit.text != NULL ? f->exit.text : "", f->output);
 }
 
-static void daemons_end_with_the_command(void **state)
+CASE(daemons_end_with_the_command)
 {
     struct fixture *f = *state;
     fixture_script(f, DAEMONS("98701") "exit 6");
@@ -32,7 +38,7 @@ static void daemons_end_with_the_command(void **state)
     assert_int_equal(fixture_count_sleepers(f, "98701"), 0);
 }
 
-static void a_stop_sends_its_signal(void **state)
+CASE(a_stop_sends_its_signal)
 {
     struct fixture *f = *state;
     fixture_script(f, "trap 'echo term; exit 8' TERM; echo ready; while :; do sleep 98702 & wait; done");
@@ -45,7 +51,7 @@ static void a_stop_sends_its_signal(void **state)
     assert_int_equal(fixture_count_sleepers(f, "98702"), 0);
 }
 
-static void a_stop_that_is_ignored_becomes_a_kill(void **state)
+CASE(a_stop_that_is_ignored_becomes_a_kill)
 {
     struct fixture *f = *state;
     fixture_script(f, "trap '' TERM; " DAEMONS("98703") "echo ready; while :; do sleep 98703; done");
@@ -69,7 +75,7 @@ static void assert_told(const char *text, const char *part)
         fail_msg("no '%s' in '%s'", part, text != NULL ? text : "");
 }
 
-static void the_grace_is_for_those_who_outlive_the_command(void **state)
+CASE(the_grace_is_for_those_who_outlive_the_command)
 {
     struct fixture *f = *state;
     fixture_script(f, "trap 'exit 7' TERM; " SAVER " & wait");
@@ -84,7 +90,7 @@ static void the_grace_is_for_those_who_outlive_the_command(void **state)
     assert_true(f->exit.run_ms >= 400);
 }
 
-static void who_would_only_die_waits_for_those_below(void **state)
+CASE(who_would_only_die_waits_for_those_below)
 {
     struct fixture *f = *state;
     fixture_script(f, SAVER "; echo went on; exit 9");
@@ -97,7 +103,7 @@ static void who_would_only_die_waits_for_those_below(void **state)
     assert_null(strstr(f->output, "went on"));
 }
 
-static void who_outlasts_the_grace_is_killed_and_named(void **state)
+CASE(who_outlasts_the_grace_is_killed_and_named)
 {
     struct fixture *f = *state;
     fixture_script(f, "trap 'exit 7' TERM; (trap '' TERM; echo ready; exec sleep 98714) & wait");
@@ -112,7 +118,7 @@ static void who_outlasts_the_grace_is_killed_and_named(void **state)
         assert_told(f->exit.text, "1 process (sleep) had to be killed after the grace period of 300ms");
 }
 
-static void what_the_command_leaves_running_is_named(void **state)
+CASE(what_the_command_leaves_running_is_named)
 {
     struct fixture *f = *state;
     fixture_script(f, "sleep 98715 & exit 0");
@@ -121,7 +127,7 @@ static void what_the_command_leaves_running_is_named(void **state)
     assert_told(f->exit.text, "1 process (sleep) that the command left running was ended");
 }
 
-static void what_leaves_by_itself_is_not_named(void **state)
+CASE(what_leaves_by_itself_is_not_named)
 {
     struct fixture *f = *state;
     fixture_script(f, "sleep 0.01 & exit 0");
@@ -130,7 +136,7 @@ static void what_leaves_by_itself_is_not_named(void **state)
     assert_null(f->exit.text);
 }
 
-static void a_signal_spares_who_would_only_die_of_it(void **state)
+CASE(a_signal_spares_who_would_only_die_of_it)
 {
     struct fixture *f = *state;
     fixture_script(f, "(trap 'echo usr1; exit 0' USR1; echo ready; while :; do sleep 0.05; done); exit 3");
@@ -143,7 +149,7 @@ static void a_signal_spares_who_would_only_die_of_it(void **state)
     assert_told(f->exit.signals, "SIGUSR1 to ");
 }
 
-static void a_signal_that_nobody_handles_is_for_all(void **state)
+CASE(a_signal_that_nobody_handles_is_for_all)
 {
     struct fixture *f = *state;
     fixture_script(f, "echo ready; sleep 98716; exit 3");
@@ -154,7 +160,7 @@ static void a_signal_that_nobody_handles_is_for_all(void **state)
     assert_end(f, END_SIGNAL, 128 + SIGUSR1);
 }
 
-static void a_stopped_job_can_be_cancelled(void **state)
+CASE(a_stopped_job_can_be_cancelled)
 {
     struct fixture *f = *state;
     fixture_script(f, "echo ready; kill -STOP $$; sleep 98704");
@@ -165,7 +171,7 @@ static void a_stopped_job_can_be_cancelled(void **state)
     assert_end(f, END_CANCELLED, 128 + SIGTERM);
 }
 
-static void a_plain_signal_lets_the_job_go_on(void **state)
+CASE(a_plain_signal_lets_the_job_go_on)
 {
     struct fixture *f = *state;
     fixture_script(f, "trap 'echo usr1; exit 0' USR1; echo ready; while :; do sleep 98705 & wait; done");
@@ -177,7 +183,7 @@ static void a_plain_signal_lets_the_job_go_on(void **state)
     assert_string_equal(f->output, "ready\nusr1\n");
 }
 
-static void a_stop_right_after_the_start_is_not_lost(void **state)
+CASE(a_stop_right_after_the_start_is_not_lost)
 {
     struct fixture *f = *state;
     fixture_command(f, "sleep", "98706", NULL);
@@ -189,7 +195,7 @@ static void a_stop_right_after_the_start_is_not_lost(void **state)
 }
 
 /* The command ends its init with it: everything of this uid that it may signal. */
-static void a_killed_init_does_not_lose_the_exit_code(void **state)
+CASE(a_killed_init_does_not_lose_the_exit_code)
 {
     struct fixture *f = *state;
     fixture_script(f, "kill -9 $PPID; sleep 0.05; exit 23");
@@ -198,7 +204,7 @@ static void a_killed_init_does_not_lose_the_exit_code(void **state)
     assert_int_equal(f->exit.is_executed, 1);
 }
 
-static void a_stop_reaches_the_command_of_a_killed_init(void **state)
+CASE(a_stop_reaches_the_command_of_a_killed_init)
 {
     struct fixture *f = *state;
     fixture_script(f, "kill -9 $PPID; echo ready; " DAEMONS("98707") "sleep 98707");
@@ -210,7 +216,7 @@ static void a_stop_reaches_the_command_of_a_killed_init(void **state)
     assert_int_equal(fixture_count_sleepers(f, "98707"), 0);
 }
 
-static void a_stopped_init_does_not_hold_up_a_kill(void **state)
+CASE(a_stopped_init_does_not_hold_up_a_kill)
 {
     struct fixture *f = *state;
     fixture_script(f, "kill -STOP $PPID; echo ready; sleep 98708");
@@ -221,7 +227,7 @@ static void a_stopped_init_does_not_hold_up_a_kill(void **state)
     assert_int_equal(f->exit.end, END_CANCELLED);
 }
 
-static void the_shepherd_ignores_signals(void **state)
+CASE(the_shepherd_ignores_signals)
 {
     struct fixture *f = *state;
     fixture_script(f, "echo ready; sleep 0.2; exit 4");
@@ -235,7 +241,7 @@ static void the_shepherd_ignores_signals(void **state)
     assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
 }
 
-static void the_time_of_children_is_counted(void **state)
+CASE(the_time_of_children_is_counted)
 {
     struct fixture *f = *state;
     fixture_script(f, "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'");
@@ -244,35 +250,4 @@ static void the_time_of_children_is_counted(void **state)
     assert_true(f->exit.cpu_ms >= 20);
     assert_true(f->exit.max_rss >= 100000);
     assert_true(f->exit.run_ms >= 20);
-}
-
-#define CASE(name)                                                                                           \
-    { #name, name, fixture_setup, fixture_teardown, NULL },                                                  \
-    {                                                                                                        \
-#name "_with_cgroup", name, fixture_setup_cgroup, fixture_teardown, NULL                             \
-    }
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        CASE(daemons_end_with_the_command),
-        CASE(a_stop_sends_its_signal),
-        CASE(a_stop_that_is_ignored_becomes_a_kill),
-        CASE(the_grace_is_for_those_who_outlive_the_command),
-        CASE(who_would_only_die_waits_for_those_below),
-        CASE(who_outlasts_the_grace_is_killed_and_named),
-        CASE(what_the_command_leaves_running_is_named),
-        CASE(what_leaves_by_itself_is_not_named),
-        CASE(a_signal_spares_who_would_only_die_of_it),
-        CASE(a_signal_that_nobody_handles_is_for_all),
-        CASE(a_stopped_job_can_be_cancelled),
-        CASE(a_plain_signal_lets_the_job_go_on),
-        CASE(a_stop_right_after_the_start_is_not_lost),
-        CASE(a_killed_init_does_not_lose_the_exit_code),
-        CASE(a_stop_reaches_the_command_of_a_killed_init),
-        CASE(a_stopped_init_does_not_hold_up_a_kill),
-        CASE(the_shepherd_ignores_signals),
-        CASE(the_time_of_children_is_counted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

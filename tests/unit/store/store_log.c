@@ -11,6 +11,8 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
+#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+
 #define JOBS       12
 #define FLIPS      200
 #define LOG_HEADER 32
@@ -57,7 +59,7 @@ static int open_wreck(
     return fixture_try_open(fixture);
 }
 
-static void a_killed_daemon_leaves_a_log_that_is_read_without_a_gap(void **state)
+CASE(a_killed_daemon_leaves_a_log_that_is_read_without_a_gap)
 {
     struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
@@ -68,7 +70,7 @@ static void a_killed_daemon_leaves_a_log_that_is_read_without_a_gap(void **state
     assert_int_equal(fixture->summary.last_event, JOBS * 4);
 }
 
-static void a_flipped_bit_in_the_log_is_refused(void **state)
+CASE(a_flipped_bit_in_the_log_is_refused)
 {
     struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
@@ -87,7 +89,7 @@ static void a_flipped_bit_in_the_log_is_refused(void **state)
 }
 
 /* Then the last transaction may be one that was never acknowledged. */
-static void without_its_index_a_damaged_log_loses_the_last_commit_at_most_and_no_id(void **state)
+CASE(without_its_index_a_damaged_log_loses_the_last_commit_at_most_and_no_id)
 {
     struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
@@ -106,7 +108,7 @@ static void without_its_index_a_damaged_log_loses_the_last_commit_at_most_and_no
     }
 }
 
-static void a_log_that_was_cut_is_refused(void **state)
+CASE(a_log_that_was_cut_is_refused)
 {
     struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
@@ -116,7 +118,7 @@ static void a_log_that_was_cut_is_refused(void **state)
             fail_msg("%zu of %zu bytes were taken for the log", length, wreck.log.length);
 }
 
-static void a_log_that_was_cut_with_its_index_gone_costs_no_id(void **state)
+CASE(a_log_that_was_cut_with_its_index_gone_costs_no_id)
 {
     struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
@@ -128,7 +130,7 @@ static void a_log_that_was_cut_with_its_index_gone_costs_no_id(void **state)
     }
 }
 
-static void a_transaction_that_was_being_written_is_no_damage(void **state)
+CASE(a_transaction_that_was_being_written_is_no_damage)
 {
     struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
@@ -144,7 +146,7 @@ static void a_transaction_that_was_being_written_is_no_damage(void **state)
     }
 }
 
-static void the_hint_leads_to_a_store_without_what_was_lost(void **state)
+CASE(the_hint_leads_to_a_store_without_what_was_lost)
 {
     struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
@@ -163,7 +165,7 @@ static void the_hint_leads_to_a_store_without_what_was_lost(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void fsck_says_that_the_log_is_damaged(void **state)
+CASE(fsck_says_that_the_log_is_damaged)
 {
     struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
@@ -175,7 +177,7 @@ static void fsck_says_that_the_log_is_damaged(void **state)
 }
 
 /* The database file alone, as after the loss of the whole log. */
-static void ids_are_in_the_database_file_before_they_are_given_out(void **state)
+CASE(ids_are_in_the_database_file_before_they_are_given_out)
 {
     struct fixture *fixture = *state;
     for (unsigned i = 0; i < 2 * STORE_ID_BLOCK + 10; i++)
@@ -187,21 +189,4 @@ static void ids_are_in_the_database_file_before_they_are_given_out(void **state)
     fixture_put(fixture, STORE_DATABASE, db.bytes, db.length);
     assert_true(
         fixture_number(fixture, "SELECT value FROM meta WHERE name = 'reserved'") >= 2 * STORE_ID_BLOCK + 10);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(a_killed_daemon_leaves_a_log_that_is_read_without_a_gap),
-        TEST(a_flipped_bit_in_the_log_is_refused),
-        TEST(without_its_index_a_damaged_log_loses_the_last_commit_at_most_and_no_id),
-        TEST(a_log_that_was_cut_is_refused),
-        TEST(a_log_that_was_cut_with_its_index_gone_costs_no_id),
-        TEST(a_transaction_that_was_being_written_is_no_damage),
-        TEST(the_hint_leads_to_a_store_without_what_was_lost),
-        TEST(fsck_says_that_the_log_is_damaged),
-        TEST(ids_are_in_the_database_file_before_they_are_given_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

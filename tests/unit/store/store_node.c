@@ -7,6 +7,8 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
+#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+
 #define EXPIRES_MS  1000
 #define HASH(first) ((const uint8_t[STORE_HASH_SIZE]){ (first) })
 
@@ -75,7 +77,7 @@ static struct list load(struct fixture *fixture)
     return list;
 }
 
-static void a_token_lets_one_machine_join_and_survives_a_restart(void **state)
+CASE(a_token_lets_one_machine_join_and_survives_a_restart)
 {
     struct fixture *fixture = *state;
     char one[] = "n1", two[] = "n2";
@@ -91,7 +93,7 @@ static void a_token_lets_one_machine_join_and_survives_a_restart(void **state)
     assert_string_equal(load(fixture).names, "n1:1 ");
 }
 
-static void the_same_machine_may_repeat_itself_even_late(void **state)
+CASE(the_same_machine_may_repeat_itself_even_late)
 {
     struct fixture *fixture = *state;
     char one[] = "n1";
@@ -101,7 +103,7 @@ static void the_same_machine_may_repeat_itself_even_late(void **state)
     assert_string_equal(load(fixture).names, "n1:1 ");
 }
 
-static void who_has_not_the_secret_learns_nothing(void **state)
+CASE(who_has_not_the_secret_learns_nothing)
 {
     struct fixture *fixture = *state;
     char one[] = "n1";
@@ -113,7 +115,7 @@ static void who_has_not_the_secret_learns_nothing(void **state)
     assert_string_equal(load(fixture).names, "");
 }
 
-static void names_and_keys_belong_to_one_machine(void **state)
+CASE(names_and_keys_belong_to_one_machine)
 {
     struct fixture *fixture = *state;
     char one[] = "n1", two[] = "n2";
@@ -126,7 +128,7 @@ static void names_and_keys_belong_to_one_machine(void **state)
     assert_string_equal(load(fixture).names, "n1:2 ");
 }
 
-static void a_question_changes_nothing(void **state)
+CASE(a_question_changes_nothing)
 {
     struct fixture *fixture = *state;
     char one[] = "n1";
@@ -137,7 +139,7 @@ static void a_question_changes_nothing(void **state)
     assert_int_equal(join(fixture, token, 7, 0, NULL, 10), STORE_JOIN_USED);
 }
 
-static void a_forgotten_node_is_gone_for_good(void **state)
+CASE(a_forgotten_node_is_gone_for_good)
 {
     struct fixture *fixture = *state;
     struct answer answer = { 0 };
@@ -149,19 +151,4 @@ static void a_forgotten_node_is_gone_for_good(void **state)
     fixture_close(fixture);
     fixture_open(fixture);
     assert_string_equal(load(fixture).names, "");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_token_lets_one_machine_join_and_survives_a_restart),
-        TEST(the_same_machine_may_repeat_itself_even_late),
-        TEST(who_has_not_the_secret_learns_nothing),
-        TEST(names_and_keys_belong_to_one_machine),
-        TEST(a_question_changes_nothing),
-        TEST(a_forgotten_node_is_gone_for_good),
-    };
-    return cmocka_run_group_tests_name("store_node", tests, NULL, NULL);
 }

@@ -101,6 +101,8 @@ static int teardown(void **state)
     return fixture_teardown(state);
 }
 
+#define CASE(name) TEST_WITH(name, setup, teardown)
+
 static struct store_replica *follow(struct fixture *fixture)
 {
     struct store_replica *replica = NULL;
@@ -140,7 +142,7 @@ static void on_retired(void *arg, uint64_t jobs)
     *(bool *)arg = true;
 }
 
-static void a_standby_has_the_same_tables(void **state)
+CASE(a_standby_has_the_same_tables)
 {
     struct fixture *fixture = *state;
     bool is_retired = false;
@@ -158,7 +160,7 @@ static void a_standby_has_the_same_tables(void **state)
     assert_equal_tables(fixture);
 }
 
-static void a_change_of_a_booked_gpu_reaches_the_standby(void **state)
+CASE(a_change_of_a_booked_gpu_reaches_the_standby)
 {
     struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
@@ -171,7 +173,7 @@ static void a_change_of_a_booked_gpu_reaches_the_standby(void **state)
     assert_equal_tables(fixture);
 }
 
-static void a_standby_continues_after_a_restart_of_it(void **state)
+CASE(a_standby_continues_after_a_restart_of_it)
 {
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
@@ -184,7 +186,7 @@ static void a_standby_continues_after_a_restart_of_it(void **state)
 }
 
 /* As after a power failure: commits do not wait for the disk, because the log is durable. */
-static void a_standby_that_lost_its_latest_commits_applies_them_again(void **state)
+CASE(a_standby_that_lost_its_latest_commits_applies_them_again)
 {
     struct fixture *fixture = *state;
     char command[400];
@@ -208,7 +210,7 @@ static void a_standby_that_lost_its_latest_commits_applies_them_again(void **sta
     assert_equal_tables(fixture);
 }
 
-static void a_standby_that_leads_begins_a_higher_epoch(void **state)
+CASE(a_standby_that_leads_begins_a_higher_epoch)
 {
     struct fixture *fixture = *state;
     uint64_t epoch = fixture->summary.epoch, job = fixture->summary.last_job;
@@ -227,7 +229,7 @@ static void a_standby_that_leads_begins_a_higher_epoch(void **state)
     assert_false(fixture->summary.is_old_copy);
 }
 
-static void a_failed_append_ends_the_store_and_changes_nothing(void **state)
+CASE(a_failed_append_ends_the_store_and_changes_nothing)
 {
     struct fixture *fixture = *state;
     the_log.failure = -ECANCELED;
@@ -242,7 +244,7 @@ static void a_failed_append_ends_the_store_and_changes_nothing(void **state)
     assert_int_equal(fixture_number(fixture, "SELECT number FROM replica"), 1 + the_log.count);
 }
 
-static void an_append_without_an_answer_is_applied_when_it_is_in_the_log(void **state)
+CASE(an_append_without_an_answer_is_applied_when_it_is_in_the_log)
 {
     struct fixture *fixture = *state;
     the_log.failure = -ECANCELED;
@@ -261,7 +263,7 @@ static void an_append_without_an_answer_is_applied_when_it_is_in_the_log(void **
 }
 
 /* Callers take -ENOSPC for "refused, and nothing happened", and the store tries again without its reserve. */
-static void no_failure_of_an_append_is_taken_for_a_refusal(void **state)
+CASE(no_failure_of_an_append_is_taken_for_a_refusal)
 {
     struct fixture *fixture = *state;
     size_t count = the_log.count;
@@ -273,7 +275,7 @@ static void no_failure_of_an_append_is_taken_for_a_refusal(void **state)
     assert_int_equal(the_log.count, count + 1);
 }
 
-static void an_entry_is_applied_only_after_the_one_before_it(void **state)
+CASE(an_entry_is_applied_only_after_the_one_before_it)
 {
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
@@ -291,7 +293,7 @@ static void an_entry_is_applied_only_after_the_one_before_it(void **state)
     store_replica_close(replica);
 }
 
-static void an_entry_that_does_not_fit_changes_nothing(void **state)
+CASE(an_entry_that_does_not_fit_changes_nothing)
 {
     struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
@@ -332,7 +334,7 @@ static void an_entry_that_does_not_fit_changes_nothing(void **state)
 }
 
 /* SQLite 3.40 itself does not end on the first. */
-static void bytes_that_are_no_changes_are_refused(void **state)
+CASE(bytes_that_are_no_changes_are_refused)
 {
     static const struct {
         const char *bytes;
@@ -360,7 +362,7 @@ static void bytes_that_are_no_changes_are_refused(void **state)
     store_replica_close(replica);
 }
 
-static void a_store_of_a_cluster_is_not_opened_alone(void **state)
+CASE(a_store_of_a_cluster_is_not_opened_alone)
 {
     struct fixture *fixture = *state;
     fixture_close(fixture);
@@ -369,7 +371,7 @@ static void a_store_of_a_cluster_is_not_opened_alone(void **state)
     assert_int_equal(fixture_try_open(fixture), 0);
 }
 
-static void a_store_of_no_cluster_is_not_opened_with_a_log(void **state)
+CASE(a_store_of_no_cluster_is_not_opened_with_a_log)
 {
     struct fixture *fixture = *state;
     fixture_close(fixture);
@@ -377,7 +379,7 @@ static void a_store_of_no_cluster_is_not_opened_with_a_log(void **state)
     assert_int_equal(lead(fixture), -ENXIO);
 }
 
-static void a_view_of_a_standbys_store_does_not_change_and_cannot_be_changed(void **state)
+CASE(a_view_of_a_standbys_store_does_not_change_and_cannot_be_changed)
 {
     struct fixture *fixture = *state;
     const struct store_observer observer = {
@@ -405,26 +407,4 @@ static void a_view_of_a_standbys_store_does_not_change_and_cannot_be_changed(voi
     assert_int_equal(later.number, the_log.count + 1);
     store_close(fresh);
     store_replica_close(replica);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(a_standby_has_the_same_tables),
-        TEST(a_change_of_a_booked_gpu_reaches_the_standby),
-        TEST(a_standby_continues_after_a_restart_of_it),
-        TEST(a_standby_that_lost_its_latest_commits_applies_them_again),
-        TEST(a_standby_that_leads_begins_a_higher_epoch),
-        TEST(a_failed_append_ends_the_store_and_changes_nothing),
-        TEST(an_append_without_an_answer_is_applied_when_it_is_in_the_log),
-        TEST(no_failure_of_an_append_is_taken_for_a_refusal),
-        TEST(an_entry_is_applied_only_after_the_one_before_it),
-        TEST(an_entry_that_does_not_fit_changes_nothing),
-        TEST(bytes_that_are_no_changes_are_refused),
-        TEST(a_store_of_a_cluster_is_not_opened_alone),
-        TEST(a_store_of_no_cluster_is_not_opened_with_a_log),
-        TEST(a_view_of_a_standbys_store_does_not_change_and_cannot_be_changed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,8 @@
 #include "store/store_ended.h"
 #include "unit_test.h"
 
+#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+
 #define DAY     INT64_C(86400000)
 #define FOREVER UINT64_MAX
 
@@ -46,7 +48,7 @@ static void fill(struct fixture *fixture, int count)
                                      .utilization_milli = 500 });
 }
 
-static void old_jobs_leave_with_all_that_was_about_them(void **state)
+CASE(old_jobs_leave_with_all_that_was_about_them)
 {
     struct fixture *fixture = *state;
     fill(fixture, 4);
@@ -60,7 +62,7 @@ static void old_jobs_leave_with_all_that_was_about_them(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void the_newest_stay_however_old_they_are(void **state)
+CASE(the_newest_stay_however_old_they_are)
 {
     struct fixture *fixture = *state;
     fill(fixture, 5);
@@ -75,7 +77,6 @@ static void the_newest_stay_however_old_they_are(void **state)
 
 static void on_sums(void *arg, const struct ended_sum *sums, size_t count, bool is_cut)
 {
-    (void)is_cut;
     assert_int_equal(count, 1);
     assert_int_equal(sums[0].jobs, 70);
     assert_int_equal(sums[0].held_ms, 70 * 2000);
@@ -84,7 +85,7 @@ static void on_sums(void *arg, const struct ended_sum *sums, size_t count, bool 
     *(bool *)arg = true;
 }
 
-static void what_they_held_and_used_stays_in_the_sums(void **state)
+CASE(what_they_held_and_used_stays_in_the_sums)
 {
     struct fixture *fixture = *state;
     const struct ended_filter filter = { .until_ms = INT64_MAX };
@@ -98,7 +99,7 @@ static void what_they_held_and_used_stays_in_the_sums(void **state)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM kept_days"), 68);
 }
 
-static void what_has_not_ended_stays(void **state)
+CASE(what_has_not_ended_stays)
 {
     struct fixture *fixture = *state;
     job_free(fixture_submit(fixture, NULL)); // it waits
@@ -112,7 +113,7 @@ static void what_has_not_ended_stays(void **state)
     assert_int_equal(fixture_sql(fixture, "DELETE FROM events"), SQLITE_CONSTRAINT);
 }
 
-static void numbers_never_come_again(void **state)
+CASE(numbers_never_come_again)
 {
     struct fixture *fixture = *state;
     fill(fixture, 3);
@@ -128,7 +129,7 @@ static void numbers_never_come_again(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void a_kill_in_between_leaves_whole_jobs_and_whole_sums(void **state)
+CASE(a_kill_in_between_leaves_whole_jobs_and_whole_sums)
 {
     struct fixture *fixture = *state;
     fill(fixture, 100);
@@ -161,7 +162,7 @@ static void a_kill_in_between_leaves_whole_jobs_and_whole_sums(void **state)
 }
 
 /* The elements have their specification from the array. */
-static void an_array_leaves_after_its_elements(void **state)
+CASE(an_array_leaves_after_its_elements)
 {
     struct fixture *fixture = *state;
     struct job_spec spec;
@@ -191,10 +192,8 @@ static void an_array_leaves_after_its_elements(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
 /* What a job that waits depends on is asked for at the next start. */
-static void a_job_that_another_waits_for_stays(void **state)
+CASE(a_job_that_another_waits_for_stays)
 {
     struct fixture *fixture = *state;
     struct heard heard = { 0 };
@@ -206,19 +205,4 @@ static void a_job_that_another_waits_for_stays(void **state)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM jobs"), 2);
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM jobs WHERE id IN (3, 17)"), 2);
     assert_int_equal(fixture_fsck(fixture), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_job_that_another_waits_for_stays),
-        TEST(old_jobs_leave_with_all_that_was_about_them),
-        TEST(the_newest_stay_however_old_they_are),
-        TEST(what_they_held_and_used_stays_in_the_sums),
-        TEST(what_has_not_ended_stays),
-        TEST(numbers_never_come_again),
-        TEST(a_kill_in_between_leaves_whole_jobs_and_whole_sums),
-        TEST(an_array_leaves_after_its_elements),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,8 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
+#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+
 #define TEXT(text) ((char *)(uintptr_t)(text))
 
 /* --- a store of step 1 --- */
@@ -131,7 +133,7 @@ static void keep_job(void *arg, struct job *job)
     jobs[job->id] = job;
 }
 
-static void an_older_store_is_brought_up_to_date_with_all_that_is_in_it(void **state)
+CASE(an_older_store_is_brought_up_to_date_with_all_that_is_in_it)
 {
     struct fixture *fixture = *state;
     struct job *jobs[4] = { 0 };
@@ -154,7 +156,7 @@ static void an_older_store_is_brought_up_to_date_with_all_that_is_in_it(void **s
         job_free(jobs[i]);
 }
 
-static void a_store_that_was_brought_up_to_date_goes_on(void **state)
+CASE(a_store_that_was_brought_up_to_date_goes_on)
 {
     struct fixture *fixture = *state;
     make_old_store(fixture);
@@ -188,7 +190,7 @@ static void requeue(struct fixture *fixture, struct job *job, enum requeue_cause
     "ALTER TABLE jobs DROP COLUMN array_exit_max; ALTER TABLE jobs DROP COLUMN account;"                     \
     "ALTER TABLE attempts ADD COLUMN boot_id TEXT; ALTER TABLE jobs DROP COLUMN earlier;"
 
-static void requeues_of_an_older_store_are_counted_from_its_events(void **state)
+CASE(requeues_of_an_older_store_are_counted_from_its_events)
 {
     static const enum requeue_cause causes[] = { REQUEUE_TIME_LIMIT, REQUEUE_NODE_LOST, REQUEUE_TIME_LIMIT,
         REQUEUE_ASKED, REQUEUE_FAILED, REQUEUE_PREEMPTED };
@@ -215,7 +217,7 @@ static void requeues_of_an_older_store_are_counted_from_its_events(void **state)
 }
 
 /* The second attempt was on a lost node, which reports no end and so no log; the third never started. */
-static void the_output_of_a_requeued_attempt_of_an_older_store_is_found_in_its_events(void **state)
+CASE(the_output_of_a_requeued_attempt_of_an_older_store_is_found_in_its_events)
 {
     struct fixture *fixture = *state;
     struct job *jobs[3] = { 0 };
@@ -247,7 +249,7 @@ static void the_output_of_a_requeued_attempt_of_an_older_store_is_found_in_its_e
     job_free(jobs[2]);
 }
 
-static void elements_of_an_older_store_are_counted_from_the_events_of_their_array(void **state)
+CASE(elements_of_an_older_store_are_counted_from_the_events_of_their_array)
 {
     static const struct {
         enum job_end end;
@@ -297,7 +299,7 @@ static void allocate_share(struct fixture *fixture, struct job *job, uint32_t sl
     gpu_grants_clear(&event.gpus);
 }
 
-static void the_shares_of_a_gpu_add_up_to_the_whole_and_no_more(void **state)
+CASE(the_shares_of_a_gpu_add_up_to_the_whole_and_no_more)
 {
     struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *first = fixture_submit(fixture, NULL);
@@ -312,7 +314,7 @@ static void the_shares_of_a_gpu_add_up_to_the_whole_and_no_more(void **state)
     assert_non_null(strstr(fixture->failure.message, "more than the whole"));
 }
 
-static void gpus_of_several_nodes_are_booked_where_they_are(void **state)
+CASE(gpus_of_several_nodes_are_booked_where_they_are)
 {
     struct fixture *fixture = *state;
     struct job_spec spec = { .cwd = TEXT("/"), .ask = { .gpus = 2 } };
@@ -332,7 +334,7 @@ static void gpus_of_several_nodes_are_booked_where_they_are(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void a_job_that_is_put_back_gives_its_gpus_back(void **state)
+CASE(a_job_that_is_put_back_gives_its_gpus_back)
 {
     struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
@@ -347,7 +349,7 @@ static void a_job_that_is_put_back_gives_its_gpus_back(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void idleness_and_what_follows_are_kept(void **state)
+CASE(idleness_and_what_follows_are_kept)
 {
     struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
@@ -374,7 +376,7 @@ static void idleness_and_what_follows_are_kept(void **state)
     assert_true(job->ask->preemptible);
 }
 
-static void edits_and_holds_are_kept(void **state)
+CASE(edits_and_holds_are_kept)
 {
     struct fixture *fixture = *state;
     struct job_ask ask = { .gpus = 1, .after = TEXT("1"), .cpu_milli = 2500 };
@@ -409,7 +411,7 @@ static void on_spec(void *arg, uint64_t job, struct spec_bytes *bytes)
     spec_bytes_drop(bytes);
 }
 
-static void an_element_has_the_specification_of_its_array(void **state)
+CASE(an_element_has_the_specification_of_its_array)
 {
     struct fixture *fixture = *state;
     struct job_spec spec = { .cwd = TEXT("/"), .ask = { .array = TEXT("3-4") } };
@@ -441,7 +443,7 @@ static void add_cluster_event(struct fixture *fixture, const struct cluster_chan
     fixture_apply(fixture, NULL, &event);
 }
 
-static void changes_of_the_cluster_are_events_of_no_job(void **state)
+CASE(changes_of_the_cluster_are_events_of_no_job)
 {
     struct fixture *fixture = *state;
     const struct cluster_change drain = { .kind = CHANGE_NODE_DRAIN, .node = TEXT("n") };
@@ -470,7 +472,7 @@ static void put_state(struct fixture *fixture, const char *kind, const char *key
     store_batch_put(fixture->batch, kind, key, &bytes);
 }
 
-static void the_state_of_the_cluster_is_put_replaced_and_removed(void **state)
+CASE(the_state_of_the_cluster_is_put_replaced_and_removed)
 {
     struct fixture *fixture = *state;
     _cleanup_buffer_ struct buffer shown = { 0 };
@@ -490,25 +492,4 @@ static void the_state_of_the_cluster_is_put_replaced_and_removed(void **state)
     fixture_open(fixture);
     assert_int_equal(store_load_state(fixture->store, show_state, &shown, &fixture->err), 0);
     assert_string_equal(buffer_text(&shown), "gpu/none= node/a=2 node/b=4 ");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(an_older_store_is_brought_up_to_date_with_all_that_is_in_it),
-        TEST(a_store_that_was_brought_up_to_date_goes_on),
-        TEST(requeues_of_an_older_store_are_counted_from_its_events),
-        TEST(the_output_of_a_requeued_attempt_of_an_older_store_is_found_in_its_events),
-        TEST(elements_of_an_older_store_are_counted_from_the_events_of_their_array),
-        TEST(the_shares_of_a_gpu_add_up_to_the_whole_and_no_more),
-        TEST(gpus_of_several_nodes_are_booked_where_they_are),
-        TEST(a_job_that_is_put_back_gives_its_gpus_back),
-        TEST(edits_and_holds_are_kept),
-        TEST(idleness_and_what_follows_are_kept),
-        TEST(an_element_has_the_specification_of_its_array),
-        TEST(changes_of_the_cluster_are_events_of_no_job),
-        TEST(the_state_of_the_cluster_is_put_replaced_and_removed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,8 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
+#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+
 #define MANY 3000
 
 static void take_one(struct fixture *fixture)
@@ -33,7 +35,7 @@ static void restore(struct fixture *fixture, const char *name)
     assert_int_equal(rename(from, fixture_path(fixture, "mgpu.db")), 0);
 }
 
-static void the_three_latest_snapshots_are_kept(void **state)
+CASE(the_three_latest_snapshots_are_kept)
 {
     struct fixture *fixture = *state;
     for (int i = 0; i < 5; i++)
@@ -46,7 +48,7 @@ static void the_three_latest_snapshots_are_kept(void **state)
     assert_false(exists(fixture, "backup/unfinished.db-wal"));
 }
 
-static void a_snapshot_is_private(void **state)
+CASE(a_snapshot_is_private)
 {
     struct fixture *fixture = *state;
     struct stat file;
@@ -57,7 +59,7 @@ static void a_snapshot_is_private(void **state)
     assert_int_equal(file.st_mode & 07777, 0600);
 }
 
-static void a_restored_snapshot_has_its_jobs_and_gives_no_number_out_again(void **state)
+CASE(a_restored_snapshot_has_its_jobs_and_gives_no_number_out_again)
 {
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
@@ -84,7 +86,7 @@ static void a_restored_snapshot_has_its_jobs_and_gives_no_number_out_again(void 
 }
 
 /* A node has shown that the store is an older copy. */
-static void numbers_that_are_skipped_stay_skipped(void **state)
+CASE(numbers_that_are_skipped_stay_skipped)
 {
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
@@ -105,7 +107,7 @@ static void numbers_that_are_skipped_stay_skipped(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void commits_made_while_a_snapshot_is_made_keep_it_whole(void **state)
+CASE(commits_made_while_a_snapshot_is_made_keep_it_whole)
 {
     struct fixture *fixture = *state;
     for (uint32_t i = 0; i < MANY; i++)
@@ -126,7 +128,7 @@ static void commits_made_while_a_snapshot_is_made_keep_it_whole(void **state)
         fail_msg("%s", fixture->finding);
 }
 
-static void a_snapshot_reports_its_progress_and_its_end(void **state)
+CASE(a_snapshot_reports_its_progress_and_its_end)
 {
     struct fixture *fixture = *state;
     for (uint32_t i = 0; i < MANY; i++)
@@ -138,7 +140,7 @@ static void a_snapshot_reports_its_progress_and_its_end(void **state)
     assert_int_equal(fixture->ends, 1);
 }
 
-static void a_snapshot_that_cannot_be_made_is_a_warning(void **state)
+CASE(a_snapshot_that_cannot_be_made_is_a_warning)
 {
     struct fixture *fixture = *state;
     FILE *file = fopen(fixture_path(fixture, "backup"), "w");
@@ -152,7 +154,7 @@ static void a_snapshot_that_cannot_be_made_is_a_warning(void **state)
     assert_false(fixture->has_failed);
 }
 
-static void a_missing_database_beside_a_snapshot_is_refused_with_the_way_back(void **state)
+CASE(a_missing_database_beside_a_snapshot_is_refused_with_the_way_back)
 {
     struct fixture *fixture = *state;
     take_one(fixture);
@@ -162,7 +164,7 @@ static void a_missing_database_beside_a_snapshot_is_refused_with_the_way_back(vo
     assert_non_null(strstr(fixture->err.hint, "cp -p backup/mgpu-00000001.db mgpu.db"));
 }
 
-static void damage_is_refused_with_the_way_back(void **state)
+CASE(damage_is_refused_with_the_way_back)
 {
     struct fixture *fixture = *state;
     take_one(fixture);
@@ -170,21 +172,4 @@ static void damage_is_refused_with_the_way_back(void **state)
     assert_int_equal(truncate(fixture_path(fixture, "mgpu.db"), 5000), 0);
     assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
     assert_non_null(strstr(fixture->err.hint, "cp -p backup/mgpu-00000001.db mgpu.db"));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(the_three_latest_snapshots_are_kept),
-        TEST(a_snapshot_is_private),
-        TEST(a_restored_snapshot_has_its_jobs_and_gives_no_number_out_again),
-        TEST(numbers_that_are_skipped_stay_skipped),
-        TEST(commits_made_while_a_snapshot_is_made_keep_it_whole),
-        TEST(a_snapshot_reports_its_progress_and_its_end),
-        TEST(a_snapshot_that_cannot_be_made_is_a_warning),
-        TEST(a_missing_database_beside_a_snapshot_is_refused_with_the_way_back),
-        TEST(damage_is_refused_with_the_way_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,9 +14,11 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
+#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+
 #define FLIPS 150
 
-static void the_epoch_grows_with_every_open(void **state)
+CASE(the_epoch_grows_with_every_open)
 {
     struct fixture *fixture = *state;
     char instance[33];
@@ -30,7 +32,7 @@ static void the_epoch_grows_with_every_open(void **state)
     }
 }
 
-static void the_summary_tells_the_highest_numbers(void **state)
+CASE(the_summary_tells_the_highest_numbers)
 {
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
@@ -43,7 +45,7 @@ static void the_summary_tells_the_highest_numbers(void **state)
     assert_int_equal(fixture->summary.jobs, 2);
 }
 
-static void ids_are_not_reused_after_rows_were_removed(void **state)
+CASE(ids_are_not_reused_after_rows_were_removed)
 {
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
@@ -56,7 +58,7 @@ static void ids_are_not_reused_after_rows_were_removed(void **state)
     assert_int_equal(fixture->summary.last_job, 2);
 }
 
-static void a_second_open_is_refused_and_names_the_process(void **state)
+CASE(a_second_open_is_refused_and_names_the_process)
 {
     struct fixture *fixture = *state;
     struct store *first = take_ptr(fixture->store);
@@ -68,7 +70,7 @@ static void a_second_open_is_refused_and_names_the_process(void **state)
     fixture->store = first;
 }
 
-static void the_directory_and_its_files_are_private(void **state)
+CASE(the_directory_and_its_files_are_private)
 {
     struct fixture *fixture = *state;
     static const char *const names[] = { "mgpu.db", "mgpu.db-wal", "mgpu.db-shm", "lock", "reserve" };
@@ -81,7 +83,7 @@ static void the_directory_and_its_files_are_private(void **state)
     }
 }
 
-static void network_file_systems_are_refused_by_name(void **state)
+CASE(network_file_systems_are_refused_by_name)
 {
     assert_string_equal(store_dir_unsafe(0x6969), "NFS");
     assert_string_equal(store_dir_unsafe(0x65735546), "FUSE");
@@ -91,7 +93,7 @@ static void network_file_systems_are_refused_by_name(void **state)
     assert_null(store_dir_unsafe(0x794c7630)); // overlayfs
 }
 
-static void the_directory_of_another_user_is_refused(void **state)
+CASE(the_directory_of_another_user_is_refused)
 {
     struct fixture *fixture = *state;
     if (geteuid() != 0)
@@ -102,7 +104,7 @@ static void the_directory_of_another_user_is_refused(void **state)
     assert_non_null(strstr(fixture->err.message, "uid 1234"));
 }
 
-static void a_file_in_place_of_the_directory_is_refused(void **state)
+CASE(a_file_in_place_of_the_directory_is_refused)
 {
     struct fixture *fixture = *state;
     struct store *store;
@@ -112,7 +114,7 @@ static void a_file_in_place_of_the_directory_is_refused(void **state)
         store_open(fixture_path(fixture, "mgpu.db"), &observer, &store, &summary, &fixture->err), -ENOTDIR);
 }
 
-static void a_newer_schema_is_refused_with_both_versions(void **state)
+CASE(a_newer_schema_is_refused_with_both_versions)
 {
     struct fixture *fixture = *state;
     fixture_close(fixture);
@@ -123,7 +125,7 @@ static void a_newer_schema_is_refused_with_both_versions(void **state)
     assert_non_null(strstr(fixture->err.message, known));
 }
 
-static void an_empty_database_file_is_refused(void **state)
+CASE(an_empty_database_file_is_refused)
 {
     struct fixture *fixture = *state;
     fixture_close(fixture);
@@ -132,7 +134,7 @@ static void an_empty_database_file_is_refused(void **state)
     assert_non_null(strstr(fixture->err.message, "empty"));
 }
 
-static void garbage_in_place_of_the_database_is_refused(void **state)
+CASE(garbage_in_place_of_the_database_is_refused)
 {
     struct fixture *fixture = *state;
     static const char garbage[8192] = "this is no database at all";
@@ -141,7 +143,7 @@ static void garbage_in_place_of_the_database_is_refused(void **state)
     assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
 }
 
-static void another_programs_database_is_refused_and_left_alone(void **state)
+CASE(another_programs_database_is_refused_and_left_alone)
 {
     struct fixture *fixture = *state;
     fixture_close(fixture);
@@ -151,7 +153,7 @@ static void another_programs_database_is_refused_and_left_alone(void **state)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM sqlite_schema"), 1);
 }
 
-static void a_truncated_database_is_refused(void **state)
+CASE(a_truncated_database_is_refused)
 {
     struct fixture *fixture = *state;
     for (uint32_t i = 0; i < 100; i++)
@@ -167,7 +169,7 @@ static void a_truncated_database_is_refused(void **state)
     }
 }
 
-static void a_flipped_bit_is_refused_or_leaves_every_job_and_number(void **state)
+CASE(a_flipped_bit_is_refused_or_leaves_every_job_and_number)
 {
     struct fixture *fixture = *state;
     unsigned refused = 0;
@@ -201,7 +203,7 @@ static void a_flipped_bit_is_refused_or_leaves_every_job_and_number(void **state
     assert_true(refused > 0);
 }
 
-static void what_was_durable_is_there_after_a_crash(void **state)
+CASE(what_was_durable_is_there_after_a_crash)
 {
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
@@ -213,7 +215,7 @@ static void what_was_durable_is_there_after_a_crash(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void a_removed_log_is_refused(void **state)
+CASE(a_removed_log_is_refused)
 {
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
@@ -224,7 +226,7 @@ static void a_removed_log_is_refused(void **state)
     assert_non_null(strstr(fixture->err.message, "mgpu.db-wal"));
 }
 
-static void a_copy_without_its_log_gives_no_id_out_again(void **state)
+CASE(a_copy_without_its_log_gives_no_id_out_again)
 {
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
@@ -244,7 +246,7 @@ static void a_copy_without_its_log_gives_no_id_out_again(void **state)
 }
 
 /* Damage that only a look at every page finds, in a file of 80 MB. */
-static void a_large_file_is_read_whole_after_an_unclean_stop_alone(void **state)
+CASE(a_large_file_is_read_whole_after_an_unclean_stop_alone)
 {
     struct fixture *fixture = *state;
     static const uint8_t nonsense[4] = { 0x7f, 0xff, 0xff, 0xff };
@@ -262,13 +264,13 @@ static void a_large_file_is_read_whole_after_an_unclean_stop_alone(void **state)
     assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
 }
 
-static void a_new_store_has_small_pages(void **state)
+CASE(a_new_store_has_small_pages)
 {
     assert_int_equal(fixture_number(*state, "PRAGMA page_size"), 512);
 }
 
 /* Those made by earlier versions have pages of 4096 bytes. */
-static void a_store_keeps_the_size_of_its_pages(void **state)
+CASE(a_store_keeps_the_size_of_its_pages)
 {
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
@@ -286,7 +288,7 @@ static void a_store_keeps_the_size_of_its_pages(void **state)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM jobs"), 101);
 }
 
-static void a_step_of_the_schema_runs_once_and_whole(void **state)
+CASE(a_step_of_the_schema_runs_once_and_whole)
 {
     struct fixture *fixture = *state;
     sqlite3 *db = NULL;
@@ -306,7 +308,7 @@ static void a_step_of_the_schema_runs_once_and_whole(void **state)
         fixture_number(fixture, "SELECT count(*) FROM sqlite_schema WHERE name IN ('a', 'b')"), 1);
 }
 
-static void a_start_refuses_open_jobs_that_do_not_follow_from_their_events(void **state)
+CASE(a_start_refuses_open_jobs_that_do_not_follow_from_their_events)
 {
     struct fixture *fixture = *state;
     const struct {
@@ -333,34 +335,4 @@ static void a_start_refuses_open_jobs_that_do_not_follow_from_their_events(void 
         if (i + 1 < sizeof(rows) / sizeof(rows[0]))
             fixture_open(fixture);
     }
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(the_epoch_grows_with_every_open),
-        TEST(the_summary_tells_the_highest_numbers),
-        TEST(ids_are_not_reused_after_rows_were_removed),
-        TEST(a_second_open_is_refused_and_names_the_process),
-        TEST(the_directory_and_its_files_are_private),
-        TEST(network_file_systems_are_refused_by_name),
-        TEST(the_directory_of_another_user_is_refused),
-        TEST(a_file_in_place_of_the_directory_is_refused),
-        TEST(a_newer_schema_is_refused_with_both_versions),
-        TEST(an_empty_database_file_is_refused),
-        TEST(garbage_in_place_of_the_database_is_refused),
-        TEST(another_programs_database_is_refused_and_left_alone),
-        TEST(a_truncated_database_is_refused),
-        TEST(a_flipped_bit_is_refused_or_leaves_every_job_and_number),
-        TEST(what_was_durable_is_there_after_a_crash),
-        TEST(a_removed_log_is_refused),
-        TEST(a_copy_without_its_log_gives_no_id_out_again),
-        TEST(a_new_store_has_small_pages),
-        TEST(a_store_keeps_the_size_of_its_pages),
-        TEST(a_large_file_is_read_whole_after_an_unclean_stop_alone),
-        TEST(a_start_refuses_open_jobs_that_do_not_follow_from_their_events),
-        TEST(a_step_of_the_schema_runs_once_and_whole),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

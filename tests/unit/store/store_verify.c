@@ -12,6 +12,8 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
+#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+
 #define JOBS      300 // enough for interior pages
 #define FLIPS     24  // of pages of each kind
 #define LONG_TEXT 20000
@@ -23,7 +25,7 @@ static bool exists(struct fixture *fixture, const char *name)
     return access(fixture_path(fixture, name), F_OK) == 0;
 }
 
-static void a_sound_store_is_reported_and_its_snapshot_kept(void **state)
+CASE(a_sound_store_is_reported_and_its_snapshot_kept)
 {
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
@@ -36,7 +38,7 @@ static void a_sound_store_is_reported_and_its_snapshot_kept(void **state)
     assert_false(exists(fixture, "backup/unfinished.db"));
 }
 
-static void a_damaged_store_takes_no_snapshot_and_keeps_those_it_has(void **state)
+CASE(a_damaged_store_takes_no_snapshot_and_keeps_those_it_has)
 {
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
@@ -59,7 +61,7 @@ static void a_damaged_store_takes_no_snapshot_and_keeps_those_it_has(void **stat
 }
 
 /* A start does not compare indexes with their tables. */
-static void an_index_without_its_rows_is_damage_of_the_file(void **state)
+CASE(an_index_without_its_rows_is_damage_of_the_file)
 {
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
@@ -76,7 +78,7 @@ static void an_index_without_its_rows_is_damage_of_the_file(void **state)
     assert_non_null(strstr(fixture->verification.finding, "events_job"));
 }
 
-static void commits_continue_while_a_copy_is_checked(void **state)
+CASE(commits_continue_while_a_copy_is_checked)
 {
     struct fixture *fixture = *state;
     for (uint32_t i = 0; i < JOBS; i++)
@@ -91,7 +93,7 @@ static void commits_continue_while_a_copy_is_checked(void **state)
     assert_int_equal(fixture->warnings, 0);
 }
 
-static void a_store_that_closes_drops_the_check(void **state)
+CASE(a_store_that_closes_drops_the_check)
 {
     struct fixture *fixture = *state;
     for (uint32_t i = 0; i < JOBS; i++)
@@ -241,7 +243,7 @@ static size_t choose(const struct file *file, size_t page)
     return at;
 }
 
-static void no_flipped_bit_of_any_page_goes_unnoticed(void **state)
+CASE(no_flipped_bit_of_any_page_goes_unnoticed)
 {
     struct fixture *fixture = *state;
     _cleanup_free_ struct file *file = xcalloc(1, sizeof(*file));
@@ -276,14 +278,5 @@ int main(void)
 {
     if (access("/dev/shm", W_OK) == 0)
         (void)setenv("TMPDIR", "/dev/shm", 0);
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(a_sound_store_is_reported_and_its_snapshot_kept),
-        TEST(a_damaged_store_takes_no_snapshot_and_keeps_those_it_has),
-        TEST(an_index_without_its_rows_is_damage_of_the_file),
-        TEST(commits_continue_while_a_copy_is_checked),
-        TEST(a_store_that_closes_drops_the_check),
-        TEST(no_flipped_bit_of_any_page_goes_unnoticed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }

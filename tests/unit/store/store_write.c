@@ -6,7 +6,9 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
-static void a_committed_batch_is_reported_durable(void **state)
+#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+
+CASE(a_committed_batch_is_reported_durable)
 {
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
@@ -15,7 +17,7 @@ static void a_committed_batch_is_reported_durable(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void batches_are_reported_in_the_order_they_were_handed_over(void **state)
+CASE(batches_are_reported_in_the_order_they_were_handed_over)
 {
     struct fixture *fixture = *state;
     uint64_t last = 0;
@@ -29,7 +31,7 @@ static void batches_are_reported_in_the_order_they_were_handed_over(void **state
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void an_empty_batch_is_durable_too(void **state)
+CASE(an_empty_batch_is_durable_too)
 {
     struct fixture *fixture = *state;
     fixture->batch = store_batch_new(++fixture->next_batch);
@@ -37,7 +39,7 @@ static void an_empty_batch_is_durable_too(void **state)
     fixture_commit_all(fixture);
 }
 
-static void a_requeued_job_has_an_attempt_for_each_try(void **state)
+CASE(a_requeued_job_has_an_attempt_for_each_try)
 {
     struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
@@ -51,7 +53,7 @@ static void a_requeued_job_has_an_attempt_for_each_try(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void every_path_through_the_states_folds_to_its_row(void **state)
+CASE(every_path_through_the_states_folds_to_its_row)
 {
     struct fixture *fixture = *state;
     static const enum job_event_type paths[][5] = {
@@ -88,7 +90,7 @@ static void keep(void *arg, struct job *job)
     *kept = job;
 }
 
-static void the_terms_of_a_stop_are_read_back(void **state)
+CASE(the_terms_of_a_stop_are_read_back)
 {
     struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL), *read = NULL;
@@ -115,7 +117,7 @@ static void book_twice(struct fixture *fixture, uint32_t first_slot, uint32_t se
     (void)fixture_wait(fixture, fixture_commit(fixture));
 }
 
-static void the_database_refuses_a_gpu_given_out_twice(void **state)
+CASE(the_database_refuses_a_gpu_given_out_twice)
 {
     struct fixture *fixture = *state;
     book_twice(fixture, 0, 0);
@@ -128,14 +130,14 @@ static void the_database_refuses_a_gpu_given_out_twice(void **state)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM gpu_alloc"), 1);
 }
 
-static void the_database_refuses_the_same_share_twice(void **state)
+CASE(the_database_refuses_the_same_share_twice)
 {
     struct fixture *fixture = *state;
     book_twice(fixture, 1, 1);
     assert_true(fixture->has_failed);
 }
 
-static void the_database_refuses_a_share_beside_an_exclusive_booking(void **state)
+CASE(the_database_refuses_a_share_beside_an_exclusive_booking)
 {
     struct fixture *fixture = *state;
     book_twice(fixture, 0, 1);
@@ -143,7 +145,7 @@ static void the_database_refuses_a_share_beside_an_exclusive_booking(void **stat
     assert_non_null(strstr(fixture->failure.message, "held exclusively"));
 }
 
-static void the_database_refuses_an_exclusive_booking_beside_a_share(void **state)
+CASE(the_database_refuses_an_exclusive_booking_beside_a_share)
 {
     struct fixture *fixture = *state;
     book_twice(fixture, 1, 0);
@@ -151,7 +153,7 @@ static void the_database_refuses_an_exclusive_booking_beside_a_share(void **stat
     assert_non_null(strstr(fixture->failure.message, "held exclusively"));
 }
 
-static void two_shares_of_a_gpu_stand_side_by_side(void **state)
+CASE(two_shares_of_a_gpu_stand_side_by_side)
 {
     struct fixture *fixture = *state;
     book_twice(fixture, 1, 2);
@@ -159,7 +161,7 @@ static void two_shares_of_a_gpu_stand_side_by_side(void **state)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-static void a_failed_store_answers_nothing_more(void **state)
+CASE(a_failed_store_answers_nothing_more)
 {
     struct fixture *fixture = *state;
     book_twice(fixture, 0, 0);
@@ -174,7 +176,7 @@ static void a_failed_store_answers_nothing_more(void **state)
     assert_false(fixture->has_failed);
 }
 
-static void a_job_id_is_never_taken_twice(void **state)
+CASE(a_job_id_is_never_taken_twice)
 {
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
@@ -185,7 +187,7 @@ static void a_job_id_is_never_taken_twice(void **state)
     assert_true(fixture->has_failed);
 }
 
-static void events_grow_and_are_never_altered(void **state)
+CASE(events_grow_and_are_never_altered)
 {
     struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
@@ -197,7 +199,7 @@ static void events_grow_and_are_never_altered(void **state)
     assert_false(fixture_wait(fixture, fixture_commit(fixture)));
 }
 
-static void a_change_of_an_unknown_job_fails(void **state)
+CASE(a_change_of_an_unknown_job_fails)
 {
     struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
@@ -205,27 +207,4 @@ static void a_change_of_an_unknown_job_fails(void **state)
     fixture_event(fixture, job, EVENT_STOP);
     assert_false(fixture_wait(fixture, fixture_commit(fixture)));
     assert_non_null(strstr(fixture->failure.message, "job 1 does not exist"));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(a_committed_batch_is_reported_durable),
-        TEST(batches_are_reported_in_the_order_they_were_handed_over),
-        TEST(an_empty_batch_is_durable_too),
-        TEST(a_requeued_job_has_an_attempt_for_each_try),
-        TEST(every_path_through_the_states_folds_to_its_row),
-        TEST(the_terms_of_a_stop_are_read_back),
-        TEST(the_database_refuses_a_gpu_given_out_twice),
-        TEST(the_database_refuses_the_same_share_twice),
-        TEST(the_database_refuses_a_share_beside_an_exclusive_booking),
-        TEST(the_database_refuses_an_exclusive_booking_beside_a_share),
-        TEST(two_shares_of_a_gpu_stand_side_by_side),
-        TEST(a_failed_store_answers_nothing_more),
-        TEST(a_job_id_is_never_taken_twice),
-        TEST(events_grow_and_are_never_altered),
-        TEST(a_change_of_an_unknown_job_fails),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

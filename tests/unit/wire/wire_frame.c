@@ -99,7 +99,7 @@ static void add_frame(struct buffer *out, uint16_t id, const struct buffer *body
     add_number(out, crc32c(0, out->bytes + begin, out->length - begin), 4);
 }
 
-static void each_message_is_understood_with_fields_of_a_newer_version(void **state)
+TEST(each_message_is_understood_with_fields_of_a_newer_version)
 {
     size_t count = 0;
     for (uint16_t id = 0; id < IDS; id++) {
@@ -153,6 +153,8 @@ static int close_pair(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, open_pair, close_pair)
+
 static int take(struct pair *pair, const struct buffer *bytes, const struct record_type **ret_type)
 {
     void *message = NULL;
@@ -166,7 +168,7 @@ static int take(struct pair *pair, const struct buffer *bytes, const struct reco
     return r;
 }
 
-static void messages_of_a_newer_version_are_passed_over(void **state)
+CASE(messages_of_a_newer_version_are_passed_over)
 {
     struct pair *pair = *state;
     const struct record_type *type = NULL;
@@ -182,7 +184,7 @@ static void messages_of_a_newer_version_are_passed_over(void **state)
     assert_int_equal(take(pair, &nothing, &type), 0);
 }
 
-static void a_message_of_a_newer_version_may_come_in_pieces(void **state)
+CASE(a_message_of_a_newer_version_may_come_in_pieces)
 {
     struct pair *pair = *state;
     const struct record_type *type = NULL;
@@ -196,7 +198,7 @@ static void a_message_of_a_newer_version_may_come_in_pieces(void **state)
     assert_int_equal(evbuffer_get_length(bufferevent_get_input(pair->ends[1])), 0);
 }
 
-static void an_unknown_message_that_is_broken_is_refused(void **state)
+CASE(an_unknown_message_that_is_broken_is_refused)
 {
     struct pair *pair = *state;
     const struct record_type *type = NULL;
@@ -208,7 +210,7 @@ static void an_unknown_message_that_is_broken_is_refused(void **state)
 }
 
 /* Of one message too much was sent; what it is about is known all the same, and the link lives on. */
-static void a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole(void **state)
+CASE(a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole)
 {
     struct pair *pair = *state;
     const struct record_type *type = NULL;
@@ -237,7 +239,7 @@ static void a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole(void 
     free(text);
 }
 
-static void a_message_too_long_for_a_frame_goes_without_its_spare_fields(void **state)
+CASE(a_message_too_long_for_a_frame_goes_without_its_spare_fields)
 {
     struct pair *pair = *state;
     struct error err = { 0 };
@@ -260,7 +262,7 @@ static void a_message_too_long_for_a_frame_goes_without_its_spare_fields(void **
     free(spec.script);
 }
 
-static void a_message_too_long_without_them_is_not_sent_and_the_next_one_is(void **state)
+CASE(a_message_too_long_without_them_is_not_sent_and_the_next_one_is)
 {
     struct pair *pair = *state;
     struct error err = { 0 };
@@ -277,22 +279,4 @@ static void a_message_too_long_without_them_is_not_sent_and_the_next_one_is(void
     assert_ptr_equal(type, &message_heartbeat_record);
     frame_free(type, message);
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_message_is_understood_with_fields_of_a_newer_version),
-        cmocka_unit_test_setup_teardown(messages_of_a_newer_version_are_passed_over, open_pair, close_pair),
-        cmocka_unit_test_setup_teardown(
-            a_message_of_a_newer_version_may_come_in_pieces, open_pair, close_pair),
-        cmocka_unit_test_setup_teardown(
-            a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole, open_pair, close_pair),
-        cmocka_unit_test_setup_teardown(an_unknown_message_that_is_broken_is_refused, open_pair, close_pair),
-        cmocka_unit_test_setup_teardown(
-            a_message_too_long_for_a_frame_goes_without_its_spare_fields, open_pair, close_pair),
-        cmocka_unit_test_setup_teardown(
-            a_message_too_long_without_them_is_not_sent_and_the_next_one_is, open_pair, close_pair),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

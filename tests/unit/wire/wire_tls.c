@@ -115,6 +115,8 @@ static int stop(void **state)
     return 0;
 }
 
+#define CASE(name) TEST_WITH(name, start, stop)
+
 /* --- a client on a thread of its own, since it waits --- */
 
 struct client {
@@ -172,7 +174,7 @@ static void hang_up(struct client *client)
 
 /* --- keys --- */
 
-static void a_key_is_made_once_and_nobody_elses(void **state)
+CASE(a_key_is_made_once_and_nobody_elses)
 {
     struct world *world = *state;
     struct error err = { 0 };
@@ -192,7 +194,7 @@ static void a_key_is_made_once_and_nobody_elses(void **state)
 }
 
 /* A browser that trusts the authority has nothing to warn about; the pin does not change. */
-static void the_server_s_certificate_gets_the_names_of_its_machine(void **state)
+CASE(the_server_s_certificate_gets_the_names_of_its_machine)
 {
     static const char *const names[] = { "gpubox", "gpubox.example.org", "10.1.2.3", "2001:db8::7",
         "evil,DNS:other" };
@@ -219,7 +221,7 @@ static void the_server_s_certificate_gets_the_names_of_its_machine(void **state)
     tls_authority_free(again);
 }
 
-static void a_damaged_key_is_refused_and_a_lost_certificate_made_anew(void **state)
+CASE(a_damaged_key_is_refused_and_a_lost_certificate_made_anew)
 {
     struct world *world = *state;
     struct error err = { 0 };
@@ -234,7 +236,7 @@ static void a_damaged_key_is_refused_and_a_lost_certificate_made_anew(void **sta
     (void)close(dirfd);
 }
 
-static void a_request_proves_its_key(void **state)
+CASE(a_request_proves_its_key)
 {
     struct world *world = *state;
     struct error err = { 0 };
@@ -262,7 +264,7 @@ static void a_request_proves_its_key(void **state)
 
 /* --- whom a session believes --- */
 
-static void a_client_believes_the_pin_of_the_authority_or_of_the_server(void **state)
+CASE(a_client_believes_the_pin_of_the_authority_or_of_the_server)
 {
     struct world *world = *state;
     uint8_t leaf[TLS_PIN_SIZE];
@@ -279,7 +281,7 @@ static void a_client_believes_the_pin_of_the_authority_or_of_the_server(void **s
     }
 }
 
-static void a_client_believes_nobody_else(void **state)
+CASE(a_client_believes_nobody_else)
 {
     struct world *world = *state;
     const uint8_t pin[TLS_PIN_SIZE] = { 1 };
@@ -290,7 +292,7 @@ static void a_client_believes_nobody_else(void **state)
     assert_int_equal(world->plain, -1);
 }
 
-static void a_purpose_that_the_port_has_not_is_refused(void **state)
+CASE(a_purpose_that_the_port_has_not_is_refused)
 {
     struct world *world = *state;
     struct client client = {
@@ -301,7 +303,7 @@ static void a_purpose_that_the_port_has_not_is_refused(void **state)
     assert_non_null(strstr(client.err.message, "not that port of mgpud"));
 }
 
-static void a_server_learns_the_key_of_its_client(void **state)
+CASE(a_server_learns_the_key_of_its_client)
 {
     struct world *world = *state;
     struct error err = { 0 };
@@ -343,7 +345,7 @@ static void await_plain(struct world *world)
         turn(world);
 }
 
-static void each_direction_ends_by_itself(void **state)
+CASE(each_direction_ends_by_itself)
 {
     struct world *world = *state;
     struct client client;
@@ -369,7 +371,7 @@ static void each_direction_ends_by_itself(void **state)
     hang_up(&client);
 }
 
-static void who_does_not_read_stops_who_writes(void **state)
+CASE(who_does_not_read_stops_who_writes)
 {
     static char block[65536];
     struct world *world = *state;
@@ -415,7 +417,7 @@ static void assert_client_reads(struct client *client, const char *text)
 }
 
 /* As when somebody types at a command that has just ended. */
-static void last_words_arrive_though_nobody_listens_where_they_came_from(void **state)
+CASE(last_words_arrive_though_nobody_listens_where_they_came_from)
 {
     struct world *world = *state;
     struct client client;
@@ -436,7 +438,7 @@ static void last_words_arrive_though_nobody_listens_where_they_came_from(void **
     hang_up(&client);
 }
 
-static void last_words_arrive_though_their_connection_was_reset(void **state)
+CASE(last_words_arrive_though_their_connection_was_reset)
 {
     struct world *world = *state;
     struct client client;
@@ -459,7 +461,7 @@ static void last_words_arrive_though_their_connection_was_reset(void **state)
 }
 
 /* As when the API has answered, ended its side, and some time later closes the connection. */
-static void a_side_that_ends_first_and_leaves_later_is_noticed(void **state)
+CASE(a_side_that_ends_first_and_leaves_later_is_noticed)
 {
     struct world *world = *state;
     struct client client;
@@ -492,7 +494,7 @@ static void *write_on_and_on(void *arg)
     return NULL;
 }
 
-static void a_machine_that_sends_on_and_on_is_not_waited_for(void **state)
+CASE(a_machine_that_sends_on_and_on_is_not_waited_for)
 {
     struct world *world = *state;
     struct client client;
@@ -512,7 +514,7 @@ static void count_turn(evutil_socket_t fd, short what, void *arg)
 
 /* Its changes of keys are no bytes, however many there are: one call that goes on until bytes come has no
  * end. */
-static void who_only_changes_keys_keeps_nobody_from_his_turn(void **state)
+CASE(who_only_changes_keys_keeps_nobody_from_his_turn)
 {
     struct world *world = *state;
     struct client client;
@@ -549,7 +551,7 @@ static unsigned timeouts_of(const struct client *client, struct world *world)
 }
 
 /* `mgpu logs -f | less` may stand still for an hour; a link that does is no link. */
-static void only_who_always_reads_is_gone_when_he_does_not(void **state)
+CASE(only_who_always_reads_is_gone_when_he_does_not)
 {
     struct world *world = *state;
     struct client client;
@@ -563,7 +565,7 @@ static void only_who_always_reads_is_gone_when_he_does_not(void **state)
     assert_int_equal(timeouts_of(&client, world), 0);
 }
 
-static void a_machine_that_never_ends_is_not_waited_for(void **state)
+CASE(a_machine_that_never_ends_is_not_waited_for)
 {
     struct world *world = *state;
     struct client client;
@@ -574,7 +576,7 @@ static void a_machine_that_never_ends_is_not_waited_for(void **state)
     hang_up(&client);
 }
 
-static void a_cut_connection_is_no_clean_end(void **state)
+CASE(a_cut_connection_is_no_clean_end)
 {
     struct world *world = *state;
     struct client client;
@@ -585,7 +587,7 @@ static void a_cut_connection_is_no_clean_end(void **state)
     assert_int_equal(world->broken, 1);
 }
 
-static void sessions_are_cut_by_their_label(void **state)
+CASE(sessions_are_cut_by_their_label)
 {
     struct world *world = *state;
     struct client client;
@@ -602,7 +604,7 @@ static void sessions_are_cut_by_their_label(void **state)
 
 /* --- the port --- */
 
-static void strangers_who_say_nothing_keep_nobody_out(void **state)
+CASE(strangers_who_say_nothing_keep_nobody_out)
 {
     struct world *world = *state;
     struct client client;
@@ -621,7 +623,7 @@ static void strangers_who_say_nothing_keep_nobody_out(void **state)
 }
 
 /* When all nodes reconnect at once, each has time for its handshake. */
-static void a_connection_is_not_closed_at_once_for_the_next(void **state)
+CASE(a_connection_is_not_closed_at_once_for_the_next)
 {
     struct world *world = *state;
     int crowd[TLS_GATE_PENDING_MAX + 1];
@@ -646,7 +648,7 @@ static void a_connection_is_not_closed_at_once_for_the_next(void **state)
 /* --- troubles --- */
 
 /* Libraries number their reasons each by itself. */
-static void a_reason_of_another_library_is_not_mistaken_for_one_of_tls(void **state)
+TEST(a_reason_of_another_library_is_not_mistaken_for_one_of_tls)
 {
     struct error err = { 0 };
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
@@ -661,7 +663,7 @@ static void a_reason_of_another_library_is_not_mistaken_for_one_of_tls(void **st
     SSL_CTX_free(context);
 }
 
-static void troubles_are_told_apart_and_have_a_remedy(void **state)
+TEST(troubles_are_told_apart_and_have_a_remedy)
 {
     static const int names[] = { EAI_NONAME, EAI_AGAIN, EAI_FAIL, EAI_SERVICE };
     static const int connects[] = { ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT, ECONNRESET };
@@ -683,8 +685,6 @@ static void troubles_are_told_apart_and_have_a_remedy(void **state)
         for (size_t k = 0; k < i; k++)
             assert_string_not_equal(seen[i], seen[k]);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 static sem_t shaken; // once for each handshake
 
@@ -718,9 +718,8 @@ static int leave(unsigned long handshakes)
 }
 
 /* An agent dials in threads, and does not wait for them. */
-static void a_program_may_exit_while_a_thread_is_in_a_handshake(void **state)
+TEST(a_program_may_exit_while_a_thread_is_in_a_handshake)
 {
-    (void)state;
     for (unsigned i = 0; i < 40; i++) {
         char handshakes[16];
         (void)snprintf(handshakes, sizeof(handshakes), "%u", 1 + i % 8);
@@ -740,31 +739,5 @@ int main(int argc, char **argv)
 {
     if (argc > 1)
         return leave(strtoul(argv[1], NULL, 10));
-    const struct CMUnitTest tests[] = {
-        TEST(a_key_is_made_once_and_nobody_elses),
-        TEST(the_server_s_certificate_gets_the_names_of_its_machine),
-        TEST(a_damaged_key_is_refused_and_a_lost_certificate_made_anew),
-        TEST(a_request_proves_its_key),
-        TEST(a_client_believes_the_pin_of_the_authority_or_of_the_server),
-        TEST(a_client_believes_nobody_else),
-        TEST(a_purpose_that_the_port_has_not_is_refused),
-        TEST(a_server_learns_the_key_of_its_client),
-        TEST(each_direction_ends_by_itself),
-        TEST(who_does_not_read_stops_who_writes),
-        TEST(last_words_arrive_though_nobody_listens_where_they_came_from),
-        TEST(last_words_arrive_though_their_connection_was_reset),
-        TEST(a_side_that_ends_first_and_leaves_later_is_noticed),
-        TEST(a_machine_that_sends_on_and_on_is_not_waited_for),
-        TEST(who_only_changes_keys_keeps_nobody_from_his_turn),
-        TEST(only_who_always_reads_is_gone_when_he_does_not),
-        TEST(a_machine_that_never_ends_is_not_waited_for),
-        TEST(a_cut_connection_is_no_clean_end),
-        TEST(sessions_are_cut_by_their_label),
-        TEST(strangers_who_say_nothing_keep_nobody_out),
-        TEST(a_connection_is_not_closed_at_once_for_the_next),
-        cmocka_unit_test(a_reason_of_another_library_is_not_mistaken_for_one_of_tls),
-        cmocka_unit_test(troubles_are_told_apart_and_have_a_remedy),
-        cmocka_unit_test(a_program_may_exit_while_a_thread_is_in_a_handshake),
-    };
-    return cmocka_run_group_tests_name("wire_tls", tests, NULL, NULL);
+    return unit_tests_run(NULL, NULL);
 }
