@@ -65,7 +65,6 @@ static size_t heap_bytes(void)
 static uint64_t on_start(void *arg, uint64_t id, const struct allocation *allocation)
 {
     struct bench *bench = arg;
-    (void)allocation;
     if (bench->n_running == bench->room) {
         bench->room = bench->room == 0 ? 1024 : bench->room * 2;
         bench->running = xreallocarray(bench->running, bench->room, sizeof(*bench->running));

@@ -39,7 +39,6 @@ static size_t sim_count(const void *state)
 
 static void sim_driver(void *state, char *text, size_t size)
 {
-    (void)state;
     (void)snprintf(text, size, "sim");
 }
 

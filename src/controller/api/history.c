@@ -105,7 +105,6 @@ static void add_node(void *arg, const struct core_node *node)
 
 static void count_node(void *arg, const struct core_node *node)
 {
-    (void)node;
     ++*(size_t *)arg;
 }
 

@@ -109,7 +109,6 @@ static void lower(int64_t *limit_ms, int64_t other_ms)
 static int lower_times(const struct core_partition *partition, const void *arg, struct error *err)
 {
     const struct times *times = arg;
-    (void)err;
     lower(times->max_ms, partition->max_time_ms);
     lower(times->default_ms, partition->default_time_ms);
     return 0;

@@ -142,7 +142,6 @@ static void on_done(int fd, short what, void *arg)
 {
     struct munge_worker *worker = arg;
     eventfd_t count;
-    (void)what;
     (void)eventfd_read(fd, &count);
     (void)pthread_mutex_lock(&worker->room->mutex);
     struct question *next = NULL, *question = take_ptr(worker->room->done);

@@ -74,7 +74,6 @@ static int choose_purpose(SSL *ssl, const unsigned char **ret, unsigned char *re
             *ret_length = offered[at];
             return SSL_TLSEXT_ERR_OK;
         }
-    (void)ssl;
     return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 

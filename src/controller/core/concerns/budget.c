@@ -118,7 +118,6 @@ static int load(struct core *core, const char *key, const uint8_t *bytes, size_t
 {
     struct budget_row row = { 0 };
     int r = record_decode(&row_record, bytes, length, &row, err);
-    (void)key;
     if (r == 0)
         (void)add(core, &row);
     return r;
@@ -317,7 +316,6 @@ static int check(const struct core *core, const struct identity *who, const stru
     double max_ms = (double)who->token.max_gpu_ms;
     double left_ms = max_ms - (budget != NULL ? used_ms(budget, core->now_ms) : 0);
     double wanted_ms = most_ms(core, &spec->ask);
-    (void)size;
     if (who->token.max_gpu_ms == 0 || !has_gpus(&spec->ask))
         return 0;
     if (left_ms <= 0) {
