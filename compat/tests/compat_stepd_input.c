@@ -62,7 +62,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name, peer) TEST_ON(name, struct peer *peer, set_up, tear_down)
 
 /* --- srun --- */
 
@@ -143,10 +143,9 @@ static void open_gate(void)
 
 /* --- tests --- */
 
-CASE(a_task_that_reads_late_gets_all_of_its_input)
+CASE(a_task_that_reads_late_gets_all_of_its_input, peer)
 {
     static const char *const commands[] = { "read line < gate; wc -c", NULL };
-    struct peer *peer = *state;
     _cleanup_buffer_ struct buffer out = { 0 };
     start(peer, commands);
     size_t sent = fill(peer);
@@ -161,10 +160,9 @@ CASE(a_task_that_reads_late_gets_all_of_its_input)
     assert_int_equal(strtoul(count, NULL, 10), sent + 3);
 }
 
-CASE(a_task_that_does_not_read_is_signalled)
+CASE(a_task_that_does_not_read_is_signalled, peer)
 {
     static const char *const commands[] = { "read line < gate", NULL };
-    struct peer *peer = *state;
     _cleanup_buffer_ struct buffer out = { 0 }, number = { 0 };
     start(peer, commands);
     assert_true(fill(peer) < UNREAD);
@@ -174,10 +172,9 @@ CASE(a_task_that_does_not_read_is_signalled)
     (void)await(peer, FRAME_EXIT);
 }
 
-CASE(a_task_that_ends_without_reading_keeps_no_input_from_others)
+CASE(a_task_that_ends_without_reading_keeps_no_input_from_others, peer)
 {
     static const char *const commands[] = { "read line < gate", "wc -c", NULL };
-    struct peer *peer = *state;
     _cleanup_buffer_ struct buffer out = { 0 };
     start(peer, commands);
     size_t sent = fill(peer);
@@ -192,10 +189,9 @@ CASE(a_task_that_ends_without_reading_keeps_no_input_from_others)
     assert_int_equal(strtoul(count, NULL, 10), sent);
 }
 
-CASE(more_than_that_is_an_error)
+CASE(more_than_that_is_an_error, peer)
 {
     static const char *const commands[] = { "read line < gate", NULL };
-    struct peer *peer = *state;
     _cleanup_buffer_ struct buffer out = { 0 };
     _cleanup_free_ uint8_t *piece = xcalloc(1, UNREAD / 2);
     struct frame frame;

@@ -27,6 +27,17 @@
     TEST_AS(name, name, setup, teardown)                                                                     \
     static void name(void **state)
 
+/* The same for a test whose state is one pointer, which is its parameter: TEST_ON(name, struct x *x, setup,
+ * teardown). */
+#define TEST_ON(name, parameter, setup, teardown)                                                            \
+    static void name(parameter);                                                                             \
+    static void run_##name(void **state)                                                                     \
+    {                                                                                                        \
+        name(*state);                                                                                        \
+    }                                                                                                        \
+    TEST_AS(name, run_##name, setup, teardown)                                                               \
+    static void name(parameter)
+
 /* A function that is there is a test of this name, too. */
 #define TEST_AS(name, function, setup, teardown)                                                             \
     __attribute__((constructor)) static void register_##name(void)                                           \

@@ -77,7 +77,7 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name, place) TEST_ON(name, struct place *place, setup, teardown)
 
 /* A child that sleeps in the cgroup. */
 static pid_t enter(const char *cgroup)
@@ -104,9 +104,8 @@ static void await_empty(const struct place *place)
         assert_int_equal(poll(&source, 1, 10000), 1);
 }
 
-CASE(a_cell_knows_whether_it_is_empty)
+CASE(a_cell_knows_whether_it_is_empty, place)
 {
-    struct place *place = *state;
     if (place->cells == NULL)
         skip();
     assert_int_equal(confine_cgroup2.is_populated(place->cells, &id), 0);
@@ -120,9 +119,8 @@ CASE(a_cell_knows_whether_it_is_empty)
     assert_int_equal(access(place->cell, F_OK), -1);
 }
 
-CASE(preparing_and_removing_twice_is_harmless)
+CASE(preparing_and_removing_twice_is_harmless, place)
 {
-    struct place *place = *state;
     if (place->cells == NULL)
         skip();
     char *again = NULL;
@@ -144,9 +142,8 @@ static void note_cell(void *arg, const struct spool_id *found, bool is_populated
     (*count)++;
 }
 
-CASE(cells_are_found_again_by_the_next_agent)
+CASE(cells_are_found_again_by_the_next_agent, place)
 {
-    struct place *place = *state;
     int count = 0;
     if (place->cells == NULL)
         skip();
@@ -227,9 +224,8 @@ static void close_given(struct given *given)
     free(given->parent);
 }
 
-CASE(a_given_cgroup_has_the_cells_and_no_process_of_its_own)
+CASE(a_given_cgroup_has_the_cells_and_no_process_of_its_own, place)
 {
-    struct place *place = *state;
     struct given given;
     if (place->cells == NULL)
         skip();
@@ -244,9 +240,8 @@ CASE(a_given_cgroup_has_the_cells_and_no_process_of_its_own)
     close_given(&given);
 }
 
-CASE(a_given_cgroup_that_was_made_anew_is_used_again)
+CASE(a_given_cgroup_that_was_made_anew_is_used_again, place)
 {
-    struct place *place = *state;
     struct given given;
     if (place->cells == NULL)
         skip();
@@ -293,9 +288,8 @@ static void assert_name(const char *run_dir, const char *state_dir, char name[CO
     assert_int_equal(strlen(name), 13);
 }
 
-CASE(an_instance_is_named_by_its_directories_and_keeps_its_name)
+CASE(an_instance_is_named_by_its_directories_and_keeps_its_name, place)
 {
-    const struct place *place = *state;
     _cleanup_free_ char *chosen = xasprintf("%s/cgroup-name", place->run_dir);
     _cleanup_free_ char *made = xasprintf("%s/cgroup", place->run_dir);
     char before[CONFINE_NAME_SIZE], first[CONFINE_NAME_SIZE], second[CONFINE_NAME_SIZE];

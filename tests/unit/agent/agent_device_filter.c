@@ -71,7 +71,7 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name, place) TEST_ON(name, struct place *place, setup, teardown)
 
 /* True where the kernel takes filters at all. */
 static bool can_filter(const struct place *place)
@@ -105,9 +105,8 @@ static int try_in_cell(const struct place *place, uint32_t n, bool is_made)
     return WEXITSTATUS(status);
 }
 
-CASE(the_kernel_obeys_the_rules)
+CASE(the_kernel_obeys_the_rules, place)
 {
-    struct place *place = *state;
     struct error err = { 0 };
     if (!can_filter(place))
         skip();
@@ -123,9 +122,8 @@ CASE(the_kernel_obeys_the_rules)
     assert_int_equal(try_in_cell(place, 2, true), 0);
 }
 
-CASE(a_filter_that_is_there_is_not_attached_again)
+CASE(a_filter_that_is_there_is_not_attached_again, place)
 {
-    struct place *place = *state;
     struct error err = { 0 };
     if (!can_filter(place))
         skip();
@@ -149,9 +147,8 @@ static const struct kept_filter *find_kept(const struct device_filters *filters,
     return kept;
 }
 
-CASE(a_program_is_loaded_once_and_holds_in_every_cell_that_gets_it)
+CASE(a_program_is_loaded_once_and_holds_in_every_cell_that_gets_it, place)
 {
-    struct place *place = *state;
     const struct spool_id other = { .job = 8, .attempt = 1 };
     struct error err = { 0 };
     int shepherd_fd;

@@ -65,11 +65,10 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name, tree) TEST_ON(name, struct tree *tree, setup, teardown)
 
-CASE(the_controller_is_enabled_and_its_regions_are_found_in_the_root)
+CASE(the_controller_is_enabled_and_its_regions_are_found_in_the_root, tree)
 {
-    struct tree *tree = *state;
     char text[64];
     assert_null(limits_how(tree->limits, LIMIT_DMEM));
     assert_null(limits_regions(tree->limits));
@@ -80,9 +79,8 @@ CASE(the_controller_is_enabled_and_its_regions_are_found_in_the_root)
     assert_string_equal(text, "+dmem");
 }
 
-CASE(a_kernel_without_the_controller_has_a_reason_and_no_regions)
+CASE(a_kernel_without_the_controller_has_a_reason_and_no_regions, tree)
 {
-    struct tree *tree = *state;
     write_text(tree->root, "cgroup.controllers", "cpu memory\n");
     limits_enable_v2(tree->limits, tree->instance);
     assert_null(limits_how(tree->limits, LIMIT_DMEM));
@@ -94,9 +92,8 @@ CASE(a_kernel_without_the_controller_has_a_reason_and_no_regions)
 }
 
 /* The kernel would make it a threaded domain, in which no job can start. */
-CASE(no_controller_is_enabled_beside_processes)
+CASE(no_controller_is_enabled_beside_processes, tree)
 {
-    struct tree *tree = *state;
     char text[64];
     write_text(tree->root, "cgroup.type", "domain\n");
     write_text(tree->root, "cgroup.procs", "4711\n");
@@ -110,9 +107,8 @@ CASE(no_controller_is_enabled_beside_processes)
     assert_string_equal(limits_how(tree->limits, LIMIT_DMEM), "cgroup v2");
 }
 
-CASE(the_limit_of_a_region_is_exact)
+CASE(the_limit_of_a_region_is_exact, tree)
 {
-    struct tree *tree = *state;
     char text[128];
     struct error err = { 0 };
     limits_enable_v2(tree->limits, tree->instance);
@@ -124,9 +120,8 @@ CASE(the_limit_of_a_region_is_exact)
     assert_string_equal(text, REGION " 8589934592");
 }
 
-CASE(a_limit_that_the_kernel_did_not_take_is_an_error)
+CASE(a_limit_that_the_kernel_did_not_take_is_an_error, tree)
 {
-    struct tree *tree = *state;
     struct error err = { 0 };
     _cleanup_free_ char *path = xasprintf("%s/dmem.max", tree->attempt);
     limits_enable_v2(tree->limits, tree->instance);

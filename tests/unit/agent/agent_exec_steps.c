@@ -120,7 +120,7 @@ static int close_scene(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_scene, close_scene)
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
 
 static const struct message_open_step asked = {
     .id = { .job = 7, .attempt = 1 }, // `host`
@@ -168,9 +168,8 @@ static void change(const char *file, bool is_there)
 }
 
 /* On a node of several, the job may start a moment later than on the first. */
-CASE(exec_step_of_a_job_that_has_not_started_here_waits_for_it)
+CASE(exec_step_of_a_job_that_has_not_started_here_waits_for_it, scene)
 {
-    struct scene *scene = *state;
     const struct spool_id other = { .job = 8, .attempt = 1 };
     spool.limit_error = -ENOSPC; // by which it is told that it was tried
     change(SPOOL_STARTED, false);
@@ -185,9 +184,8 @@ CASE(exec_step_of_a_job_that_has_not_started_here_waits_for_it)
     assert_false(is_dialled(scene));
 }
 
-CASE(exec_step_of_a_job_that_ends_without_a_start_is_refused)
+CASE(exec_step_of_a_job_that_ends_without_a_start_is_refused, scene)
 {
-    struct scene *scene = *state;
     change(SPOOL_STARTED, false);
     exec_steps_open(scene->exec_steps, &asked);
     change(SPOOL_EXIT, true);
@@ -198,7 +196,7 @@ CASE(exec_step_of_a_job_that_ends_without_a_start_is_refused)
 }
 
 /* The client has been told by then that the node did not respond: nothing may begin for it. */
-CASE(exec_step_that_has_waited_for_long_is_dropped)
+CASE(exec_step_that_has_waited_for_long_is_dropped, scene)
 {
     struct exec_waiting *list = NULL;
     struct message_open_step request;
@@ -211,9 +209,8 @@ CASE(exec_step_that_has_waited_for_long_is_dropped)
 }
 
 /* What is left is freed; the oldest one is given up. */
-CASE(many_exec_steps_may_wait_and_not_all)
+CASE(many_exec_steps_may_wait_and_not_all, scene)
 {
-    struct scene *scene = *state;
     change(SPOOL_STARTED, false);
     for (unsigned i = 0; i < EXEC_WAITING_MAX + 10; i++)
         exec_steps_open(scene->exec_steps, &asked);
@@ -221,22 +218,21 @@ CASE(many_exec_steps_may_wait_and_not_all)
     change(SPOOL_STARTED, true);
 }
 
-CASE(exec_step_whose_directory_cannot_be_opened_is_refused)
+CASE(exec_step_whose_directory_cannot_be_opened_is_refused, scene)
 {
     spool.open_error = -EMFILE;
-    expect_refusal(*state, EMFILE, "cannot open a spool directory of job 7");
+    expect_refusal(scene, EMFILE, "cannot open a spool directory of job 7");
 }
 
-CASE(exec_step_that_cannot_be_limited_leaves_nothing)
+CASE(exec_step_that_cannot_be_limited_leaves_nothing, scene)
 {
     spool.limit_error = -ENOSPC;
-    expect_refusal(*state, ENOSPC, "no cgroup for it");
+    expect_refusal(scene, ENOSPC, "no cgroup for it");
 }
 
 /* A client that returns to an exec step of which this node knows nothing: it does not start one. */
-CASE(client_of_an_exec_step_that_is_gone_is_told)
+CASE(client_of_an_exec_step_that_is_gone_is_told, scene)
 {
-    struct scene *scene = *state;
     const struct message_rejoin_step request = { .id = host, .token = TOKEN, .stream = 6, .key = 9 };
     const struct message_rejoin_step farewell = { .id = host, .token = TOKEN, .key = 9, .is_farewell = true };
     struct message_stream head;

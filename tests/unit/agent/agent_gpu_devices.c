@@ -82,7 +82,7 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name, machine) TEST_ON(name, struct machine *machine, setup, teardown)
 
 /* The last one is AMD's, unless it is simulated or an instance. */
 static void open_devices(struct machine *machine, uint32_t vendor, bool has_simulated)
@@ -129,18 +129,16 @@ static void assert_devices(const struct machine *machine, const char *uuid, cons
     gpu_grants_clear(&grants);
 }
 
-CASE(a_job_without_gpus_opens_none)
+CASE(a_job_without_gpus_opens_none, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, NULL,
         "-195:0 -195:1 -195:254 -195:255 -234:1 -235:0 -236:0 -237:0 -240:0 -226:0 -226:128 -226:130 +1:3 "
         "+241:0");
 }
 
-CASE(drivers_are_read_again_after_a_while)
+CASE(drivers_are_read_again_after_a_while, machine)
 {
-    struct machine *machine = *state;
     machine->reread_ms = 3600000;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, NULL, "-235:0");
@@ -154,18 +152,16 @@ CASE(drivers_are_read_again_after_a_while)
     assert_devices(machine, NULL, "-301:0 +300:0");
 }
 
-CASE(a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers)
+CASE(a_job_opens_the_nodes_of_its_gpu_by_the_drivers_numbers, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, "GPU-a",
         "+195:1 -195:0 +195:254 +195:255 +235:0 -234:1 -236:0 +237:0 -240:0 -226:130 -226:131");
     assert_devices(machine, "GPU-b", "+195:0 -195:1 +195:255 +235:0 -240:0 +226:130 -226:2 -226:131");
 }
 
-CASE(imex_channels_are_opened_only_where_the_site_says_so)
+CASE(imex_channels_are_opened_only_where_the_site_says_so, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, "GPU-a", "-238:0 -238:1");
     gpu_devices_free(take_ptr(machine->devices));
@@ -175,23 +171,20 @@ CASE(imex_channels_are_opened_only_where_the_site_says_so)
     assert_devices(machine, "GPU-c", "-238:0");
 }
 
-CASE(an_amd_gpu_comes_with_kfd_and_its_render_node)
+CASE(an_amd_gpu_comes_with_kfd_and_its_render_node, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_AMD, false);
     assert_devices(machine, "GPU-c", "+240:0 +226:131 -226:130 -226:0 -195:0 -195:2 -195:255 -235:0");
 }
 
-CASE(a_gpu_that_is_not_known_opens_nothing)
+CASE(a_gpu_that_is_not_known_opens_nothing, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_devices(machine, "GPU-gone", "-195:0 -195:1 -195:255 -235:0 -240:0 -226:130");
 }
 
-CASE(simulated_gpus_have_nodes_only_in_a_directory_of_their_own)
+CASE(simulated_gpus_have_nodes_only_in_a_directory_of_their_own, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_SIMULATED, false);
     assert_devices(machine, "GPU-a", "-195:0 -195:1 -195:255");
     gpu_devices_free(take_ptr(machine->devices));
@@ -199,9 +192,8 @@ CASE(simulated_gpus_have_nodes_only_in_a_directory_of_their_own)
     assert_devices(machine, "GPU-b", "+195:1 -195:0 -195:2 +195:255");
 }
 
-CASE(gpus_that_changed_are_looked_up_anew)
+CASE(gpus_that_changed_are_looked_up_anew, machine)
 {
-    struct machine *machine = *state;
     static char other[] = "GPU-x";
     struct record_list gpus = { machine->gpus, 3 };
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
@@ -225,9 +217,8 @@ static void assert_visible(const struct machine *machine, const char *uuids, con
         fail_msg("%s instead of %s", visible, expected);
 }
 
-CASE(gpus_are_numbered_as_the_job_sees_them)
+CASE(gpus_are_numbered_as_the_job_sees_them, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_visible(machine, "a", "0");
     assert_visible(machine, "b", "0");
@@ -251,9 +242,8 @@ static bool has_nodes(const struct machine *machine, const char *uuid)
 }
 
 /* Only then does CUDA count anew what the job may open. The node may come after the GPU was found. */
-CASE(a_gpu_without_a_node_of_its_own_hides_no_other)
+CASE(a_gpu_without_a_node_of_its_own_hides_no_other, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_false(has_nodes(machine, "GPU-a"));
     write_text(machine, "dev/nvidia1", "");
@@ -264,9 +254,8 @@ CASE(a_gpu_without_a_node_of_its_own_hides_no_other)
 }
 
 /* Where the driver has no page about a GPU, its library's number is better than the GPU's own. */
-CASE(the_library_s_minor_is_taken_without_a_page_of_the_driver)
+CASE(the_library_s_minor_is_taken_without_a_page_of_the_driver, machine)
 {
-    struct machine *machine = *state;
     struct record_list gpus = { machine->gpus, 3 };
     static char pci[] = "0000:09:00.0";
     machine->gpus[0].pci = pci;
@@ -278,9 +267,8 @@ CASE(the_library_s_minor_is_taken_without_a_page_of_the_driver)
 }
 
 /* Of the capabilities, a job has those of its instances, and of GPUs the one that these are part of. */
-CASE(a_job_opens_the_capabilities_of_its_mig_instances_alone)
+CASE(a_job_opens_the_capabilities_of_its_mig_instances_alone, machine)
 {
-    struct machine *machine = *state;
     static char parent[] = "GPU-a", second[] = "MIG-b", third[] = "MIG-c", pci[] = "0000:01:00.0";
     machine->gpus[1] = (struct gpu_state){ .index = 1,
         .uuid = second,
@@ -336,9 +324,8 @@ static void assert_paths(const struct machine *machine, const char *uuids, const
         fail_msg("%s instead of %s", buffer_text(&text), expected);
 }
 
-CASE(a_container_gets_the_nodes_of_its_gpus_and_those_they_need)
+CASE(a_container_gets_the_nodes_of_its_gpus_and_those_they_need, machine)
 {
-    struct machine *machine = *state;
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_paths(machine, "a", "nvidia1 nvidiactl nvidia-uvm nvidia-uvm-tools nvidia-modeset");
     assert_paths(machine, "ba", "nvidia0 nvidia1 nvidiactl nvidia-uvm nvidia-uvm-tools nvidia-modeset");
@@ -349,9 +336,8 @@ CASE(a_container_gets_the_nodes_of_its_gpus_and_those_they_need)
     assert_paths(machine, "ab", "");
 }
 
-CASE(the_gpus_say_where_the_cpus_should_be)
+CASE(the_gpus_say_where_the_cpus_should_be, machine)
 {
-    struct machine *machine = *state;
     struct record_list grants = { 0 };
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_int_equal(gpu_devices_numas(machine->devices, &grants), 0);

@@ -63,7 +63,7 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name, request) TEST_ON(name, struct request *request, setup, teardown)
 
 static void make(struct request *request)
 {
@@ -74,17 +74,15 @@ static void make(struct request *request)
 }
 
 /* What its shepherd obeys needs no row of its own here. */
-CASE(the_request_is_handed_on_whole)
+CASE(the_request_is_handed_on_whole, request)
 {
-    struct request *request = *state;
     request->job.ask.idle_timeout_ms = 5000;
     make(request);
     assert_true(job_ask_equal(launch_ask(&request->spec), &request->job.ask));
 }
 
-CASE(a_script_is_run_from_its_copy)
+CASE(a_script_is_run_from_its_copy, request)
 {
-    struct request *request = *state;
     strings_clear(&request->job.command);
     strings_add(&request->job.command, "/home/ada/a b.sh");
     strings_add(&request->job.command, "word");
@@ -100,10 +98,9 @@ CASE(a_script_is_run_from_its_copy)
     assert_null(strings_get_env(&request->spec.env, "PYTHONPATH"));
 }
 
-CASE(a_script_whose_name_cannot_be_that_of_a_file_gets_another)
+CASE(a_script_whose_name_cannot_be_that_of_a_file_gets_another, request)
 {
     static const char *const paths[] = { "/home/ada/..", "/home/ada/", "..", ".hidden" };
-    struct request *request = *state;
     request->job.script = xstrdup("true");
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         strings_clear(&request->job.command);
@@ -115,9 +112,8 @@ CASE(a_script_whose_name_cannot_be_that_of_a_file_gets_another)
     }
 }
 
-CASE(the_assignment_names_the_gpus_in_the_order_asked)
+CASE(the_assignment_names_the_gpus_in_the_order_asked, request)
 {
-    struct request *request = *state;
     make(request);
     const struct strings *env = &request->spec.gpu_env;
     assert_string_equal(strings_get_env(env, "CUDA_VISIBLE_DEVICES"), "2,0");
@@ -137,9 +133,8 @@ CASE(the_assignment_names_the_gpus_in_the_order_asked)
     assert_string_equal(grants[0].uuid, "GPU-b");
 }
 
-CASE(it_says_what_the_step_may_use)
+CASE(it_says_what_the_step_may_use, request)
 {
-    struct request *request = *state;
     request->job.ask.memory = 2ULL << 30;
     request->job.ask.cpu_milli = 2500;
     request->node.pids_max = 300;
@@ -149,9 +144,8 @@ CASE(it_says_what_the_step_may_use)
     assert_int_equal(request->spec.pids_max, 300);
 }
 
-CASE(a_job_that_saves_its_work_is_told_by_its_own_signal)
+CASE(a_job_that_saves_its_work_is_told_by_its_own_signal, request)
 {
-    struct request *request = *state;
     char usr1[] = "USR1@30";
     request->job.ask.requeue_on_timeout = true;
     make(request);
@@ -169,17 +163,15 @@ CASE(a_job_that_saves_its_work_is_told_by_its_own_signal)
     request->job.ask.warn_signal = NULL;
 }
 
-CASE(no_gpus_means_none_and_not_all)
+CASE(no_gpus_means_none_and_not_all, request)
 {
-    struct request *request = *state;
     gpu_grants_clear(&request->launch.gpus);
     make(request);
     assert_string_equal(strings_get_env(&request->spec.gpu_env, "CUDA_VISIBLE_DEVICES"), "");
 }
 
-CASE(missing_variables_are_completed_and_given_ones_kept)
+CASE(missing_variables_are_completed_and_given_ones_kept, request)
 {
-    struct request *request = *state;
     strings_set_env(&request->job.env, "HOME", "/elsewhere");
     make(request);
     const struct strings *env = &request->spec.env;
@@ -191,18 +183,16 @@ CASE(missing_variables_are_completed_and_given_ones_kept)
     assert_non_null(strings_get_env(env, "PATH"));
 }
 
-CASE(the_log_is_in_the_users_home_with_a_fallback)
+CASE(the_log_is_in_the_users_home_with_a_fallback, request)
 {
-    struct request *request = *state;
     make(request);
     assert_true(request->spec.is_output_default);
     assert_string_equal(request->spec.output, "/home/ada/.local/state/mgpu/logs/42.log");
     assert_string_equal(request->spec.output_fallback, "/var/lib/mgpu/logs/1001/42.log");
 }
 
-CASE(a_later_attempt_has_a_log_of_its_own)
+CASE(a_later_attempt_has_a_log_of_its_own, request)
 {
-    struct request *request = *state;
     request->launch.id.attempt = 3;
     request->node.log_dir = "/logs";
     make(request);
@@ -210,18 +200,16 @@ CASE(a_later_attempt_has_a_log_of_its_own)
     assert_null(request->spec.output_fallback);
 }
 
-CASE(a_rootless_instance_needs_no_directory_for_each_user)
+CASE(a_rootless_instance_needs_no_directory_for_each_user, request)
 {
-    struct request *request = *state;
     request->node.is_root = false;
     request->node.log_dir = "/home/ada/.local/state/mgpu/logs";
     make(request);
     assert_string_equal(request->spec.output, "/home/ada/.local/state/mgpu/logs/42.log");
 }
 
-CASE(placeholders_are_replaced_and_names_are_no_paths)
+CASE(placeholders_are_replaced_and_names_are_no_paths, request)
 {
-    struct request *request = *state;
     char *path = launch_expand_path("out/%j.%a-%n@%h%%%x%", &request->launch, "../etc/x", "box");
     assert_string_equal(path, "out/42.1-.._etc_x@box%%x%");
     free(path);
@@ -232,9 +220,8 @@ CASE(placeholders_are_replaced_and_names_are_no_paths)
     assert_null(request->spec.output_fallback);
 }
 
-CASE(an_element_of_an_array_has_its_index_and_the_number_of_the_array)
+CASE(an_element_of_an_array_has_its_index_and_the_number_of_the_array, request)
 {
-    struct request *request = *state;
     _cleanup_free_ char *single = launch_expand_path("%A-%a", &request->launch, "x", "box");
     assert_string_equal(single, "42-1");
     request->launch.array_job = 40;
@@ -243,9 +230,8 @@ CASE(an_element_of_an_array_has_its_index_and_the_number_of_the_array)
     assert_string_equal(element, "40-7-42");
 }
 
-CASE(a_group_that_is_not_the_users_is_not_given)
+CASE(a_group_that_is_not_the_users_is_not_given, request)
 {
-    struct request *request = *state;
     make(request);
     assert_int_equal(request->spec.gid, 50);
     record_clear(&launch_spec_record, &request->spec);
@@ -255,9 +241,8 @@ CASE(a_group_that_is_not_the_users_is_not_given)
     assert_int_equal(request->spec.groups.count, 2);
 }
 
-CASE(a_setup_gets_a_shell_that_understands_it)
+CASE(a_setup_gets_a_shell_that_understands_it, request)
 {
-    struct request *request = *state;
     request->job.setup = xstrdup("module load cuda");
     make(request);
     assert_true(strcmp(request->spec.shell, "/bin/bash") == 0 || strcmp(request->spec.shell, "/bin/sh") == 0);
@@ -268,9 +253,8 @@ CASE(a_setup_gets_a_shell_that_understands_it)
     assert_string_equal(request->spec.shell, "/usr/bin/zsh");
 }
 
-CASE(a_message_without_a_command_is_refused)
+CASE(a_message_without_a_command_is_refused, request)
 {
-    struct request *request = *state;
     struct error err = { 0 };
     strings_clear(&request->job.command);
     assert_int_equal(launch_spec_make(&request->launch, &request->job, &request->user, &request->node,
@@ -289,10 +273,9 @@ static void add_peers(struct request *request, struct launch_peer peers[2])
     request->launch.id.rank = 1;
 }
 
-CASE(an_ipv6_address_cannot_be_taken_for_one_with_its_number_of_gpus)
+CASE(an_ipv6_address_cannot_be_taken_for_one_with_its_number_of_gpus, request)
 {
     static char address[] = "fd77::2";
-    struct request *request = *state;
     struct launch_peer peers[2];
     add_peers(request, peers);
     peers[1].address = address;
@@ -300,9 +283,8 @@ CASE(an_ipv6_address_cannot_be_taken_for_one_with_its_number_of_gpus)
     assert_string_equal(strings_get_env(&request->spec.gpu_env, "MGPU_HOSTS"), "10.0.0.1:2,[fd77::2]:2");
 }
 
-CASE(rank_receives_the_nodes_of_the_others)
+CASE(rank_receives_the_nodes_of_the_others, request)
 {
-    struct request *request = *state;
     struct launch_peer peers[2];
     add_peers(request, peers);
     make(request);
@@ -326,11 +308,10 @@ static const char *get_entry(const void *environment, const char *name)
 }
 
 /* Of a job that has everything: nodes, an array, a script, options of Slurm. */
-CASE(all_that_is_set_for_a_job_is_known_as_its_own)
+CASE(all_that_is_set_for_a_job_is_known_as_its_own, request)
 {
     /* These mean the same in every job. */
     static const char *const general[] = { "CUDA_DEVICE_ORDER", "MGPU_SOCKET" };
-    struct request *request = *state;
     struct launch_peer peers[2];
     add_peers(request, peers);
     request->launch.array_job = 40;
@@ -351,9 +332,8 @@ CASE(all_that_is_set_for_a_job_is_known_as_its_own)
     }
 }
 
-CASE(a_job_submitted_in_a_job_is_told_nothing_of_that)
+CASE(a_job_submitted_in_a_job_is_told_nothing_of_that, request)
 {
-    struct request *request = *state;
     strings_set_env(&request->job.env, "MGPU_JOB_ID", "7");
     strings_set_env(&request->job.env, "MGPU_NNODES", "2");
     strings_set_env(&request->job.env, "PET_NNODES", "2");
@@ -368,9 +348,8 @@ CASE(a_job_submitted_in_a_job_is_told_nothing_of_that)
     assert_string_equal(strings_get_env(&request->spec.gpu_env, "MGPU_JOB_ID"), "42");
 }
 
-CASE(rank_0_selects_the_port)
+CASE(rank_0_selects_the_port, request)
 {
-    struct request *request = *state;
     struct launch_peer peers[2];
     add_peers(request, peers);
     request->launch.id.rank = 0;
@@ -387,18 +366,16 @@ static const char *fallback(struct request *request, const char *cwd)
     return request->spec.cwd_fallback;
 }
 
-CASE(a_place_to_fall_back_to_becomes_a_directory_of_this_node)
+CASE(a_place_to_fall_back_to_becomes_a_directory_of_this_node, request)
 {
-    struct request *request = *state;
     assert_null(fallback(request, NULL));
     assert_string_equal(fallback(request, "home"), "/home/ada");
     assert_string_equal(fallback(request, "tmp"), "/tmp");
     assert_string_equal(fallback(request, "/scratch"), "/scratch");
 }
 
-CASE(a_job_on_one_node_is_told_nothing_of_others)
+CASE(a_job_on_one_node_is_told_nothing_of_others, request)
 {
-    struct request *request = *state;
     make(request);
     assert_false(request->spec.is_gated);
     assert_null(strings_get_env(&request->spec.gpu_env, "MASTER_ADDR"));
@@ -407,7 +384,7 @@ CASE(a_job_on_one_node_is_told_nothing_of_others)
     assert_int_equal(request->spec.meeting_port, 0);
 }
 
-CASE(ranks_write_separate_files)
+CASE(ranks_write_separate_files, request)
 {
     static const struct {
         const char *pattern, *path;
@@ -418,7 +395,6 @@ CASE(ranks_write_separate_files)
         { "/data/%%h.log", "/data/%h.log.1" },
         { "/dev/null", "/dev/null" },
     };
-    struct request *request = *state;
     struct launch_peer peers[2];
     add_peers(request, peers);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -140,7 +140,7 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name, node) TEST_ON(name, struct node *node, setup, teardown)
 
 static void await_hint(struct node *node, const char *expected)
 {
@@ -187,9 +187,8 @@ static struct launcher_process stage_and_start(struct node *node)
     return process;
 }
 
-CASE(a_launch_message_becomes_an_exit_record)
+CASE(a_launch_message_becomes_an_exit_record, node)
 {
-    struct node *node = *state;
     struct launcher_process process = stage_and_start(node);
     await_hint(node, "42.1.0.0 exit");
     read_exit(node);
@@ -204,9 +203,8 @@ CASE(a_launch_message_becomes_an_exit_record)
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
 }
 
-CASE(staging_twice_changes_nothing)
+CASE(staging_twice_changes_nothing, node)
 {
-    struct node *node = *state;
     struct launch_spec spec;
     assert_int_equal(stage(node, NULL), LAUNCHER_STAGED);
     node->launch.token = 77;
@@ -234,9 +232,8 @@ static void confine_devices(struct node *node, const struct confine *confine)
     open_launcher(node);
 }
 
-CASE(a_step_keeps_the_rules_of_its_devices_in_every_cell)
+CASE(a_step_keeps_the_rules_of_its_devices_in_every_cell, node)
 {
-    struct node *node = *state;
     struct launch_spec spec;
     int shepherd_fd;
     char *cell;
@@ -262,9 +259,8 @@ CASE(a_step_keeps_the_rules_of_its_devices_in_every_cell)
     assert_int_equal(launcher_discard(node->launcher, &node->id), 0);
 }
 
-CASE(what_was_staged_without_rules_is_not_started_where_they_are_promised)
+CASE(what_was_staged_without_rules_is_not_started_where_they_are_promised, node)
 {
-    struct node *node = *state;
     struct launcher_process process;
     struct error err = { 0 };
     assert_int_equal(stage(node, NULL), LAUNCHER_STAGED);
@@ -280,9 +276,8 @@ static int refuse_to_guard(
     return spec->devices.count == 0 ? 0 : error_set(err, -EPERM, "no filter today");
 }
 
-CASE(what_cannot_be_guarded_is_not_staged_and_not_started)
+CASE(what_cannot_be_guarded_is_not_staged_and_not_started, node)
 {
-    struct node *node = *state;
     struct confine refusing = *node->confine;
     const struct confine *usual = node->confine;
     struct error err = { 0 };
@@ -338,9 +333,8 @@ static int open_grant(const struct node *node)
     return fd;
 }
 
-CASE(the_grant_opens_the_filter_and_is_told_to_the_init)
+CASE(the_grant_opens_the_filter_and_is_told_to_the_init, node)
 {
-    struct node *node = *state;
     char byte;
     if (node->confine->can_guard(node->cells, NULL) < 0)
         skip();
@@ -366,9 +360,8 @@ static int guard_in_part(
     return is_refused ? error_set(err, -EPERM, "no filter today") : 0;
 }
 
-CASE(a_filter_that_cannot_be_opened_tells_the_init_nothing_and_is_closed_again)
+CASE(a_filter_that_cannot_be_opened_tells_the_init_nothing_and_is_closed_again, node)
 {
-    struct node *node = *state;
     struct confine refusing = *node->confine;
     const struct confine *usual = node->confine;
     struct error err = { 0 };
@@ -406,9 +399,8 @@ static int count_filters(struct node *node, struct launcher_process *ret)
     return node->exit.exit_code;
 }
 
-CASE(a_step_is_behind_no_gate_after_one_of_the_same_shepherd_that_was)
+CASE(a_step_is_behind_no_gate_after_one_of_the_same_shepherd_that_was, node)
 {
-    struct node *node = *state;
     struct launcher_process first, second, third;
     if (node->confine->can_guard(node->cells, NULL) < 0)
         skip();
@@ -422,9 +414,8 @@ CASE(a_step_is_behind_no_gate_after_one_of_the_same_shepherd_that_was)
     assert_int_equal(third.pid, first.pid);
 }
 
-CASE(what_cannot_start_early_is_refused_for_good)
+CASE(what_cannot_start_early_is_refused_for_good, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     node->launch.is_early = 1;
     assert_int_equal(stage(node, &err), LAUNCHER_REFUSED);
@@ -436,9 +427,8 @@ CASE(what_cannot_start_early_is_refused_for_good)
     assert_non_null(strstr(err.message, "it is interactive"));
 }
 
-CASE(an_unknown_user_is_no_end_of_the_job)
+CASE(an_unknown_user_is_no_end_of_the_job, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     node->launch.uid = 4000000001U;
     for (unsigned i = 0; i < 2; i++) {
@@ -449,9 +439,8 @@ CASE(an_unknown_user_is_no_end_of_the_job)
     assert_true(launcher_open_entry(node->launcher, &node->id) < 0);
 }
 
-CASE(a_user_of_another_name_is_refused_unless_numbers_are_enough)
+CASE(a_user_of_another_name_is_refused_unless_numbers_are_enough, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     node->launch.user = (char[]){ "no-such-user" };
     assert_int_equal(stage(node, &err), LAUNCHER_REFUSED);
@@ -487,9 +476,8 @@ static bool may(const struct node *node, const char *path, int mode)
 }
 
 /* He could fill the memory that RUN is with a file of his own; and others may not read it. */
-CASE(a_script_belongs_to_root_and_is_read_by_its_user_alone)
+CASE(a_script_belongs_to_root_and_is_read_by_its_user_alone, node)
 {
-    struct node *node = *state;
     struct stat st;
     if (geteuid() != 0)
         skip();
@@ -507,9 +495,8 @@ CASE(a_script_belongs_to_root_and_is_read_by_its_user_alone)
     assert_false(may(node, path, R_OK));
 }
 
-CASE(the_list_of_hosts_is_the_users_and_goes_with_the_attempt)
+CASE(the_list_of_hosts_is_the_users_and_goes_with_the_attempt, node)
 {
-    struct node *node = *state;
     struct launch_peer peers[] = {
         { .name = (char[]){ "n1" }, .address = (char[]){ "10.0.0.1" }, .gpus = 4 },
         { .name = (char[]){ "n2" }, .address = (char[]){ "fd00::2" } },
@@ -532,9 +519,8 @@ CASE(the_list_of_hosts_is_the_users_and_goes_with_the_attempt)
     assert_int_equal(access(path, F_OK), -1);
 }
 
-CASE(a_launch_that_cannot_be_read_ends_for_good)
+CASE(a_launch_that_cannot_be_read_ends_for_good, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     node->launch.defect = "field user has 4097 bytes; at most 4096";
     assert_int_equal(stage(node, &err), LAUNCHER_REFUSED);
@@ -555,9 +541,8 @@ CASE(a_launch_that_cannot_be_read_ends_for_good)
 }
 
 /* What a shepherd could not read would be started again and again. */
-CASE(a_step_whose_spec_would_be_over_a_limit_is_refused)
+CASE(a_step_whose_spec_would_be_over_a_limit_is_refused, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     char *value = xcalloc(1, 70000 + 16);
     memset(value, 'x', 70000);
@@ -571,9 +556,8 @@ CASE(a_step_whose_spec_would_be_over_a_limit_is_refused)
     assert_non_null(strstr(node->exit.text, "bytes; at most"));
 }
 
-CASE(roots_jobs_need_to_be_allowed)
+CASE(roots_jobs_need_to_be_allowed, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     struct launcher *strict = NULL;
     struct launcher_options options = { .run_dir = node->run_dir,
@@ -593,9 +577,8 @@ CASE(roots_jobs_need_to_be_allowed)
     launcher_close(strict);
 }
 
-CASE(a_command_reaches_the_shepherd)
+CASE(a_command_reaches_the_shepherd, node)
 {
-    struct node *node = *state;
     strings_clear(&node->job.command);
     strings_add(&node->job.command, "sleep");
     strings_add(&node->job.command, "98721");
@@ -610,9 +593,8 @@ CASE(a_command_reaches_the_shepherd)
     await_end(&process);
 }
 
-CASE(a_dead_shepherd_is_replaced_by_an_adopter)
+CASE(a_dead_shepherd_is_replaced_by_an_adopter, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     strings_clear(&node->job.command);
     strings_add(&node->job.command, "/bin/sh");
@@ -631,9 +613,8 @@ CASE(a_dead_shepherd_is_replaced_by_an_adopter)
     await_end(&process);
 }
 
-CASE(a_living_step_is_not_discarded)
+CASE(a_living_step_is_not_discarded, node)
 {
-    struct node *node = *state;
     if (node->confine != &confine_cgroup2)
         skip();
     strings_clear(&node->job.command);
@@ -650,9 +631,8 @@ CASE(a_living_step_is_not_discarded)
     await_end(&process);
 }
 
-CASE(an_exit_record_survives_the_loss_of_the_spool)
+CASE(an_exit_record_survives_the_loss_of_the_spool, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     struct launcher_process process = stage_and_start(node);
     /* Nobody fetches it: the shepherd copies it and leaves. */
@@ -669,9 +649,8 @@ CASE(an_exit_record_survives_the_loss_of_the_spool)
     assert_int_equal(access(copy, F_OK), -1);
 }
 
-CASE(an_entry_that_an_agent_had_only_begun_to_restore_is_restored)
+CASE(an_entry_that_an_agent_had_only_begun_to_restore_is_restored, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     struct launcher_process process = stage_and_start(node);
     await_end(&process);
@@ -685,9 +664,8 @@ CASE(an_entry_that_an_agent_had_only_begun_to_restore_is_restored)
 }
 
 /* More processes than Linux can count are refused by the kernel. */
-CASE(a_step_that_cannot_be_limited_is_not_staged)
+CASE(a_step_that_cannot_be_limited_is_not_staged, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     if (limits_how(node->confine->limits(node->cells), LIMIT_PIDS) == NULL)
         skip();
@@ -707,9 +685,8 @@ static void read_spec(const struct node *node, struct launch_spec *ret)
 }
 
 /* A service manager made our parent anew between stage and start. */
-CASE(a_cell_that_was_made_anew_is_limited_again)
+CASE(a_cell_that_was_made_anew_is_limited_again, node)
 {
-    struct node *node = *state;
     struct error err = { 0 };
     struct launch_spec spec;
     struct launcher_process process;
@@ -745,9 +722,8 @@ CASE(a_cell_that_was_made_anew_is_limited_again)
     await_end(&process);
 }
 
-CASE(each_user_gets_a_log_directory_of_his_own)
+CASE(each_user_gets_a_log_directory_of_his_own, node)
 {
-    struct node *node = *state;
     struct stat st;
     if (geteuid() != 0)
         skip();
@@ -777,9 +753,8 @@ static pid_t find_server(void)
     return -1;
 }
 
-CASE(a_fork_server_that_dies_costs_nothing)
+CASE(a_fork_server_that_dies_costs_nothing, node)
 {
-    struct node *node = *state;
     for (int round = 0; round < 3; round++) {
         struct launcher_process process = stage_and_start(node);
         await_hint(node, "42.1.0.0 exit");
@@ -833,18 +808,16 @@ static size_t count_entries(pid_t pid, const char *name)
     return count;
 }
 
-CASE(a_shepherd_has_one_step_after_the_other)
+CASE(a_shepherd_has_one_step_after_the_other, node)
 {
-    struct node *node = *state;
     pid_t first = run_step(node).pid;
     for (int round = 0; round < 5; round++)
         assert_int_equal(run_step(node).pid, first);
 }
 
 /* The agent may take the next launch before it looks at the end of the last step. */
-CASE(a_shepherd_whose_end_was_not_noticed_gets_no_step)
+CASE(a_shepherd_whose_end_was_not_noticed_gets_no_step, node)
 {
-    struct node *node = *state;
     struct launcher_process first = stage_and_start(node);
     struct pollfd source = { first.end_fd, POLLIN, 0 };
     await_hint(node, "42.1.0.0 exit");
@@ -857,9 +830,8 @@ CASE(a_shepherd_whose_end_was_not_noticed_gets_no_step)
     assert_int_not_equal(run_step(node).pid, 0);
 }
 
-CASE(an_idle_shepherd_keeps_nothing_of_its_step)
+CASE(an_idle_shepherd_keeps_nothing_of_its_step, node)
 {
-    struct node *node = *state;
     char target[64] = "";
     pid_t pid = run_step(node).pid;
     _cleanup_free_ char *cwd = xasprintf("/proc/%d/cwd", (int)pid);
@@ -872,9 +844,8 @@ CASE(an_idle_shepherd_keeps_nothing_of_its_step)
     assert_string_equal(buffer_text(&words) + sizeof("mgpu-shepherd"), "--idle");
 }
 
-CASE(an_idle_shepherd_that_was_killed_is_replaced)
+CASE(an_idle_shepherd_that_was_killed_is_replaced, node)
 {
-    struct node *node = *state;
     pid_t first = run_step(node).pid;
     _cleanup_close_ int pidfd = open_process(first);
     assert_int_equal(kill(first, SIGKILL), 0);
@@ -884,9 +855,8 @@ CASE(an_idle_shepherd_that_was_killed_is_replaced)
     assert_int_equal(run_step(node).pid, second);
 }
 
-CASE(idle_shepherds_leave_with_the_agent_and_busy_ones_stay)
+CASE(idle_shepherds_leave_with_the_agent_and_busy_ones_stay, node)
 {
-    struct node *node = *state;
     _cleanup_close_ int idle = open_process(run_step(node).pid);
     launcher_close(take_ptr(node->launcher));
     struct pollfd source = { idle, POLLIN, 0 };
@@ -907,9 +877,8 @@ CASE(idle_shepherds_leave_with_the_agent_and_busy_ones_stay)
     await_gone(busy); // it has no agent any more
 }
 
-CASE(a_step_with_a_terminal_takes_its_shepherd_along)
+CASE(a_step_with_a_terminal_takes_its_shepherd_along, node)
 {
-    struct node *node = *state;
     node->job.tty = true;
     struct launcher_process process = stage_and_start(node);
     _cleanup_close_ int pidfd = open_process(process.pid);
@@ -919,26 +888,23 @@ CASE(a_step_with_a_terminal_takes_its_shepherd_along)
     await_gone(pidfd);
 }
 
-CASE(a_shepherd_that_is_not_needed_leaves)
+CASE(a_shepherd_that_is_not_needed_leaves, node)
 {
-    struct node *node = *state;
     _cleanup_close_ int pidfd = open_process(run_step(node).pid);
     await_gone(pidfd);
     (void)run_step(node);
 }
 
-CASE(a_shepherd_does_not_serve_for_ever)
+CASE(a_shepherd_does_not_serve_for_ever, node)
 {
-    struct node *node = *state;
     pid_t first = run_step(node).pid, last = first;
     for (int round = 0; round < 100; round++)
         last = run_step(node).pid;
     assert_int_not_equal(last, first);
 }
 
-CASE(a_shepherd_shows_its_step)
+CASE(a_shepherd_shows_its_step, node)
 {
-    struct node *node = *state;
     strings_clear(&node->job.command);
     strings_add(&node->job.command, "/bin/sleep");
     strings_add(&node->job.command, "1000");

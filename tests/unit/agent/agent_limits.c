@@ -62,7 +62,7 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name, place) TEST_ON(name, struct place *place, setup, teardown)
 
 static bool has(const struct place *place, enum limit_controller controller)
 {
@@ -106,9 +106,8 @@ static void clear(struct launch_spec *spec)
     record_clear(&launch_spec_record, spec);
 }
 
-CASE(what_is_asked_for_stands_in_the_kernels_files)
+CASE(what_is_asked_for_stands_in_the_kernels_files, place)
 {
-    struct place *place = *state;
     char text[TEXT_SIZE];
     if (!has(place, LIMIT_MEMORY) || !has(place, LIMIT_CPU) || !has(place, LIMIT_PIDS))
         skip();
@@ -124,9 +123,8 @@ CASE(what_is_asked_for_stands_in_the_kernels_files)
     clear(&spec);
 }
 
-CASE(memory_means_memory_without_swap)
+CASE(memory_means_memory_without_swap, place)
 {
-    struct place *place = *state;
     char text[TEXT_SIZE];
     if (!has(place, LIMIT_MEMORY))
         skip();
@@ -139,9 +137,8 @@ CASE(memory_means_memory_without_swap)
     clear(&spec);
 }
 
-CASE(what_is_not_asked_for_is_not_limited)
+CASE(what_is_not_asked_for_is_not_limited, place)
 {
-    struct place *place = *state;
     char text[TEXT_SIZE];
     struct launch_spec spec = { 0 };
     limit(place, &first, &spec);
@@ -153,10 +150,9 @@ CASE(what_is_not_asked_for_is_not_limited)
 }
 
 /* Thousands of processes of one job leave the other jobs and mgpud their time. */
-CASE(an_attempt_is_one_competitor_for_the_cpus_whatever_it_asks_for)
+CASE(an_attempt_is_one_competitor_for_the_cpus_whatever_it_asks_for, place)
 {
     static const uint32_t asked[] = { 0, 500, 1000 };
-    struct place *place = *state;
     char text[TEXT_SIZE];
     if (!has(place, LIMIT_CPU))
         skip();
@@ -187,9 +183,8 @@ static bool overlaps(const struct cpu_set *a, const struct cpu_set *b)
 }
 
 /* Also an agent that starts while they run knows them: it reads the cgroups. */
-CASE(whole_cpus_are_nobody_elses_also_after_a_restart)
+CASE(whole_cpus_are_nobody_elses_also_after_a_restart, place)
 {
-    struct place *place = *state;
     struct launch_spec one = { .cpu_milli = 1000 }, other = { .cpu_milli = 1000 };
     if (!has(place, LIMIT_CPUSET) || sysconf(_SC_NPROCESSORS_ONLN) < 2)
         skip();
@@ -210,9 +205,8 @@ CASE(whole_cpus_are_nobody_elses_also_after_a_restart)
 }
 
 /* A node that does not exist tells nothing: any CPU will do. */
-CASE(cpus_are_near_the_gpu_where_that_is_known)
+CASE(cpus_are_near_the_gpu_where_that_is_known, place)
 {
-    struct place *place = *state;
     char text[TEXT_SIZE];
     struct cpu_set node0 = { 0 };
     if (!has(place, LIMIT_CPUSET))
@@ -232,9 +226,8 @@ CASE(cpus_are_near_the_gpu_where_that_is_known)
     }
 }
 
-CASE(more_cpus_than_are_free_become_a_quota)
+CASE(more_cpus_than_are_free_become_a_quota, place)
 {
-    struct place *place = *state;
     char text[TEXT_SIZE];
     uint32_t all = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     struct launch_spec one = { .cpu_milli = 1000 }, rest = { .cpu_milli = all * 1000 };
@@ -251,9 +244,8 @@ CASE(more_cpus_than_are_free_become_a_quota)
 }
 
 /* More processes than Linux can count are refused by the kernel. */
-CASE(a_limit_that_cannot_be_set_is_an_error)
+CASE(a_limit_that_cannot_be_set_is_an_error, place)
 {
-    struct place *place = *state;
     struct error err = { 0 };
     if (!has(place, LIMIT_PIDS))
         skip();
@@ -273,9 +265,8 @@ static void visit(void *arg, const struct spool_id *id, bool is_populated)
     (*count)++;
 }
 
-CASE(groups_go_with_the_attempt_and_are_swept_when_left)
+CASE(groups_go_with_the_attempt_and_are_swept_when_left, place)
 {
-    struct place *place = *state;
     struct launch_spec spec = { .memory_limit = 64U << 20, .cpu_milli = 500, .pids_max = 30 };
     size_t count = 0;
     limit(place, &first, &spec);

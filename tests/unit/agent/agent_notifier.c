@@ -93,7 +93,7 @@ static int close_scene(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_scene, close_scene)
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
 
 static void notify(struct scene *scene, char *command)
 {
@@ -118,9 +118,8 @@ static void await_result(struct scene *scene)
         assert_int_equal(event_base_loop(scene->base, EVLOOP_ONCE), 0);
 }
 
-CASE(failure_is_told_with_its_last_words)
+CASE(failure_is_told_with_its_last_words, scene)
 {
-    struct scene *scene = *state;
     char command[] = "echo no route >&2; exit 3";
     notify(scene, command);
     await_result(scene);
@@ -130,9 +129,8 @@ CASE(failure_is_told_with_its_last_words)
 }
 
 /* The number of its pipe is then that of another file of the agent. */
-CASE(command_that_closes_its_standard_error_closes_nothing_else)
+CASE(command_that_closes_its_standard_error_closes_nothing_else, scene)
 {
-    struct scene *scene = *state;
     _cleanup_free_ char *command = xasprintf("exec 2>&-; read end < %s", scene->fifo);
     notify(scene, command);
     for (int count = count_events(scene); count_events(scene) == count;)

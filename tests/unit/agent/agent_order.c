@@ -130,7 +130,7 @@ static int node_close(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, node_open, node_close)
+#define CASE(name, node) TEST_ON(name, struct node *node, node_open, node_close)
 
 static int say(struct node *node, uint16_t which, const void *message)
 {
@@ -176,9 +176,8 @@ static void live(struct node *node)
     assert_int_equal(agent_core_attempts(node->core), 0);
 }
 
-CASE(a_hello_has_the_latest_state_that_the_node_was_told_of)
+CASE(a_hello_has_the_latest_state_that_the_node_was_told_of, node)
 {
-    struct node *node = *state;
     greet(node);
     assert_int_equal(node->hello.epoch, 0);
     assert_int_equal(
@@ -200,9 +199,8 @@ CASE(a_hello_has_the_latest_state_that_the_node_was_told_of)
 }
 
 /* The state directory was put back, the spool was not. */
-CASE(what_an_agent_before_has_seen_outlives_an_older_epoch)
+CASE(what_an_agent_before_has_seen_outlives_an_older_epoch, node)
 {
-    struct node *node = *state;
     const struct persist_seen seen = { 9, 77, 40 };
     agent_core_note_seen(node->core, &seen); // it has never obeyed: another controller's
     greet(node);
@@ -216,9 +214,8 @@ CASE(what_an_agent_before_has_seen_outlives_an_older_epoch)
     assert_int_equal(welcome(node, node->sent_ms, 0), -ESTALE);
 }
 
-CASE(a_launch_that_comes_again_after_the_end_starts_nothing)
+CASE(a_launch_that_comes_again_after_the_end_starts_nothing, node)
 {
-    struct node *node = *state;
     connect(node, 4);
     assert_int_equal(launch(node, 5), 0);
     live(node);
@@ -229,9 +226,8 @@ CASE(a_launch_that_comes_again_after_the_end_starts_nothing)
     assert_int_equal(node->stages, 2);
 }
 
-CASE(a_launch_of_the_connection_before_starts_nothing)
+CASE(a_launch_of_the_connection_before_starts_nothing, node)
 {
-    struct node *node = *state;
     connect(node, 4);
     assert_int_equal(launch(node, 5), 0);
     live(node);
@@ -244,24 +240,21 @@ CASE(a_launch_of_the_connection_before_starts_nothing)
     assert_int_equal(node->stages, 2);
 }
 
-CASE(a_controller_that_does_not_number_is_obeyed)
+CASE(a_controller_that_does_not_number_is_obeyed, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     assert_int_equal(launch(node, 0), 0);
     assert_int_equal(node->stages, 1);
 }
 
-CASE(hello_tells_when_it_was_said)
+CASE(hello_tells_when_it_was_said, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     assert_int_equal(node->sent_ms, node->now_ms);
 }
 
-CASE(a_welcome_to_an_earlier_hello_is_passed_over)
+CASE(a_welcome_to_an_earlier_hello_is_passed_over, node)
 {
-    struct node *node = *state;
     greet(node);
     int64_t earlier_ms = node->sent_ms;
     agent_core_link_down(node->core);
@@ -283,9 +276,8 @@ static void update(struct node *node, uint32_t number, uint32_t is_suspended)
         0);
 }
 
-CASE(terms_that_were_followed_by_others_do_not_come_back)
+CASE(terms_that_were_followed_by_others_do_not_come_back, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     assert_int_equal(launch(node, 1), 0);
     update(node, 1, 1);
@@ -303,9 +295,8 @@ static void user_is_found(struct node *node)
     agent_core_reconcile(node->core, node->now_ms, &id);
 }
 
-CASE(launch_is_staged_once_its_user_is_known)
+CASE(launch_is_staged_once_its_user_is_known, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     node->is_user_unknown = true;
     assert_int_equal(launch(node, 1), 0);
@@ -317,9 +308,8 @@ CASE(launch_is_staged_once_its_user_is_known)
     assert_int_equal(node->stages, 2);
 }
 
-CASE(repeated_launch_meanwhile_stages_once)
+CASE(repeated_launch_meanwhile_stages_once, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     node->is_user_unknown = true;
     assert_int_equal(launch(node, 1), 0);
@@ -331,9 +321,8 @@ CASE(repeated_launch_meanwhile_stages_once)
     assert_int_equal(node->stages, 3);
 }
 
-CASE(cancelled_launch_is_not_staged_when_its_user_is_known)
+CASE(cancelled_launch_is_not_staged_when_its_user_is_known, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     node->is_user_unknown = true;
     assert_int_equal(launch(node, 1), 0);
@@ -350,9 +339,8 @@ CASE(cancelled_launch_is_not_staged_when_its_user_is_known)
     assert_int_equal(agent_core_attempts(node->core), 0);
 }
 
-CASE(hello_meanwhile_names_the_launch_as_not_started)
+CASE(hello_meanwhile_names_the_launch_as_not_started, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     node->is_user_unknown = true;
     assert_int_equal(launch(node, 1), 0);
@@ -364,9 +352,8 @@ CASE(hello_meanwhile_names_the_launch_as_not_started)
     assert_true(node->spool.has_spec);
 }
 
-CASE(terms_meanwhile_are_written_with_the_entry)
+CASE(terms_meanwhile_are_written_with_the_entry, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     node->is_user_unknown = true;
     assert_int_equal(launch(node, 1), 0);
@@ -376,9 +363,8 @@ CASE(terms_meanwhile_are_written_with_the_entry)
     assert_int_equal(node->is_suspended, 1);
 }
 
-CASE(its_lease_counts_from_what_was_heard_by_then)
+CASE(its_lease_counts_from_what_was_heard_by_then, node)
 {
-    struct node *node = *state;
     connect(node, 0);
     node->is_user_unknown = true;
     assert_int_equal(

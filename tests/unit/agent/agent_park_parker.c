@@ -109,7 +109,7 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name, node) TEST_ON(name, struct node *node, setup, teardown)
 
 static void order(struct node *node, enum park_action action, uint32_t number)
 {
@@ -144,9 +144,8 @@ static struct launch_park read_spool(const struct node *node)
     return park;
 }
 
-CASE(an_order_that_waits_for_gpus_is_recalled)
+CASE(an_order_that_waits_for_gpus_is_recalled, node)
 {
-    struct node *node = *state;
     assert_int_equal(recall(node).park_number, 1);
     assert_int_equal(recall(node).park_seen, PARK_SEEN_PARKED);
     order(node, PARK_RETURN, 2);
@@ -155,18 +154,16 @@ CASE(an_order_that_waits_for_gpus_is_recalled)
     assert_int_equal(recall(node).park_seen, PARK_SEEN_CHANGING);
 }
 
-CASE(a_check_changes_nothing)
+CASE(a_check_changes_nothing, node)
 {
-    struct node *node = *state;
     order(node, PARK_CHECK, 2);
     assert_int_equal(recall(node).park_number, 2);
     assert_int_equal(recall(node).park_seen, PARK_SEEN_PARKED);
 }
 
 /* mgpud, restored from a backup, believes that it is parked, and has other jobs on its GPU. */
-CASE(a_return_that_waits_for_gpus_is_dropped_by_a_later_order)
+CASE(a_return_that_waits_for_gpus_is_dropped_by_a_later_order, node)
 {
-    struct node *node = *state;
     order(node, PARK_RETURN, 2);
     order(node, PARK_SAVE, 1002);
     (void)event_base_dispatch(node->base);
@@ -182,9 +179,8 @@ CASE(a_return_that_waits_for_gpus_is_dropped_by_a_later_order)
 
 /* mgpud, restored from a backup, has not heard that the driver gave the job up, and has other jobs on its
  * GPU. */
-CASE(a_lost_attempt_that_is_to_be_saved_stays_lost)
+CASE(a_lost_attempt_that_is_to_be_saved_stays_lost, node)
 {
-    struct node *node = *state;
     struct launch_park park = {
         .number = 2, .is_return = 1, .outcome = PARK_LOST, .text = (char[]){ "given up" }
     };
@@ -196,9 +192,8 @@ CASE(a_lost_attempt_that_is_to_be_saved_stays_lost)
 }
 
 /* The later one does not report it as parked before its GPU is clean either. */
-CASE(a_save_that_waits_for_gpus_is_continued_by_a_later_order)
+CASE(a_save_that_waits_for_gpus_is_continued_by_a_later_order, node)
 {
-    struct node *node = *state;
     order(node, PARK_SAVE, 1);
     (void)event_base_dispatch(node->base); // its helper ends
     assert_int_equal(recall(node).park_seen, PARK_SEEN_CHANGING);

@@ -98,7 +98,7 @@ static int close_scene(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_scene, close_scene)
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
 
 static int find(struct scene *scene, uint64_t job, uid_t uid, struct user *ret, struct error *err)
 {
@@ -131,9 +131,8 @@ static void expect_user(struct scene *scene, uint64_t job, uid_t uid)
     assert_true(user_is_member(&user, 77));
 }
 
-CASE(answer_is_that_of_a_direct_lookup)
+CASE(answer_is_that_of_a_direct_lookup, scene)
 {
-    struct scene *scene = *state;
     begin(scene, 1, 1001);
     await(scene, 1 << 1);
     struct user direct;
@@ -146,9 +145,8 @@ CASE(answer_is_that_of_a_direct_lookup)
     user_clear(&direct);
 }
 
-CASE(refusal_keeps_its_words)
+CASE(refusal_keeps_its_words, scene)
 {
-    struct scene *scene = *state;
     struct user user;
     struct error err = { 0 };
     begin(scene, 1, MISSING);
@@ -160,9 +158,8 @@ CASE(refusal_keeps_its_words)
     assert_string_equal(err.hint, "submit as a normal user");
 }
 
-CASE(hanging_user_delays_no_other)
+CASE(hanging_user_delays_no_other, scene)
 {
-    struct scene *scene = *state;
     for (uint64_t job = 1; job <= 20; job++) // more than there are processes
         begin(scene, job, HANGING);
     begin(scene, 30, 1001);
@@ -173,9 +170,8 @@ CASE(hanging_user_delays_no_other)
     expect_user(scene, 31, 1002);
 }
 
-CASE(database_that_does_not_answer_is_named)
+CASE(database_that_does_not_answer_is_named, scene)
 {
-    struct scene *scene = *state;
     struct user user;
     struct error err = { 0 };
     int64_t began_ms = clock_boot_ms();
@@ -191,9 +187,8 @@ CASE(database_that_does_not_answer_is_named)
     expect_user(scene, 2, 1001);
 }
 
-CASE(log_directory_that_hangs_delays_no_other_user)
+CASE(log_directory_that_hangs_delays_no_other_user, scene)
 {
-    struct scene *scene = *state;
     char place[] = "/tmp/mgpu-logs-XXXXXX", path[64];
     struct user user;
     struct error err = { 0 };
@@ -217,9 +212,8 @@ CASE(log_directory_that_hangs_delays_no_other_user)
     assert_int_equal(rmdir(place), 0);
 }
 
-CASE(database_is_asked_once_where_the_names_agree)
+CASE(database_is_asked_once_where_the_names_agree, scene)
 {
-    struct scene *scene = *state;
     scene->users.is_number_enough = false;
     _cleanup_user_ struct user user = { 0 };
     n_lookups = 0;
@@ -231,9 +225,8 @@ CASE(database_is_asked_once_where_the_names_agree)
     assert_string_equal(err.message, "on node n1 user id 1001 is root, not ana");
 }
 
-CASE(each_of_many_hanging_users_is_given_up)
+CASE(each_of_many_hanging_users_is_given_up, scene)
 {
-    struct scene *scene = *state;
     struct user user;
     for (uint64_t job = 1; job <= 20; job++)
         begin(scene, job, HANGING);
@@ -242,9 +235,8 @@ CASE(each_of_many_hanging_users_is_given_up)
         assert_int_equal(find(scene, job, HANGING, &user, NULL), -ETIMEDOUT);
 }
 
-CASE(process_that_dies_is_replaced)
+CASE(process_that_dies_is_replaced, scene)
 {
-    struct scene *scene = *state;
     struct user user;
     struct error err = { 0 };
     begin(scene, 1, FATAL);
@@ -255,9 +247,8 @@ CASE(process_that_dies_is_replaced)
     expect_user(scene, 2, 1001);
 }
 
-CASE(process_that_dies_before_its_socket_is_replaced)
+CASE(process_that_dies_before_its_socket_is_replaced, scene)
 {
-    struct scene *scene = *state;
     struct user user;
     struct error err = { 0 };
     begin(scene, 1, ORPHANING);
@@ -269,9 +260,8 @@ CASE(process_that_dies_before_its_socket_is_replaced)
     expect_user(scene, 2, 1001);
 }
 
-CASE(dropped_question_is_not_answered)
+CASE(dropped_question_is_not_answered, scene)
 {
-    struct scene *scene = *state;
     const struct spool_id id = { .job = 1, .attempt = 1 };
     begin(scene, 1, HANGING);
     user_resolver_drop(scene->resolver, &id);
@@ -281,9 +271,8 @@ CASE(dropped_question_is_not_answered)
 }
 
 /* A failure is asked for again each time. */
-CASE(next_step_of_a_user_gets_the_same_answer_at_once)
+CASE(next_step_of_a_user_gets_the_same_answer_at_once, scene)
 {
-    struct scene *scene = *state;
     struct user user;
     begin(scene, 1, 1001);
     await(scene, 1 << 1);
@@ -296,9 +285,8 @@ CASE(next_step_of_a_user_gets_the_same_answer_at_once)
 }
 
 /* Asked one after the other, they would wait five times as long as any may. */
-CASE(many_jobs_of_a_user_share_an_answer)
+CASE(many_jobs_of_a_user_share_an_answer, scene)
 {
-    struct scene *scene = *state;
     uint64_t all = 0;
     for (uint64_t job = 1; job <= MANY; job++) {
         begin(scene, job, SLOW);

@@ -48,7 +48,7 @@ static int close_scene(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_scene, close_scene)
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
 
 static struct spool_id id_of(uint64_t job)
 {
@@ -77,9 +77,8 @@ static bool has(const struct scene *scene, uint64_t job)
     return watches_has(scene->watches, &id);
 }
 
-CASE(each_of_many_is_found_until_it_ends)
+CASE(each_of_many_is_found_until_it_ends, scene)
 {
-    struct scene *scene = *state;
     for (size_t i = 0; i < MANY; i++)
         add(scene, i, i);
     for (size_t i = 0; i < MANY; i += 7) {
@@ -94,9 +93,8 @@ CASE(each_of_many_is_found_until_it_ends)
         assert_int_equal(has(scene, i), i % 7 != 0);
 }
 
-CASE(steps_and_ranks_are_told_apart)
+CASE(steps_and_ranks_are_told_apart, scene)
 {
-    struct scene *scene = *state;
     add(scene, 0, 5);
     const struct spool_id others[] = { { .job = 5, .attempt = 2 }, { .job = 5, .attempt = 1, .step = 1 },
         { .job = 5, .attempt = 1, .rank = 1 } };
@@ -104,9 +102,8 @@ CASE(steps_and_ranks_are_told_apart)
         assert_false(watches_has(scene->watches, &others[i]));
 }
 
-CASE(an_entry_may_have_two)
+CASE(an_entry_may_have_two, scene)
 {
-    struct scene *scene = *state;
     add(scene, 0, 5);
     add(scene, 1, 5);
     end(scene, 0);
@@ -117,9 +114,8 @@ CASE(an_entry_may_have_two)
     assert_false(has(scene, 5));
 }
 
-CASE(what_is_dropped_is_not_reported)
+CASE(what_is_dropped_is_not_reported, scene)
 {
-    struct scene *scene = *state;
     struct spool_id id = id_of(5);
     add(scene, 0, 5);
     add(scene, 1, 5);

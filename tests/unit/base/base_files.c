@@ -53,7 +53,7 @@ static int leave(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, enter, leave)
+#define CASE(name, place) TEST_ON(name, struct place *place, enter, leave)
 
 struct note {
     uint32_t number;
@@ -65,18 +65,16 @@ static const struct record_field note_fields[] = {
 };
 static const struct record_type note_record = RECORD_TYPE(900, "note", struct note, note_fields);
 
-CASE(a_written_file_reads_back)
+CASE(a_written_file_reads_back, place)
 {
-    struct place *place = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
     assert_int_equal(file_write(place->dirfd, "f", "hello", 5, true), 0);
     assert_int_equal(file_read(place->dirfd, "f", 5, &bytes), 0);
     assert_string_equal(buffer_text(&bytes), "hello");
 }
 
-CASE(a_durable_file_and_its_directory_are_synced)
+CASE(a_durable_file_and_its_directory_are_synced, place)
 {
-    struct place *place = *state;
     n_synced = 0;
     assert_int_equal(file_write(place->dirfd, "f", "hello", 5, false), 0);
     assert_int_equal(n_synced, 0);
@@ -89,9 +87,8 @@ CASE(a_durable_file_and_its_directory_are_synced)
     fails_at = -1;
 }
 
-CASE(a_written_file_is_private_and_leaves_no_temporary)
+CASE(a_written_file_is_private_and_leaves_no_temporary, place)
 {
-    struct place *place = *state;
     struct stat st;
     assert_int_equal(file_write(place->dirfd, "f", "x", 1, false), 0);
     assert_int_equal(fstatat(place->dirfd, "f", &st, 0), 0);
@@ -99,9 +96,8 @@ CASE(a_written_file_is_private_and_leaves_no_temporary)
     assert_int_equal(faccessat(place->dirfd, "f.tmp", F_OK, 0), -1);
 }
 
-CASE(writing_again_replaces_the_whole_file)
+CASE(writing_again_replaces_the_whole_file, place)
 {
-    struct place *place = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
     assert_int_equal(file_write(place->dirfd, "f", "a long first text", 17, false), 0);
     assert_int_equal(file_write(place->dirfd, "f", "short", 5, false), 0);
@@ -109,17 +105,15 @@ CASE(writing_again_replaces_the_whole_file)
     assert_string_equal(buffer_text(&bytes), "short");
 }
 
-CASE(a_file_over_the_limit_is_refused)
+CASE(a_file_over_the_limit_is_refused, place)
 {
-    struct place *place = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
     assert_int_equal(file_write(place->dirfd, "f", "hello", 5, false), 0);
     assert_int_equal(file_read(place->dirfd, "f", 4, &bytes), -EFBIG);
 }
 
-CASE(a_symlink_is_never_followed)
+CASE(a_symlink_is_never_followed, place)
 {
-    struct place *place = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
     assert_int_equal(symlinkat("/etc/passwd", place->dirfd, "f"), 0);
     assert_int_equal(file_read(place->dirfd, "f", 1U << 20, &bytes), -ELOOP);
@@ -127,9 +121,8 @@ CASE(a_symlink_is_never_followed)
     assert_int_equal(file_write(place->dirfd, "g", "x", 1, false), -ELOOP);
 }
 
-CASE(a_missing_file_says_so)
+CASE(a_missing_file_says_so, place)
 {
-    struct place *place = *state;
     struct note note = { 0 };
     struct error err = { 0 };
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -138,18 +131,16 @@ CASE(a_missing_file_says_so)
     assert_string_equal(err.message, "cannot read none: No such file or directory");
 }
 
-CASE(a_name_that_is_too_long_is_refused)
+CASE(a_name_that_is_too_long_is_refused, place)
 {
-    struct place *place = *state;
     char name[300];
     memset(name, 'n', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
     assert_int_equal(file_write(place->dirfd, name, "x", 1, false), -ENAMETOOLONG);
 }
 
-CASE(a_record_file_reads_back)
+CASE(a_record_file_reads_back, place)
 {
-    struct place *place = *state;
     char text[] = "text";
     const struct note note = { .number = 7, .text = text };
     struct note back = { 0 };
@@ -160,9 +151,8 @@ CASE(a_record_file_reads_back)
     record_clear(&note_record, &back);
 }
 
-CASE(a_torn_record_file_is_refused)
+CASE(a_torn_record_file_is_refused, place)
 {
-    struct place *place = *state;
     const struct note note = { .number = 7 };
     struct note back = { 0 };
     _cleanup_buffer_ struct buffer bytes = { 0 };
@@ -171,9 +161,8 @@ CASE(a_torn_record_file_is_refused)
     assert_int_equal(file_read_record(place->dirfd, "r", &note_record, &back, NULL), -EBADMSG);
 }
 
-CASE(directories_are_made_with_their_parents)
+CASE(directories_are_made_with_their_parents, place)
 {
-    struct place *place = *state;
     struct stat st;
     _cleanup_free_ char *path = xasprintf("%s/a/b/c", place->path);
     assert_int_equal(make_directories(path, 0700), 0);
@@ -182,18 +171,16 @@ CASE(directories_are_made_with_their_parents)
     assert_int_equal(st.st_mode & 0777, 0700);
 }
 
-CASE(a_file_in_the_way_of_a_directory_is_an_error)
+CASE(a_file_in_the_way_of_a_directory_is_an_error, place)
 {
-    struct place *place = *state;
     _cleanup_free_ char *path = xasprintf("%s/f/below", place->path);
     assert_int_equal(file_write(place->dirfd, "f", "x", 1, false), 0);
     assert_int_equal(make_directories(path, 0700), -ENOTDIR);
     assert_int_equal(make_directories("", 0700), -ENOENT);
 }
 
-CASE(a_lock_is_seen_by_others_and_dies_with_its_owner)
+CASE(a_lock_is_seen_by_others_and_dies_with_its_owner, place)
 {
-    struct place *place = *state;
     int fd = openat(place->dirfd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     int ready[2], leave_pipe[2];
     assert_int_equal(pipe(ready), 0);

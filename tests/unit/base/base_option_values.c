@@ -51,11 +51,10 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name, options) TEST_ON(name, struct options *options, setup, teardown)
 
-CASE(a_value_goes_into_the_member_that_its_row_names)
+CASE(a_value_goes_into_the_member_that_its_row_names, options)
 {
-    struct options *options = *state;
     struct error err;
     assert_int_equal(set(options, "loud", NULL, &err), 0);
     assert_int_equal(set(options, "word", "", &err), 0);
@@ -74,9 +73,8 @@ CASE(a_value_goes_into_the_member_that_its_row_names)
     assert_int_equal(options->expiry_ms, 120000);
 }
 
-CASE(a_flag_of_a_file_can_be_false)
+CASE(a_flag_of_a_file_can_be_false, options)
 {
-    struct options *options = *state;
     struct error err;
     assert_int_equal(set(options, "loud", "true", &err), 0);
     assert_true(options->is_loud);
@@ -84,11 +82,11 @@ CASE(a_flag_of_a_file_can_be_false)
     assert_false(options->is_loud);
 }
 
-CASE(an_inner_member_is_in_the_struct_that_the_target_points_to)
+CASE(an_inner_member_is_in_the_struct_that_the_target_points_to, options)
 {
     struct {
         struct options *options;
-    } outer = { *state };
+    } outer = { options };
     const struct option_row row = { 0, "count", "N", "", OPTION_INNER(count, struct options, count),
         OPTION_RANGE(0, 9) };
     struct error err;
@@ -96,9 +94,8 @@ CASE(an_inner_member_is_in_the_struct_that_the_target_points_to)
     assert_int_equal(outer.options->count, 4);
 }
 
-CASE(a_path_is_made_absolute)
+CASE(a_path_is_made_absolute, options)
 {
-    struct options *options = *state;
     struct error err;
     char here[PATH_MAX];
     assert_non_null(getcwd(here, sizeof(here)));
@@ -113,9 +110,8 @@ CASE(a_path_is_made_absolute)
     assert_null(options->library);
 }
 
-CASE(a_value_that_is_refused_changes_nothing_and_is_named_as_it_was_typed)
+CASE(a_value_that_is_refused_changes_nothing_and_is_named_as_it_was_typed, options)
 {
-    struct options *options = *state;
     static const struct {
         const char *name, *value, *message;
     } bad[] = {

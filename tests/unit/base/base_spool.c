@@ -42,7 +42,7 @@ static int leave(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, enter, leave)
+#define CASE(name, place) TEST_ON(name, struct place *place, enter, leave)
 
 TEST(a_name_reads_back_to_its_id)
 {
@@ -68,24 +68,21 @@ TEST(only_exact_names_are_ids)
     }
 }
 
-CASE(there_is_no_verdict_before_one_is_settled)
+CASE(there_is_no_verdict_before_one_is_settled, place)
 {
-    struct place *place = *state;
     assert_int_equal(spool_verdict(place->dirfd), VERDICT_NONE);
 }
 
-CASE(the_first_verdict_stands)
+CASE(the_first_verdict_stands, place)
 {
-    struct place *place = *state;
     assert_int_equal(spool_decide(place->dirfd, VERDICT_NOGO), VERDICT_NOGO);
     assert_int_equal(spool_decide(place->dirfd, VERDICT_GO), VERDICT_NOGO);
     assert_int_equal(spool_decide(place->dirfd, VERDICT_NOGO), VERDICT_NOGO);
     assert_int_equal(spool_verdict(place->dirfd), VERDICT_NOGO);
 }
 
-CASE(of_many_racers_all_see_the_same_verdict)
+CASE(of_many_racers_all_see_the_same_verdict, place)
 {
-    struct place *place = *state;
     for (int round = 0; round < 20; round++) {
         pid_t pids[8];
         (void)unlinkat(place->dirfd, SPOOL_VERDICT, 0);
@@ -103,17 +100,15 @@ CASE(of_many_racers_all_see_the_same_verdict)
     }
 }
 
-CASE(a_damaged_verdict_is_an_error_not_a_go)
+CASE(a_damaged_verdict_is_an_error_not_a_go, place)
 {
-    struct place *place = *state;
     assert_int_equal(file_write(place->dirfd, SPOOL_VERDICT, "g", 1, false), 0);
     assert_true(spool_verdict(place->dirfd) < 0);
     assert_true(spool_decide(place->dirfd, VERDICT_GO) < 0);
 }
 
-CASE(the_lock_tells_whether_the_shepherd_lives)
+CASE(the_lock_tells_whether_the_shepherd_lives, place)
 {
-    struct place *place = *state;
     assert_false(spool_is_alive(place->dirfd));
     int fd = openat(place->dirfd, SPOOL_LOCK, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_false(spool_is_alive(place->dirfd));
@@ -123,9 +118,8 @@ CASE(the_lock_tells_whether_the_shepherd_lives)
     assert_false(spool_is_alive(place->dirfd));
 }
 
-CASE(removing_takes_the_known_files_and_the_directory)
+CASE(removing_takes_the_known_files_and_the_directory, place)
 {
-    struct place *place = *state;
     assert_int_equal(file_write(place->dirfd, SPOOL_SPEC, "x", 1, false), 0);
     assert_int_equal(file_write(place->dirfd, "exit.tmp", "x", 1, false), 0);
     assert_int_equal(spool_decide(place->dirfd, VERDICT_GO), VERDICT_GO);
@@ -136,11 +130,10 @@ CASE(removing_takes_the_known_files_and_the_directory)
 
 /* An agent that dies in between leaves an entry that cannot start, and whose end is known as long as it ran.
  */
-CASE(end_outlives_verdict_and_spec_but_no_other_file)
+CASE(end_outlives_verdict_and_spec_but_no_other_file, place)
 {
     static const char *const files[] = { SPOOL_SPEC, SPOOL_VERDICT, SPOOL_EXIT, SPOOL_LOCK, SPOOL_STARTED,
         SPOOL_STATUS, SPOOL_CTL, SPOOL_REPORT, SPOOL_USAGE, SPOOL_TERMS, SPOOL_STOP };
-    struct place *place = *state;
     _cleanup_free_ char *path = xasprintf("%s/42.1.0.0", place->path);
     char events[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
     _cleanup_close_ int watch_fd = inotify_init1(IN_CLOEXEC);
@@ -159,9 +152,8 @@ CASE(end_outlives_verdict_and_spec_but_no_other_file)
     }
 }
 
-CASE(what_was_said_is_read_back_when_it_is_whole)
+CASE(what_was_said_is_read_back_when_it_is_whole, place)
 {
-    struct place *place = *state;
     struct spool_report said = { .has_progress = 1, .progress_ppm = 7, .status = "epoch 3" }, back = { 0 };
     assert_false(spool_read_report(place->dirfd, &back));
     int fd = openat(place->dirfd, SPOOL_REPORT, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -176,9 +168,8 @@ CASE(what_was_said_is_read_back_when_it_is_whole)
     (void)close(fd);
 }
 
-CASE(a_renewal_needs_no_room_and_is_believed_when_it_is_whole)
+CASE(a_renewal_needs_no_room_and_is_believed_when_it_is_whole, place)
 {
-    struct place *place = *state;
     struct stat first, second;
     int64_t until_ms = 5;
     assert_false(spool_read_renewed(place->dirfd, &until_ms));
@@ -199,9 +190,8 @@ CASE(a_renewal_needs_no_room_and_is_believed_when_it_is_whole)
     assert_int_equal(until_ms, 2255);
 }
 
-CASE(removing_leaves_a_strangers_file_alone)
+CASE(removing_leaves_a_strangers_file_alone, place)
 {
-    struct place *place = *state;
     assert_int_equal(file_write(place->dirfd, "precious", "x", 1, false), 0);
     assert_true(spool_remove(place->spoolfd, "42.1.0.0") < 0);
     assert_int_equal(faccessat(place->dirfd, "precious", F_OK, 0), 0);

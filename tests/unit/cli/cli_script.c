@@ -37,7 +37,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, set_up, tear_down)
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, set_up, tear_down)
 
 static void reset(struct fixture *fixture)
 {
@@ -57,7 +57,7 @@ static char *asked(struct fixture *fixture, const char *line)
                                         : json_dumps(fixture->options.ask, JSON_COMPACT | JSON_SORT_KEYS);
 }
 
-CASE(options_of_slurm_become_ours)
+CASE(options_of_slurm_become_ours, fixture)
 {
     static const struct {
         const char *line, *asked;
@@ -104,7 +104,6 @@ CASE(options_of_slurm_become_ours)
         { "--mail-user=ana@lab", "{}" },
         { "--mail-type=NONE -t 1", "{\"time_limit\":60}" },
     };
-    struct fixture *fixture = *state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         _cleanup_free_ char *found = asked(fixture, rows[i].line);
         if (strcmp(found, rows[i].asked) != 0)
@@ -112,9 +111,8 @@ CASE(options_of_slurm_become_ours)
     }
 }
 
-CASE(what_is_no_member_of_the_request)
+CASE(what_is_no_member_of_the_request, fixture)
 {
-    struct fixture *fixture = *state;
     free(asked(fixture, "-o %x-%j_%4a.%N%% -D /tmp -H --export=NONE"));
     assert_string_equal(fixture->options.output, "%n-%j_%4a.%h%%");
     assert_string_equal(fixture->options.directory, "/tmp");
@@ -134,14 +132,13 @@ CASE(what_is_no_member_of_the_request)
     assert_false(fixture->options.is_held);
 }
 
-CASE(what_cannot_be_said_here_is_refused)
+CASE(what_cannot_be_said_here_is_refused, fixture)
 {
     static const char *const lines[] = { "word", "-J", "--gres=fpga:1", "--gres=gpu:2,shard:1",
         "--gres=gpu:a100:1,gpu:v100:1", "--gres=:0", "--gres=lscratch:", "--gpus=x:y", "--time=1:2:3:4",
         "--time=x", "--nodes=4-1", "--dependency=afterok", "--dependency=afterok:x",
         "--dependency=afterok:1?after:2,after:3", "--begin=lunchtime", "--mem=8Q", "--array=x", "-J 'x",
         "--nosuch", "-C a100", "--test-only" };
-    struct fixture *fixture = *state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         struct error err = { 0 };
         _cleanup_free_ char *script = xasprintf("#SBATCH %s\n", lines[i]);
@@ -152,11 +149,10 @@ CASE(what_cannot_be_said_here_is_refused)
     }
 }
 
-CASE(a_begin_is_read_as_slurm_writes_it)
+CASE(a_begin_is_read_as_slurm_writes_it, fixture)
 {
     static const char *const lines[] = { "-b now+60", "-b now+2hours", "-b now+1hour", "-b 16:00",
         "--begin=2030-01-20T12:34:00" };
-    struct fixture *fixture = *state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         _cleanup_free_ char *found = asked(fixture, lines[i]);
         assert_non_null(strstr(found, "begin"));

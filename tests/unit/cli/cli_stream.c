@@ -43,7 +43,7 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, setup, teardown)
 
 /* Advances until the stream waits for its server, and takes the connection. */
 static int answer(struct fixture *fixture, const char *text)
@@ -58,9 +58,8 @@ static int answer(struct fixture *fixture, const char *text)
     return fd;
 }
 
-CASE(a_lost_log_goes_on_at_its_byte)
+CASE(a_lost_log_goes_on_at_its_byte, fixture)
 {
-    struct fixture *fixture = *state;
     int fd = answer(fixture, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
     assert_null(strstr(fixture->heard, "Range:"));
     assert_int_equal(stream_advance(&fixture->stream, true, NULL), 0);
@@ -73,9 +72,8 @@ CASE(a_lost_log_goes_on_at_its_byte)
     (void)close(fd);
 }
 
-CASE(a_log_can_begin_near_its_end_and_goes_on_at_its_byte)
+CASE(a_log_can_begin_near_its_end_and_goes_on_at_its_byte, fixture)
 {
-    struct fixture *fixture = *state;
     fixture->stream.tail = 4;
     int fd = answer(fixture, "HTTP/1.1 206 Partial\r\nContent-Range: bytes 96-999/*\r\n"
                              "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n");
@@ -92,9 +90,8 @@ CASE(a_log_can_begin_near_its_end_and_goes_on_at_its_byte)
     (void)close(fd);
 }
 
-CASE(a_server_that_ignores_ranges_repeats_nothing)
+CASE(a_server_that_ignores_ranges_repeats_nothing, fixture)
 {
-    struct fixture *fixture = *state;
     fixture->stream.offset = 4;
     int fd = answer(fixture, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nabcdef");
     assert_int_equal(stream_advance(&fixture->stream, true, NULL), 1);
@@ -102,9 +99,8 @@ CASE(a_server_that_ignores_ranges_repeats_nothing)
     (void)close(fd);
 }
 
-CASE(a_server_that_is_not_ready_is_asked_again)
+CASE(a_server_that_is_not_ready_is_asked_again, fixture)
 {
-    struct fixture *fixture = *state;
     int fd = answer(fixture, "HTTP/1.1 503 Unavailable\r\nContent-Length: 2\r\n\r\n{}");
     assert_int_equal(stream_advance(&fixture->stream, true, NULL), 0);
     assert_int_equal(fixture->stream.state, STREAM_AWAY);
@@ -115,9 +111,8 @@ CASE(a_server_that_is_not_ready_is_asked_again)
     (void)close(fd);
 }
 
-CASE(a_server_that_stays_away_is_given_up)
+CASE(a_server_that_stays_away_is_given_up, fixture)
 {
-    struct fixture *fixture = *state;
     struct error err = { 0 };
     int fd = answer(fixture, "");
     server_leave(&fixture->server);
@@ -133,9 +128,8 @@ CASE(a_server_that_stays_away_is_given_up)
     assert_non_null(strstr(err.message, "did not return"));
 }
 
-CASE(a_server_that_never_was_there_fails_at_once)
+CASE(a_server_that_never_was_there_fails_at_once, fixture)
 {
-    struct fixture *fixture = *state;
     struct error err = { 0 };
     server_leave(&fixture->server);
     assert_int_equal(stream_advance(&fixture->stream, false, &err), -EHOSTDOWN);

@@ -26,7 +26,7 @@ static int stop(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, start, stop)
+#define CASE(name, top) TEST_ON(name, struct top *top, start, stop)
 
 static void take(struct top *top, enum top_ask_id ask, const char *text)
 {
@@ -40,9 +40,8 @@ static bool is_due(const struct top *top, enum top_ask_id ask)
     return top_ask_due(top, ask) <= clock_boot_ms();
 }
 
-CASE(the_bare_list_comes_first_and_is_asked_for_once)
+CASE(the_bare_list_comes_first_and_is_asked_for_once, top)
 {
-    struct top *top = *state;
     top_asks_begin(top);
     assert_true(is_due(top, ASK_QUICK));
     assert_true(ASK_QUICK < ASK_OPEN); // rows are asked in their order
@@ -58,9 +57,8 @@ CASE(the_bare_list_comes_first_and_is_asked_for_once)
     assert_true(field_is(top_jobs_find(&top->model.jobs, 7)->job, "reason", "resources"));
 }
 
-CASE(a_burst_of_changes_is_asked_for_until_nothing_is_left)
+CASE(a_burst_of_changes_is_asked_for_until_nothing_is_left, top)
 {
-    struct top *top = *state;
     size_t requests = 0;
     top->model.is_complete = true;
     for (int64_t id = 1; id <= 450; id++)

@@ -37,11 +37,10 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, setup, teardown)
 
-CASE(a_request_carries_its_body_and_length)
+CASE(a_request_carries_its_body_and_length, fixture)
 {
-    struct fixture *fixture = *state;
     char heard[1024];
     struct http_request request = { .method = "POST", .path = "/x", .body = "{}", .body_length = 2 };
     assert_int_equal(http_client_send(fixture->client, &request, NULL), 0);
@@ -51,9 +50,8 @@ CASE(a_request_carries_its_body_and_length)
     assert_non_null(strstr(heard, "\r\n\r\n{}"));
 }
 
-CASE(an_answer_may_arrive_in_pieces)
+CASE(an_answer_may_arrive_in_pieces, fixture)
 {
-    struct fixture *fixture = *state;
     struct http_request request = { .method = "GET", .path = "/" };
     assert_int_equal(http_client_send(fixture->client, &request, NULL), 0);
     server_say(fixture->peer, "HTTP/1.1 20");
@@ -72,9 +70,8 @@ CASE(an_answer_may_arrive_in_pieces)
     assert_true(http_client_is_reusable(fixture->client));
 }
 
-CASE(one_connection_serves_several_requests)
+CASE(one_connection_serves_several_requests, fixture)
 {
-    struct fixture *fixture = *state;
     struct http_request request = { .method = "GET", .path = "/" };
     for (int i = 0; i < 3; i++) {
         server_say(fixture->peer, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx");
@@ -83,9 +80,8 @@ CASE(one_connection_serves_several_requests)
     }
 }
 
-CASE(a_connection_that_ends_early_is_a_loss)
+CASE(a_connection_that_ends_early_is_a_loss, fixture)
 {
-    struct fixture *fixture = *state;
     struct http_request request = { .method = "GET", .path = "/" };
     assert_int_equal(http_client_send(fixture->client, &request, NULL), 0);
     server_say(fixture->peer, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n");
@@ -95,9 +91,8 @@ CASE(a_connection_that_ends_early_is_a_loss)
     assert_false(http_client_is_reusable(fixture->client));
 }
 
-CASE(a_body_without_length_ends_with_the_connection)
+CASE(a_body_without_length_ends_with_the_connection, fixture)
 {
-    struct fixture *fixture = *state;
     struct http_request request = { .method = "GET", .path = "/" };
     assert_int_equal(http_client_send(fixture->client, &request, NULL), 0);
     server_say(fixture->peer, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall");
@@ -107,9 +102,8 @@ CASE(a_body_without_length_ends_with_the_connection)
     assert_false(http_client_is_reusable(fixture->client));
 }
 
-CASE(junk_is_refused)
+CASE(junk_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     struct error err = { 0 };
     struct http_request request = { .method = "GET", .path = "/" };
     server_say(fixture->peer, "SSH-2.0-OpenSSH_9.2\r\n");
@@ -118,10 +112,9 @@ CASE(junk_is_refused)
 }
 
 /* A text that is read as far as its NUL would depend on where the bytes were cut. */
-CASE(a_nul_in_a_header_is_refused)
+CASE(a_nul_in_a_header_is_refused, fixture)
 {
     static const char answer[] = "HTTP/1.1 200 OK\r\nX-Mgpu-Controllers: \0a:1\r\nContent-Length: 0\r\n\r\n";
-    struct fixture *fixture = *state;
     struct http_request request = { .method = "GET", .path = "/" };
     struct error err = { 0 };
     assert_int_equal(http_client_send(fixture->client, &request, NULL), 0);
@@ -129,9 +122,8 @@ CASE(a_nul_in_a_header_is_refused)
     assert_int_equal(http_client_receive(fixture->client, &err), -EBADMSG);
 }
 
-CASE(another_protocol_that_was_not_asked_for_is_refused)
+CASE(another_protocol_that_was_not_asked_for_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     struct error err = { 0 };
     struct http_request request = { .method = "GET", .path = "/" };
     server_say(fixture->peer, "HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: mgpu\r\n\r\n");
@@ -139,9 +131,8 @@ CASE(another_protocol_that_was_not_asked_for_is_refused)
     assert_non_null(strstr(err.message, "another protocol"));
 }
 
-CASE(endless_headers_are_refused)
+CASE(endless_headers_are_refused, fixture)
 {
-    struct fixture *fixture = *state;
     struct http_request request = { .method = "GET", .path = "/" };
     char line[1024];
     int r = http_client_send(fixture->client, &request, NULL);
@@ -162,9 +153,8 @@ static int take(void *target, const void *bytes, size_t length)
     return ((const char *)bytes)[0] == '!' ? -ECANCELED : 0;
 }
 
-CASE(a_sink_gets_good_bodies_alone)
+CASE(a_sink_gets_good_bodies_alone, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_buffer_ struct buffer taken = { 0 };
     struct http_request request = { .method = "GET", .path = "/", .sink = take, .sink_target = &taken };
     server_say(fixture->peer, "HTTP/1.1 206 Partial\r\nContent-Length: 3\r\n\r\nlog");
@@ -178,9 +168,8 @@ CASE(a_sink_gets_good_bodies_alone)
     assert_int_equal(http_client_request(fixture->client, &request, 1000, NULL), -ECANCELED);
 }
 
-CASE(a_silent_server_is_given_up)
+CASE(a_silent_server_is_given_up, fixture)
 {
-    struct fixture *fixture = *state;
     struct http_request request = { .method = "GET", .path = "/" };
     assert_int_equal(http_client_request(fixture->client, &request, 20, NULL), -ETIMEDOUT);
 }
@@ -194,9 +183,8 @@ static void on_alarm(int number)
         (void)shutdown(hung_up_fd, SHUT_RDWR);
 }
 
-CASE(signals_do_not_lengthen_the_wait_for_a_silent_server)
+CASE(signals_do_not_lengthen_the_wait_for_a_silent_server, fixture)
 {
-    struct fixture *fixture = *state;
     struct http_request request = { .method = "GET", .path = "/" };
     const struct itimerval often = { { .tv_usec = 5000 }, { .tv_usec = 5000 } }, never = { 0 };
     hung_up_fd = fixture->peer;

@@ -42,7 +42,7 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name, place) TEST_ON(name, struct place *place, setup, teardown)
 
 static void write_file(const char *path, const char *text)
 {
@@ -67,9 +67,8 @@ static void assert_refused(struct place *place, const char *text, const char *wh
         fail_msg("%s; %s: not '%s' and '%s'", err.message, err.hint, where, what);
 }
 
-CASE(every_default_is_a_value_that_its_setting_takes)
+CASE(every_default_is_a_value_that_its_setting_takes, place)
 {
-    struct place *place = *state;
     size_t count = 0;
     for (const struct settings_table *table = settings_tables; table->rows != NULL; table++)
         for (const struct option_row *row = table->rows; row->name != NULL; row++) {
@@ -231,9 +230,8 @@ static bool has_value(const struct in_force *field, const char *text)
     return false;
 }
 
-CASE(a_start_without_options_has_every_default_that_is_shown)
+CASE(a_start_without_options_has_every_default_that_is_shown, place)
 {
-    struct place *place = *state;
     const struct controller controller = { .options = place->options };
     const struct core_options core = reload_core_options(&controller);
     struct in_force fields[LIST_MAX];
@@ -256,9 +254,8 @@ CASE(a_start_without_options_has_every_default_that_is_shown)
 }
 
 /* The simulator begins with the same as mgpud. */
-CASE(the_scheduler_alone_has_the_same_defaults)
+CASE(the_scheduler_alone_has_the_same_defaults, place)
 {
-    struct place *place = *state;
     struct sched_settings alone;
     sched_settings_init(&alone);
     assert_int_equal(alone.node_starts, 0); // journals of versions without it are replayed without it
@@ -267,15 +264,13 @@ CASE(the_scheduler_alone_has_the_same_defaults)
     assert_int_equal(alone.preempt_grace_ms, place->options.grace_ms);
 }
 
-CASE(a_default_does_not_count_as_set)
+CASE(a_default_does_not_count_as_set, place)
 {
-    struct place *place = *state;
     assert_int_equal(place->options.n_notes, 0);
 }
 
-CASE(a_mistake_is_told_with_its_line)
+CASE(a_mistake_is_told_with_its_line, place)
 {
-    struct place *place = *state;
     assert_refused(place, "gpus: none\nnode: a\ngpus: none\n", "mgpu.yaml:3", "is already set in line 1");
     assert_refused(place, "halflife: 1d\n", "mgpu.yaml:1", "did you mean half-life?");
     assert_refused(place, "a: b\n---\nc: d\n", "mgpu.yaml:1", "unknown key");
@@ -291,9 +286,8 @@ CASE(a_mistake_is_told_with_its_line)
     assert_refused(place, "node: \"\\xZZ\"\n", "mgpu.yaml:1", "");
 }
 
-CASE(a_user_or_group_that_is_gone_is_a_warning)
+CASE(a_user_or_group_that_is_gone_is_a_warning, place)
 {
-    struct place *place = *state;
     const struct strings *warnings = &place->options.warnings;
     struct error err = { 0 };
     assert_int_equal(read_text(place,
@@ -311,9 +305,8 @@ CASE(a_user_or_group_that_is_gone_is_a_warning)
     assert_non_null(settings_find_note(&place->options, "roles.daemon"));
 }
 
-CASE(anchors_are_followed_and_cannot_blow_up)
+CASE(anchors_are_followed_and_cannot_blow_up, place)
 {
-    struct place *place = *state;
     struct error err = { 0 };
     assert_int_equal(read_text(place,
                          "user-max-gpus: &few 3\ngroup-max-gpus: *few\n"
@@ -328,9 +321,8 @@ CASE(anchors_are_followed_and_cannot_blow_up)
         "mgpu.yaml:1", "single value");
 }
 
-CASE(a_file_too_long_or_no_file_is_refused)
+CASE(a_file_too_long_or_no_file_is_refused, place)
 {
-    struct place *place = *state;
     struct error err = { 0 };
     char *text = xcalloc(1, (1 << 20) + 16);
     memset(text, '#', (1 << 20) + 8);
@@ -357,9 +349,8 @@ static int read_words(struct place *place, const char *config, const char *optio
     return r;
 }
 
-CASE(drop_ins_come_in_order_and_the_command_line_last)
+CASE(drop_ins_come_in_order_and_the_command_line_last, place)
 {
-    struct place *place = *state;
     char path[128];
     write_file(place->path, "node: file\nhalf-life: 1d\nuser-max-jobs: 1\n");
     (void)snprintf(path, sizeof(path), "%s.d", place->path);
@@ -393,9 +384,8 @@ static void note_change(void *arg, const struct setting *setting, const char *be
         setting->is_live ? "" : "!", before != NULL ? before : "-", after != NULL ? after : "-");
 }
 
-CASE(what_differs_is_told_with_what_needs_a_restart)
+CASE(what_differs_is_told_with_what_needs_a_restart, place)
 {
-    struct place *place = *state;
     struct controller_options after;
     struct change change = { "" };
     struct error err = { 0 };

@@ -37,7 +37,7 @@ static int stop(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, start, stop)
+#define CASE(name, world) TEST_ON(name, struct world *world, start, stop)
 
 static void count(void *arg)
 {
@@ -61,9 +61,8 @@ static void on_restless(int fd, short what, void *arg)
         (void)event_base_loopbreak(world->loop);
 }
 
-CASE(a_turn_ends_when_nothing_is_due)
+CASE(a_turn_ends_when_nothing_is_due, world)
 {
-    struct world *world = *state;
     struct turns *turns = turns_new(world->loop, count, world);
     struct event *once = evtimer_new(world->loop, on_once, world);
     event_active(once, EV_TIMEOUT, 0);
@@ -74,9 +73,8 @@ CASE(a_turn_ends_when_nothing_is_due)
     turns_free(turns);
 }
 
-CASE(a_callback_that_is_always_due_keeps_no_turn_from_ending)
+CASE(a_callback_that_is_always_due_keeps_no_turn_from_ending, world)
 {
-    struct world *world = *state;
     struct turns *turns = turns_new(world->loop, count, world);
     world->restless = evtimer_new(world->loop, on_restless, world);
     event_active(world->restless, EV_TIMEOUT, 0);
@@ -87,9 +85,8 @@ CASE(a_callback_that_is_always_due_keeps_no_turn_from_ending)
     turns_free(turns);
 }
 
-CASE(an_idle_loop_is_woken_once_a_second)
+CASE(an_idle_loop_is_woken_once_a_second, world)
 {
-    struct world *world = *state;
     struct turns *turns = turns_new(world->loop, count, world);
     struct event *end = evtimer_new(world->loop, on_once, world);
     (void)evtimer_add(end, &(struct timeval){ .tv_sec = 2 });
@@ -131,15 +128,15 @@ static struct turns_worst worst_of(struct world *world, event_callback_fn callba
     return worst;
 }
 
-CASE(a_turn_that_takes_long_is_noticed)
+CASE(a_turn_that_takes_long_is_noticed, world)
 {
-    assert_true(worst_of(*state, on_once).busy_us < WORK_MS * 1000);
-    assert_true(worst_of(*state, on_work).busy_us >= WORK_MS * 1000);
+    assert_true(worst_of(world, on_once).busy_us < WORK_MS * 1000);
+    assert_true(worst_of(world, on_work).busy_us >= WORK_MS * 1000);
 }
 
-CASE(a_call_that_blocks_is_noticed)
+CASE(a_call_that_blocks_is_noticed, world)
 {
-    struct turns_worst worst = worst_of(*state, on_block);
+    struct turns_worst worst = worst_of(world, on_block);
     assert_true(worst.stall_ms >= BLOCK_MS - TURN_MAX_MS);
     assert_true(worst.busy_us < (BLOCK_MS - TURN_MAX_MS) * 1000);
 }
@@ -158,9 +155,8 @@ static void on_parts(int fd, short what, void *arg)
     turns_step_end(world->measured, after_us, "GET", "/after");
 }
 
-CASE(the_longest_part_of_the_longest_turn_is_named)
+CASE(the_longest_part_of_the_longest_turn_is_named, world)
 {
-    struct world *world = *state;
     world->measured = turns_new(world->loop, count, world);
     struct event *once = evtimer_new(world->loop, on_parts, world);
     event_active(once, EV_TIMEOUT, 0);
@@ -179,9 +175,8 @@ CASE(the_longest_part_of_the_longest_turn_is_named)
     turns_free(world->measured);
 }
 
-CASE(a_turn_can_hand_over_before_a_long_part)
+CASE(a_turn_can_hand_over_before_a_long_part, world)
 {
-    struct world *world = *state;
     struct turns *turns = turns_new(world->loop, count, world);
     unsigned before = world->turns;
     turns_hand_over(turns);
@@ -190,9 +185,8 @@ CASE(a_turn_can_hand_over_before_a_long_part)
     turns_free(turns);
 }
 
-CASE(waiting_is_not_taken_for_work)
+CASE(waiting_is_not_taken_for_work, world)
 {
-    struct world *world = *state;
     struct turns *turns = turns_new(world->loop, count, world);
     struct event *end = evtimer_new(world->loop, on_once, world);
     (void)evtimer_add(end, &(struct timeval){ .tv_usec = 700000 });
@@ -236,9 +230,8 @@ static void on_usual(int fd, short what, void *arg)
     turns_end_soon(crowd->world->measured);
 }
 
-CASE(a_usual_event_waits_for_one_of_the_rest_and_its_turn_ends_before_the_others)
+CASE(a_usual_event_waits_for_one_of_the_rest_and_its_turn_ends_before_the_others, world)
 {
-    struct world *world = *state;
     struct crowd crowd = { .world = world };
     world->measured = turns_new(world->loop, count, world);
     crowd.usual = evtimer_new(world->loop, on_usual, &crowd);
@@ -291,9 +284,8 @@ static void on_rest(int fd, short what, void *arg)
     event_active(greedy->rest, EV_TIMEOUT, 0);
 }
 
-CASE(what_comes_first_leaves_the_rest_its_part_of_the_time)
+CASE(what_comes_first_leaves_the_rest_its_part_of_the_time, world)
 {
-    struct world *world = *state;
     struct greedy greedy = { .turns = turns_new(world->loop, count, world) };
     greedy.first = evtimer_new(world->loop, on_first, &greedy);
     greedy.rest = evtimer_new(world->loop, on_rest, &greedy);

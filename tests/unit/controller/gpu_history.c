@@ -47,7 +47,7 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name, past) TEST_ON(name, struct past *past, setup, teardown)
 
 static void add(struct past *past, int64_t second, const char *uuid, uint32_t busy, uint32_t valid)
 {
@@ -84,9 +84,8 @@ static int restart(struct past *past, struct error *err)
     return gpu_history_load(past->history, past->fd, err);
 }
 
-CASE(a_second_is_kept_as_it_was)
+CASE(a_second_is_kept_as_it_was, past)
 {
-    struct past *past = *state;
     add(past, START, "GPU-a", 97, ALL);
     struct history_point point = look(past, START, 1);
     assert_int_equal(point.mean.values[HISTORY_BUSY], 97);
@@ -97,9 +96,8 @@ CASE(a_second_is_kept_as_it_was)
     assert_int_equal(busy_at(past, START - 1, 1), HISTORY_NOT_KNOWN);
 }
 
-CASE(what_is_not_measured_is_not_zero)
+CASE(what_is_not_measured_is_not_zero, past)
 {
-    struct past *past = *state;
     add(past, START, "GPU-a", 97, GPU_POWER);
     add(past, START + 1, "GPU-a", 50, ALL);
     assert_int_equal(busy_at(past, START, 1), HISTORY_NOT_KNOWN);
@@ -108,9 +106,8 @@ CASE(what_is_not_measured_is_not_zero)
     assert_int_equal(busy_at(past, START, 60), 50);
 }
 
-CASE(a_minute_has_the_mean_and_the_maximum)
+CASE(a_minute_has_the_mean_and_the_maximum, past)
 {
-    struct past *past = *state;
     for (int i = 0; i < 120; i++)
         add(past, START + i, "GPU-a", i < 60 ? (uint32_t)(i % 2 == 0 ? 0 : 100) : 7, ALL);
     struct history_point point = look(past, START, 60);
@@ -119,9 +116,8 @@ CASE(a_minute_has_the_mean_and_the_maximum)
     assert_int_equal(busy_at(past, START + 60, 60), 7); // the one that is going on
 }
 
-CASE(seconds_reach_back_ten_minutes_and_minutes_a_week)
+CASE(seconds_reach_back_ten_minutes_and_minutes_a_week, past)
 {
-    struct past *past = *state;
     int64_t last = START + 60 * (int64_t)(HISTORY_MINUTES + 5);
     for (int64_t at = START; at <= last; at += 30)
         add(past, at, "GPU-a", 40, ALL);
@@ -131,9 +127,8 @@ CASE(seconds_reach_back_ten_minutes_and_minutes_a_week)
     assert_int_equal(busy_at(past, last - 60 * (int64_t)(HISTORY_MINUTES + 1), 60), HISTORY_NOT_KNOWN);
 }
 
-CASE(a_gap_is_unknown)
+CASE(a_gap_is_unknown, past)
 {
-    struct past *past = *state;
     add(past, START, "GPU-a", 40, ALL);
     add(past, START + 300, "GPU-a", 60, ALL);
     assert_int_equal(busy_at(past, START, 1), 40);
@@ -145,9 +140,8 @@ CASE(a_gap_is_unknown)
     assert_int_equal(busy_at(past, START + 864000000, 1), 70);
 }
 
-CASE(a_clock_that_is_set_back_drops_what_never_was)
+CASE(a_clock_that_is_set_back_drops_what_never_was, past)
 {
-    struct past *past = *state;
     for (int i = 0; i < 300; i++)
         add(past, START + i, "GPU-a", 40, ALL);
     add(past, START + 60, "GPU-a", 80, ALL);
@@ -160,9 +154,8 @@ CASE(a_clock_that_is_set_back_drops_what_never_was)
     assert_int_equal(busy_at(past, START + 60, 60), 81);
 }
 
-CASE(a_restart_loses_nothing)
+CASE(a_restart_loses_nothing, past)
 {
-    struct past *past = *state;
     struct error err = { 0 };
     for (int i = 0; i < 150; i++)
         add(past, START + i, "GPU-a", (uint32_t)(i / 60 * 10), ALL);
@@ -177,9 +170,8 @@ CASE(a_restart_loses_nothing)
     assert_int_equal(busy_at(past, START + 120, 60), 50); // one half from before
 }
 
-CASE(a_crash_loses_only_what_came_after_the_last_minute)
+CASE(a_crash_loses_only_what_came_after_the_last_minute, past)
 {
-    struct past *past = *state;
     struct error err = { 0 };
     for (int i = 0; i < 3600; i++) {
         add(past, START + i, "GPU-a", 30, ALL);
@@ -193,9 +185,8 @@ CASE(a_crash_loses_only_what_came_after_the_last_minute)
     assert_int_equal(busy_at(past, START + 3571, 1), HISTORY_NOT_KNOWN);
 }
 
-CASE(the_recent_file_is_small)
+CASE(the_recent_file_is_small, past)
 {
-    struct past *past = *state;
     for (int64_t i = 0; i < 60000; i += 10)
         add(past, START + i, "GPU-a", 30, ALL);
     assert_int_equal(gpu_history_save(past->history, past->fd, true), 0);
@@ -205,9 +196,8 @@ CASE(the_recent_file_is_small)
     assert_true(bytes.length < 8192);
 }
 
-CASE(a_file_that_is_not_right_says_nothing_and_does_no_harm)
+CASE(a_file_that_is_not_right_says_nothing_and_does_no_harm, past)
 {
-    struct past *past = *state;
     struct error err = { 0 };
     _cleanup_buffer_ struct buffer bytes = { 0 };
     add(past, START, "GPU-a", 30, ALL);
@@ -233,9 +223,8 @@ CASE(a_file_that_is_not_right_says_nothing_and_does_no_harm)
     assert_int_equal(restart(past, &err), 0);
 }
 
-CASE(without_files_it_begins_empty)
+CASE(without_files_it_begins_empty, past)
 {
-    struct past *past = *state;
     struct error err = { 0 };
     assert_int_equal(restart(past, &err), 0);
     assert_int_equal(gpu_history_count(past->history), 0);
@@ -251,9 +240,8 @@ static void add_others(struct past *past, int64_t second, unsigned count)
     }
 }
 
-CASE(memory_is_bounded_and_more_gpus_have_coarser_steps)
+CASE(memory_is_bounded_and_more_gpus_have_coarser_steps, past)
 {
-    struct past *past = *state;
     static const struct {
         unsigned gpus, level;
     } steps[] = { { 8, 0 }, { 400, 0 }, { 1900, 1 }, { 8000, 3 } };
@@ -267,9 +255,8 @@ CASE(memory_is_bounded_and_more_gpus_have_coarser_steps)
     }
 }
 
-CASE(coarser_steps_keep_the_past)
+CASE(coarser_steps_keep_the_past, past)
 {
-    struct past *past = *state;
     int64_t now = START + 7200;
     for (int64_t at = START; at < now; at++)
         add(past, at, "GPU-a", at % 2 == 0 ? 20 : 60, ALL);
@@ -288,9 +275,8 @@ CASE(coarser_steps_keep_the_past)
     assert_int_equal(busy_at(past, now - 10, 2), 40);
 }
 
-CASE(a_file_of_the_first_version_is_read)
+CASE(a_file_of_the_first_version_is_read, past)
 {
-    struct past *past = *state;
     struct error err = { 0 };
     enum { FILE_HEAD = 16, GPU_HEAD = 168, GPU_LEVEL = 8 };
     _cleanup_buffer_ struct buffer bytes = { 0 }, old = { 0 };
@@ -308,9 +294,8 @@ CASE(a_file_of_the_first_version_is_read)
     assert_int_equal(busy_at(past, START, 1), 30);
 }
 
-CASE(a_file_in_parts_is_not_seen_before_it_is_whole)
+CASE(a_file_in_parts_is_not_seen_before_it_is_whole, past)
 {
-    struct past *past = *state;
     struct error err = { 0 };
     unsigned parts = 1;
     for (int64_t at = START; at < START + 6000; at++)
@@ -331,9 +316,8 @@ CASE(a_file_in_parts_is_not_seen_before_it_is_whole)
     (void)unlinkat(past->fd, "gpu-history.recent.new", 0);
 }
 
-CASE(a_gpu_that_nobody_saw_for_a_week_is_forgotten)
+CASE(a_gpu_that_nobody_saw_for_a_week_is_forgotten, past)
 {
-    struct past *past = *state;
     add(past, START, "GPU-old", 30, ALL);
     add(past, START + 60 * (int64_t)(HISTORY_MINUTES + 1), "GPU-a", 30, ALL);
     assert_int_equal(gpu_history_count(past->history), 2);

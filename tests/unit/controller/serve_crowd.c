@@ -28,7 +28,7 @@ static int stop(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
 
 #define CROWD (LIMIT_USER_CONNECTIONS - 50)
 
@@ -38,9 +38,8 @@ static bool has_descriptors(void)
     return getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur >= 2 * LIMIT_CONNECTIONS;
 }
 
-CASE(idle_connections_do_not_hinder_others)
+CASE(idle_connections_do_not_hinder_others, harness)
 {
-    struct harness *harness = *state;
     static int crowd[CROWD];
     if (!has_descriptors())
         skip();
@@ -70,10 +69,9 @@ CASE(idle_connections_do_not_hinder_others)
 }
 
 /* The stand-in's forecast is too old for the next list as soon as it is made, as when much happens. */
-CASE(lists_that_wait_together_share_a_forecast)
+CASE(lists_that_wait_together_share_a_forecast, harness)
 {
     enum { READERS = 12 };
-    struct harness *harness = *state;
     static const char ask[] = "GET /api/v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n";
     int readers[READERS];
     (void)harness_add_job(harness, 1, 1, JOB_QUEUED);
@@ -91,10 +89,9 @@ CASE(lists_that_wait_together_share_a_forecast)
     assert_in_range(harness->forecasts, 1, READERS / 2);
 }
 
-CASE(lists_of_gpus_that_wait_together_are_made_once)
+CASE(lists_of_gpus_that_wait_together_are_made_once, harness)
 {
     enum { READERS = 12, NODES = 1000 };
-    struct harness *harness = *state;
     static const char ask[] = "GET /api/v1/gpus?sparse=1 HTTP/1.1\r\nHost: x\r\n\r\n";
     int readers[READERS];
     harness->core.n_more = NODES - 1;
@@ -125,9 +122,8 @@ CASE(lists_of_gpus_that_wait_together_are_made_once)
     close(slow);
 }
 
-CASE(large_bodies_do_not_fill_the_memory)
+CASE(large_bodies_do_not_fill_the_memory, harness)
 {
-    struct harness *harness = *state;
     enum { SENDERS = LIMIT_USER_BODIES_BYTES / (1 << 20) + 8 };
     static char megabyte[1 << 20];
     static const char head[] = "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 1048577\r\n\r\n";
@@ -185,9 +181,8 @@ TEST(where_files_are_few_one_user_still_has_some_connections)
 }
 
 /* The test's user is mgpud's own, and so an administrator. */
-CASE(an_administrator_gets_in_when_all_other_connections_are_taken)
+CASE(an_administrator_gets_in_when_all_other_connections_are_taken, harness)
 {
-    struct harness *harness = *state;
     struct users *users = harness->controller.serve->users;
     for (uint32_t uid = 70000; users_take(users, uid, SHARE_CONNECTIONS, 1, NULL) == 0;)
         uid += users_take(users, uid, SHARE_CONNECTIONS, 1, NULL) < 0;
@@ -211,9 +206,8 @@ static void ask_why(struct harness *harness, int *fds, size_t count, const char 
     }
 }
 
-CASE(answers_that_take_long_leave_room_for_others)
+CASE(answers_that_take_long_leave_room_for_others, harness)
 {
-    struct harness *harness = *state;
     int askers[ASKERS];
     for (uint64_t i = 0; i < ASKERS; i++)
         (void)harness_add_job(harness, 3 + i, getuid(), JOB_QUEUED);
@@ -234,9 +228,8 @@ CASE(answers_that_take_long_leave_room_for_others)
     assert_int_equal(harness->whys, ASKERS);
 }
 
-CASE(requests_about_one_job_share_an_answer)
+CASE(requests_about_one_job_share_an_answer, harness)
 {
-    struct harness *harness = *state;
     int askers[ASKERS];
     (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
     harness->version = 7;
@@ -267,9 +260,8 @@ static char *other_token(struct harness *harness)
     return token;
 }
 
-CASE(users_wait_for_long_answers_in_turn)
+CASE(users_wait_for_long_answers_in_turn, harness)
 {
-    struct harness *harness = *state;
     int askers[ASKERS], other;
     for (uint64_t i = 0; i <= ASKERS; i++)
         (void)harness_add_job(harness, 3 + i, getuid(), JOB_QUEUED);
@@ -296,9 +288,8 @@ static void submit(int fd, const char *more)
 }
 
 /* Over TCP without a token the test's user is no administrator. */
-CASE(small_requests_of_who_has_had_much_of_the_time_wait_in_turn)
+CASE(small_requests_of_who_has_had_much_of_the_time_wait_in_turn, harness)
 {
-    struct harness *harness = *state;
     struct users *users = harness->controller.serve->users;
     int askers[ASKERS], other = client_connect_tcp(harness);
     _cleanup_free_ char *token = other_token(harness);
@@ -339,9 +330,8 @@ static size_t submit_many(struct harness *harness, int askers[ASKERS])
     return harness->core.n_jobs;
 }
 
-CASE(a_commit_has_few_changes_of_who_has_had_much_of_the_time)
+CASE(a_commit_has_few_changes_of_who_has_had_much_of_the_time, harness)
 {
-    struct harness *harness = *state;
     struct serve *serve = harness->controller.serve;
     int askers[ASKERS];
     users_spend(serve->users, OTHER, clock_boot_us(), 0); // who may wait for the commit
@@ -356,19 +346,18 @@ CASE(a_commit_has_few_changes_of_who_has_had_much_of_the_time)
     }
 }
 
-CASE(who_is_alone_fills_the_commits)
+CASE(who_is_alone_fills_the_commits, harness)
 {
     int askers[ASKERS];
-    assert_int_equal(submit_many(*state, askers), ASKERS);
+    assert_int_equal(submit_many(harness, askers), ASKERS);
     for (size_t i = 0; i < ASKERS; i++)
         close(askers[i]);
 }
 
 /* On the unix socket the test's user is one. */
-CASE(an_administrator_has_most_of_the_time_for_long_answers)
+CASE(an_administrator_has_most_of_the_time_for_long_answers, harness)
 {
     enum { EACH = 8 };
-    struct harness *harness = *state;
     int admins[EACH], others[EACH];
     for (uint64_t i = 0; i < 2 * EACH; i++)
         (void)harness_add_job(harness, 3 + i, getuid(), JOB_QUEUED);
@@ -393,9 +382,8 @@ CASE(an_administrator_has_most_of_the_time_for_long_answers)
     }
 }
 
-CASE(a_forecast_is_made_once_while_nothing_happens)
+CASE(a_forecast_is_made_once_while_nothing_happens, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
     (void)harness_add_job(harness, 4, getuid(), JOB_QUEUED);
     static const struct {

@@ -24,11 +24,10 @@ static int stop(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
 
-CASE(rows_come_from_the_store_with_their_gpu_time)
+CASE(rows_come_from_the_store_with_their_gpu_time, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, 1, JOB_DONE);
     (void)harness_add_job(harness, 4, 1, JOB_RUNNING);
     struct answer answer = client_get(harness, "/api/v1/history");
@@ -41,17 +40,16 @@ CASE(rows_come_from_the_store_with_their_gpu_time)
     answer_clear(&answer);
 }
 
-CASE(an_empty_history_is_an_empty_list)
+CASE(an_empty_history_is_an_empty_list, harness)
 {
-    struct answer answer = client_get(*state, "/api/v1/history");
+    struct answer answer = client_get(harness, "/api/v1/history");
     assert_int_equal(answer.status, 200);
     assert_true(answer_has(&answer, "\"jobs\":[]"));
     answer_clear(&answer);
 }
 
-CASE(the_filter_reaches_the_store)
+CASE(the_filter_reaches_the_store, harness)
 {
-    struct harness *harness = *state;
     struct answer answer = client_get(harness, "/api/v1/history?user=77&state=failed,cancelled&since=1h");
     assert_int_equal(answer.status, 200);
     assert_int_equal(harness->ended_uid, 77);
@@ -60,9 +58,8 @@ CASE(the_filter_reaches_the_store)
     answer_clear(&answer);
 }
 
-CASE(a_long_history_is_streamed_page_by_page)
+CASE(a_long_history_is_streamed_page_by_page, harness)
 {
-    struct harness *harness = *state;
     for (uint64_t id = 1; id <= 4000; id++)
         (void)harness_add_job(harness, id, 1, JOB_DONE);
     struct answer answer = client_get(harness, "/api/v1/history");
@@ -81,9 +78,8 @@ CASE(a_long_history_is_streamed_page_by_page)
     answer_clear(&answer);
 }
 
-CASE(who_goes_away_in_between_harms_nobody)
+CASE(who_goes_away_in_between_harms_nobody, harness)
 {
-    struct harness *harness = *state;
     static const char ask[] = "GET /api/v1/history HTTP/1.1\r\nHost: x\r\n\r\n";
     static const char sum[] = "GET /api/v1/history?by=day HTTP/1.1\r\nHost: x\r\n\r\n";
     for (uint64_t id = 1; id <= 1000; id++)
@@ -99,9 +95,8 @@ CASE(who_goes_away_in_between_harms_nobody)
     answer_clear(&answer);
 }
 
-CASE(sums_are_in_order_of_gpu_time_but_for_days)
+CASE(sums_are_in_order_of_gpu_time_but_for_days, harness)
 {
-    struct harness *harness = *state;
     static const struct {
         const char *path, *first;
     } cases[] = {
@@ -121,9 +116,8 @@ CASE(sums_are_in_order_of_gpu_time_but_for_days)
     }
 }
 
-CASE(too_many_sums_are_refused)
+CASE(too_many_sums_are_refused, harness)
 {
-    struct harness *harness = *state;
     harness->is_sum_cut = true;
     struct answer answer = client_get(harness, "/api/v1/history?by=day");
     assert_int_equal(answer.status, 400);
@@ -131,13 +125,13 @@ CASE(too_many_sums_are_refused)
     answer_clear(&answer);
 }
 
-CASE(what_makes_no_sense_is_refused)
+CASE(what_makes_no_sense_is_refused, harness)
 {
     static const char *const queries[] = { "by=week", "state=queued", "state=x", "since=soon", "until=x",
         "since=1h&until=2h", "limit=0", "limit=x", "by=day&limit=4", "user=nobody-has-this-name", "all=1" };
     for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
         _cleanup_free_ char *path = xasprintf("/api/v1/history?%s", queries[i]);
-        struct answer answer = client_get(*state, path);
+        struct answer answer = client_get(harness, path);
         assert_int_equal(answer.status, 400);
         answer_clear(&answer);
     }

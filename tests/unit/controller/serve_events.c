@@ -23,7 +23,7 @@ static int stop(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
 
 static int listen_to(struct harness *harness, const char *query, const char *header)
 {
@@ -44,9 +44,8 @@ static uint64_t check_sequence(const char *text, uint64_t last)
     return last;
 }
 
-CASE(a_reader_gets_what_happens_from_now_on)
+CASE(a_reader_gets_what_happens_from_now_on, harness)
 {
-    struct harness *harness = *state;
     harness_add_event(harness, 1, true);
     int fd = listen_to(harness, "", "");
     char *text = client_read_until(harness, fd, "retry: 2000");
@@ -61,9 +60,8 @@ CASE(a_reader_gets_what_happens_from_now_on)
     close(fd);
 }
 
-CASE(a_reader_resumes_without_gap_or_duplicate)
+CASE(a_reader_resumes_without_gap_or_duplicate, harness)
 {
-    struct harness *harness = *state;
     for (uint64_t i = 0; i < 1000; i++)
         harness_add_event(harness, 1, true);
     int fd = listen_to(harness, "?after=100", "");
@@ -83,9 +81,8 @@ CASE(a_reader_resumes_without_gap_or_duplicate)
     close(fd);
 }
 
-CASE(all_events_come_once_and_in_order)
+CASE(all_events_come_once_and_in_order, harness)
 {
-    struct harness *harness = *state;
     for (uint64_t i = 0; i < 700; i++)
         harness_add_event(harness, 1, true);
     int fd = listen_to(harness, "?after=0", "");
@@ -101,9 +98,8 @@ CASE(all_events_come_once_and_in_order)
 }
 
 /* Pages are read between commits: with many readers one user could delay those of all others. */
-CASE(readers_of_one_user_replay_in_turn)
+CASE(readers_of_one_user_replay_in_turn, harness)
 {
-    struct harness *harness = *state;
     static const char ask[] = "GET /api/v1/events?after=0 HTTP/1.1\r\nHost: x\r\n\r\n";
     int fds[6];
     for (uint64_t i = 0; i < 700; i++)
@@ -124,9 +120,8 @@ CASE(readers_of_one_user_replay_in_turn)
     assert_int_equal(harness->pages, 0);
 }
 
-CASE(an_event_that_the_store_had_first_is_not_repeated)
+CASE(an_event_that_the_store_had_first_is_not_repeated, harness)
 {
-    struct harness *harness = *state;
     harness_add_event(harness, 1, true);
     harness_add_event(harness, 2, false); // durable, not published yet
     int fd = listen_to(harness, "?after=0", "");
@@ -141,9 +136,8 @@ CASE(an_event_that_the_store_had_first_is_not_repeated)
     close(fd);
 }
 
-CASE(a_cursor_of_another_store_is_reset)
+CASE(a_cursor_of_another_store_is_reset, harness)
 {
-    struct harness *harness = *state;
     harness_add_event(harness, 1, true);
     int fd = listen_to(harness, "", "Last-Event-ID: 900\r\n");
     char *text = client_read_until(harness, fd, "event: reset\n");
@@ -156,19 +150,18 @@ CASE(a_cursor_of_another_store_is_reset)
     close(fd);
 }
 
-CASE(a_bad_cursor_is_refused)
+CASE(a_bad_cursor_is_refused, harness)
 {
-    struct answer answer = client_get(*state, "/api/v1/events?after=x");
+    struct answer answer = client_get(harness, "/api/v1/events?after=x");
     assert_int_equal(answer.status, 400);
     answer_clear(&answer);
-    answer = client_ask(*state, "HEAD /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\n");
+    answer = client_ask(harness, "HEAD /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_int_equal(answer.status, 200);
     answer_clear(&answer);
 }
 
-CASE(a_reader_that_does_not_read_is_disconnected)
+CASE(a_reader_that_does_not_read_is_disconnected, harness)
 {
-    struct harness *harness = *state;
     int fd = listen_to(harness, "", "");
     free(client_read_until(harness, fd, "retry"));
     struct job *job = harness_add_job(harness, 2, 0, JOB_RUNNING);
@@ -186,9 +179,8 @@ CASE(a_reader_that_does_not_read_is_disconnected)
     answer_clear(&answer);
 }
 
-CASE(a_reader_that_left_is_dropped)
+CASE(a_reader_that_left_is_dropped, harness)
 {
-    struct harness *harness = *state;
     int fds[3];
     for (size_t i = 0; i < 3; i++) {
         fds[i] = listen_to(harness, "", "");

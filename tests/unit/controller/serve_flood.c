@@ -37,7 +37,7 @@ static int stop(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
 
 /* A request and what its client sends behind it. */
 struct flood {
@@ -111,20 +111,19 @@ static int begin(struct harness *harness, const struct flood *flood, bool is_uni
     return fd;
 }
 
-CASE(a_flood_in_any_state_hinders_nobody)
+CASE(a_flood_in_any_state_hinders_nobody, harness)
 {
     for (size_t i = 0; i < 2 * FLOODS; i++) {
         const struct flood *flood = &floods[i / 2];
-        int fd = begin(*state, flood, i % 2 == 0);
+        int fd = begin(harness, flood, i % 2 == 0);
         reset(fd);
-        assert_no_connections(*state, flood->name);
+        assert_no_connections(harness, flood->name);
     }
 }
 
 /* Over TCP the end of the stream is behind the bytes that were not read. */
-CASE(a_client_that_closes_or_half_closes_behind_a_flood_is_noticed)
+CASE(a_client_that_closes_or_half_closes_behind_a_flood_is_noticed, harness)
 {
-    struct harness *harness = *state;
     for (size_t i = 0; i < 4 * FLOODS; i++) {
         const struct flood *flood = &floods[i / 4];
         bool is_half = i % 2 == 0, is_unix = i / 2 % 2 == 0;
@@ -143,11 +142,10 @@ CASE(a_client_that_closes_or_half_closes_behind_a_flood_is_noticed)
 }
 
 /* More requests than mgpud reads ahead, behind one whose answer takes its time; all of them are answered. */
-CASE(pipelined_requests_are_answered_though_the_client_sends_no_more)
+CASE(pipelined_requests_are_answered_though_the_client_sends_no_more, harness)
 {
     enum { REQUESTS = 4000 };
     static const char request[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    struct harness *harness = *state;
     size_t ends = 0;
     harness->is_barrier_held = true;
     int fd = client_connect(harness);

@@ -28,7 +28,7 @@ static int stop(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
 
 static struct answer ask_tcp(struct harness *harness, const char *request)
 {
@@ -46,9 +46,8 @@ static void assert_refused(struct harness *harness, const char *request, unsigne
     answer_clear(&answer);
 }
 
-CASE(a_loopback_client_is_its_user)
+CASE(a_loopback_client_is_its_user, harness)
 {
-    struct harness *harness = *state;
     struct answer answer =
         ask_tcp(harness, "POST /api/v1/jobs HTTP/1.1\r\nHost: localhost:1\r\nContent-Length: "
                          "18\r\n\r\n{\"command\":\"true\"}");
@@ -57,9 +56,8 @@ CASE(a_loopback_client_is_its_user)
     answer_clear(&answer);
 }
 
-CASE(another_users_loopback_client_is_that_user)
+CASE(another_users_loopback_client_is_that_user, harness)
 {
-    struct harness *harness = *state;
     if (getuid() != 0)
         skip();
     pid_t child = fork();
@@ -83,9 +81,8 @@ CASE(another_users_loopback_client_is_that_user)
         harness_turn(harness, 10);
 }
 
-CASE(a_foreign_host_or_origin_is_refused)
+CASE(a_foreign_host_or_origin_is_refused, harness)
 {
-    struct harness *harness = *state;
     assert_refused(harness, "GET /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403);
     assert_refused(harness, "GET /healthz HTTP/1.1\r\nHost: localhost.evil.example\r\n\r\n", 403);
     assert_refused(harness, "GET /healthz HTTP/1.1\r\n\r\n", 400);
@@ -113,9 +110,8 @@ CASE(a_foreign_host_or_origin_is_refused)
     assert_refused(harness, "GET /healthz HTTP/1.1\r\nHost: BOX.example:9\r\n\r\n", 200);
 }
 
-CASE(a_token_acts_for_its_maker)
+CASE(a_token_acts_for_its_maker, harness)
 {
-    struct harness *harness = *state;
     struct answer answer = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\",\"expires_s\":60}");
     assert_int_equal(answer.status, 201);
     _cleanup_free_ char *token = xstrdup(answer_string(&answer, "token"));
@@ -135,9 +131,8 @@ CASE(a_token_acts_for_its_maker)
     answer_clear(&answer);
 }
 
-CASE(a_bad_token_is_401_even_for_a_known_user)
+CASE(a_bad_token_is_401_even_for_a_known_user, harness)
 {
-    struct harness *harness = *state;
     static const char *const headers[] = { "Bearer x", "Bearer ", "Basic abc",
         "Bearer mgpu_0000000000000000000000000000000000000000000000000000000000000000",
         "Bearer mgpu_000000000000000000000000000000000000000000000000000000000000000",
@@ -154,10 +149,9 @@ CASE(a_bad_token_is_401_even_for_a_known_user)
 }
 
 /* The socket pair would tell that its other end is ours. */
-CASE(a_connection_from_another_machine_is_known_by_its_token_alone)
+CASE(a_connection_from_another_machine_is_known_by_its_token_alone, harness)
 {
     static const char question[] = "GET /api/v1/jobs HTTP/1.1\r\nHost: gpu0.example.org:9123\r\n\r\n";
-    struct harness *harness = *state;
     int ends[2];
     struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
     _cleanup_free_ char *known = xasprintf("GET /api/v1/jobs HTTP/1.1\r\nHost: gpu0.example.org:9123\r\n"
@@ -182,28 +176,27 @@ CASE(a_connection_from_another_machine_is_known_by_its_token_alone)
     (void)close(ends[1]);
 }
 
-CASE(tokens_are_made_on_the_unix_socket_only)
+CASE(tokens_are_made_on_the_unix_socket_only, harness)
 {
-    struct answer answer = ask_tcp(*state,
+    struct answer answer = ask_tcp(harness,
         "POST /api/v1/tokens HTTP/1.1\r\nHost: localhost\r\nContent-Length: 13\r\n\r\n{\"name\":\"ci\"}");
     assert_int_equal(answer.status, 403);
     answer_clear(&answer);
 }
 
-CASE(bad_token_requests_are_refused)
+CASE(bad_token_requests_are_refused, harness)
 {
     static const char *const bodies[] = { "{}", "{\"name\":\"\"}", "{\"name\":\"a\",\"expires_s\":0}",
         "{\"name\":\"a\",\"expires_s\":99999999999}", "{\"name\":\"a\",\"expire_s\":5}" };
     for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
-        struct answer answer = client_post(*state, "/api/v1/tokens", bodies[i]);
+        struct answer answer = client_post(harness, "/api/v1/tokens", bodies[i]);
         assert_int_equal(answer.status, 400);
         answer_clear(&answer);
     }
 }
 
-CASE(who_is_not_known_gets_only_what_is_public)
+CASE(who_is_not_known_gets_only_what_is_public, harness)
 {
-    struct harness *harness = *state;
     static const char asks[] = "GET /api/v1/version HTTP/1.1\r\nHost: localhost\r\n\r\n"
                                "GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n"
                                "POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
@@ -217,9 +210,8 @@ CASE(who_is_not_known_gets_only_what_is_public)
     close(fd);
 }
 
-CASE(a_job_of_somebody_else_is_not_to_be_touched)
+CASE(a_job_of_somebody_else_is_not_to_be_touched, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, 4712, JOB_RUNNING);
     harness->controller.admin_uid = 4713;
     harness->token = (struct store_token){ .uid = 4711 };
@@ -261,11 +253,10 @@ static int connect_with_token(struct harness *harness, const char *path)
     return fd;
 }
 
-CASE(without_a_token_nobody_is_an_administrator_over_tcp)
+CASE(without_a_token_nobody_is_an_administrator_over_tcp, harness)
 {
     static const char *const asks[] = { "GET /api/v1/journal", "GET /api/v1/tokens?all=1",
         "POST /api/v1/nodes/here/drain" };
-    struct harness *harness = *state;
     harness->controller.admin_uid = getuid();
     struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
     for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
@@ -286,11 +277,10 @@ CASE(without_a_token_nobody_is_an_administrator_over_tcp)
     answer_clear(&made);
 }
 
-CASE(what_a_proxy_passes_on_needs_a_token)
+CASE(what_a_proxy_passes_on_needs_a_token, harness)
 {
     static const char *const headers[] = { "Forwarded: for=192.0.2.4", "X-Forwarded-For: 192.0.2.4",
         "X-Forwarded-Proto: https", "X-Real-IP: 192.0.2.4", "Via: 1.1 proxy" };
-    struct harness *harness = *state;
     struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
         _cleanup_free_ char *plain =
@@ -307,7 +297,7 @@ CASE(what_a_proxy_passes_on_needs_a_token)
     answer_clear(&made);
 }
 
-CASE(a_body_that_says_it_is_not_json_is_refused)
+CASE(a_body_that_says_it_is_not_json_is_refused, harness)
 {
     static const struct {
         const char *type;
@@ -320,16 +310,15 @@ CASE(a_body_that_says_it_is_not_json_is_refused)
             xasprintf("POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\n"
                       "Content-Length: 18\r\n\r\n{\"command\":\"true\"}",
                 cases[i].type);
-        assert_refused(*state, ask, cases[i].status);
-        struct answer answer = client_ask(*state, ask);
+        assert_refused(harness, ask, cases[i].status);
+        struct answer answer = client_ask(harness, ask);
         assert_int_equal(answer.status, cases[i].status);
         answer_clear(&answer);
     }
 }
 
-CASE(tokens_of_others_are_for_administrators)
+CASE(tokens_of_others_are_for_administrators, harness)
 {
-    struct harness *harness = *state;
     harness->controller.admin_uid = getuid();
     close(connect_with_token(harness, "/api/v1/version"));
     struct answer answer = client_get(harness, "/api/v1/tokens");
@@ -348,9 +337,8 @@ CASE(tokens_of_others_are_for_administrators)
     close(fd);
 }
 
-CASE(a_revoked_token_loses_its_connections_at_once)
+CASE(a_revoked_token_loses_its_connections_at_once, harness)
 {
-    struct harness *harness = *state;
     harness->controller.admin_uid = getuid();
     int idle = connect_with_token(harness, "/api/v1/jobs");
     struct answer answer = client_receive(harness, idle, false);
@@ -370,9 +358,8 @@ CASE(a_revoked_token_loses_its_connections_at_once)
     close(streaming);
 }
 
-CASE(a_token_revokes_itself_and_is_nobody_in_the_next_request)
+CASE(a_token_revokes_itself_and_is_nobody_in_the_next_request, harness)
 {
-    struct harness *harness = *state;
     struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
     harness->token.id = 5;
     int fd = client_connect_tcp(harness);
@@ -393,9 +380,8 @@ CASE(a_token_revokes_itself_and_is_nobody_in_the_next_request)
     close(fd);
 }
 
-CASE(a_token_that_the_full_store_keeps_stays_good)
+CASE(a_token_that_the_full_store_keeps_stays_good, harness)
 {
-    struct harness *harness = *state;
     harness->controller.admin_uid = getuid();
     int fd = connect_with_token(harness, "/api/v1/jobs");
     struct answer answer = client_receive(harness, fd, false);

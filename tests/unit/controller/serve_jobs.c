@@ -24,11 +24,10 @@ static int stop(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
 
-CASE(a_submit_is_answered_with_the_job)
+CASE(a_submit_is_answered_with_the_job, harness)
 {
-    struct harness *harness = *state;
     struct answer answer = client_post(harness, "/api/v1/jobs",
         "{\"command\":[\"python\",\"train.py\"],\"gpus\":2,\"name\":\"train\",\"cwd\":\"/tmp\","
         "\"env\":{\"A\":\"1\"},\"gpu_mem\":\"8G\",\"priority\":-3,\"umask\":18,\"setup\":null}");
@@ -46,9 +45,8 @@ CASE(a_submit_is_answered_with_the_job)
     answer_clear(&answer);
 }
 
-CASE(a_command_of_one_string_goes_to_the_shell)
+CASE(a_command_of_one_string_goes_to_the_shell, harness)
 {
-    struct harness *harness = *state;
     struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"a | b\"}");
     assert_int_equal(answer.status, 201);
     assert_int_equal(harness->submitted->command.count, 3);
@@ -59,9 +57,8 @@ CASE(a_command_of_one_string_goes_to_the_shell)
     answer_clear(&answer);
 }
 
-CASE(gpus_follow_the_ids)
+CASE(gpus_follow_the_ids, harness)
 {
-    struct harness *harness = *state;
     struct answer answer =
         client_post(harness, "/api/v1/jobs", "{\"command\":\"true\",\"gpu_ids\":\"0,2-3\"}");
     assert_int_equal(answer.status, 201);
@@ -69,9 +66,8 @@ CASE(gpus_follow_the_ids)
     answer_clear(&answer);
 }
 
-CASE(a_full_store_takes_no_job)
+CASE(a_full_store_takes_no_job, harness)
 {
-    struct harness *harness = *state;
     harness->is_store_full = true;
     struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
     assert_int_equal(answer.status, 507);
@@ -79,9 +75,8 @@ CASE(a_full_store_takes_no_job)
     answer_clear(&answer);
 }
 
-CASE(a_log_without_space_refuses_jobs)
+CASE(a_log_without_space_refuses_jobs, harness)
 {
-    struct harness *harness = *state;
     harness->is_log_full = true;
     struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
     assert_int_equal(answer.status, 507);
@@ -89,7 +84,7 @@ CASE(a_log_without_space_refuses_jobs)
     answer_clear(&answer);
 }
 
-CASE(the_cores_refusals_have_their_status)
+CASE(the_cores_refusals_have_their_status, harness)
 {
     static const struct {
         int code;
@@ -97,7 +92,6 @@ CASE(the_cores_refusals_have_their_status)
         const char *word;
     } cases[] = { { -EDQUOT, 429, "queue_full" }, { -EEXIST, 409, "key_conflict" },
         { -ERANGE, 400, "invalid" }, { -EBADSLT, 400, "unsatisfiable" }, { -EPERM, 403, "not_allowed" } };
-    struct harness *harness = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         harness->submit_code = cases[i].code;
         struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
@@ -107,9 +101,8 @@ CASE(the_cores_refusals_have_their_status)
     }
 }
 
-CASE(a_rootless_mgpud_takes_no_jobs_of_others)
+CASE(a_rootless_mgpud_takes_no_jobs_of_others, harness)
 {
-    struct harness *harness = *state;
     harness->controller.is_root = false;
     harness->controller.admin_uid = getuid() + 1;
     struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
@@ -117,9 +110,8 @@ CASE(a_rootless_mgpud_takes_no_jobs_of_others)
     answer_clear(&answer);
 }
 
-CASE(a_failed_commit_is_told_as_unknown)
+CASE(a_failed_commit_is_told_as_unknown, harness)
 {
-    struct harness *harness = *state;
     harness->is_submit_held = true;
     int fd = client_connect(harness);
     static const char ask[] =
@@ -137,9 +129,8 @@ CASE(a_failed_commit_is_told_as_unknown)
     close(fd);
 }
 
-CASE(a_client_that_leaves_is_forgotten)
+CASE(a_client_that_leaves_is_forgotten, harness)
 {
-    struct harness *harness = *state;
     harness->is_submit_held = true;
     int fd = client_connect(harness);
     static const char ask[] =
@@ -162,9 +153,8 @@ CASE(a_client_that_leaves_is_forgotten)
     close(fd);
 }
 
-CASE(nothing_is_read_before_it_is_durable)
+CASE(nothing_is_read_before_it_is_durable, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, 1234, JOB_QUEUED);
     harness->is_barrier_held = true;
     static const char ask[] = "GET /api/v1/jobs/3 HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -184,9 +174,8 @@ CASE(nothing_is_read_before_it_is_durable)
     close(fd);
 }
 
-CASE(the_environment_is_shown_to_the_owner_only)
+CASE(the_environment_is_shown_to_the_owner_only, harness)
 {
-    struct harness *harness = *state;
     harness->controller.admin_uid = 4321; // whoever runs this test is not an administrator, unless root
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     (void)harness_add_job(harness, 4, getuid() + 1, JOB_RUNNING);
@@ -206,9 +195,8 @@ CASE(the_environment_is_shown_to_the_owner_only)
     answer_clear(&answer);
 }
 
-CASE(an_old_job_is_read_from_the_store)
+CASE(an_old_job_is_read_from_the_store, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_row(harness, 9, getuid());
     struct answer answer = client_get(harness, "/api/v1/jobs/9");
     assert_int_equal(answer.status, 200);
@@ -235,9 +223,8 @@ static const char *ids_of(const struct answer *answer, char ids[IDS_SIZE])
     return ids;
 }
 
-CASE(a_list_is_in_order_and_filtered)
+CASE(a_list_is_in_order_and_filtered, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 30, 1, JOB_QUEUED);
     (void)harness_add_job(harness, 10, 2, JOB_RUNNING);
     struct job *old = harness_add_job(harness, 20, 1, JOB_DONE);
@@ -274,9 +261,8 @@ CASE(a_list_is_in_order_and_filtered)
     }
 }
 
-CASE(a_list_comes_in_pages)
+CASE(a_list_comes_in_pages, harness)
 {
-    struct harness *harness = *state;
     for (uint64_t id = 40; id >= 10; id -= 10)
         (void)harness_add_job(harness, id, id == 20 ? 2 : 1, JOB_QUEUED);
     (void)harness_add_row(harness, 5, 1);
@@ -306,9 +292,8 @@ CASE(a_list_comes_in_pages)
     }
 }
 
-CASE(a_short_list_has_the_next_in_line_and_says_how_many_more)
+CASE(a_short_list_has_the_next_in_line_and_says_how_many_more, harness)
 {
-    struct harness *harness = *state;
     for (uint64_t id = 1; id <= 9; id++)
         (void)harness_add_job(harness, id, id % 3 == 0 ? 2 : 1, id < 5 ? JOB_RUNNING : JOB_QUEUED);
     harness_add_job(harness, 10, 1, JOB_QUEUED)->hold = HOLD_USER;
@@ -332,14 +317,14 @@ CASE(a_short_list_has_the_next_in_line_and_says_how_many_more)
     }
 }
 
-CASE(a_bad_filter_is_refused)
+CASE(a_bad_filter_is_refused, harness)
 {
     static const char *const queries[] = { "?state=qeued", "?state=", "?user=nobody-of-that-name", "?ids=x",
         "?ids=", "?all=yes", "?limit=0", "?state=done&state=queued", "?after=x", "?after=-1",
         "?after=1&ids=1", "?top=0", "?top=10001", "?top=1&all=1", "?top=1&after=1", "?top=1&ids=1" };
     for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
         _cleanup_free_ char *path = xasprintf("/api/v1/jobs%s", queries[i]);
-        struct answer answer = client_get(*state, path);
+        struct answer answer = client_get(harness, path);
         assert_int_equal(answer.status, 400);
         if (strstr(queries[i], "user=") != NULL)
             assert_true(answer_has(&answer, "user: there is no user 'nobody-of-that-name'"));
@@ -347,9 +332,8 @@ CASE(a_bad_filter_is_refused)
     }
 }
 
-CASE(a_long_list_is_streamed_with_bounded_memory)
+CASE(a_long_list_is_streamed_with_bounded_memory, harness)
 {
-    struct harness *harness = *state;
     for (uint64_t id = 1; id <= 4000; id++)
         (void)harness_add_job(harness, id, 1, JOB_QUEUED);
     struct answer answer = client_get(harness, "/api/v1/jobs");
@@ -366,9 +350,8 @@ CASE(a_long_list_is_streamed_with_bounded_memory)
     answer_clear(&answer);
 }
 
-CASE(a_wait_ends_with_the_job)
+CASE(a_wait_ends_with_the_job, harness)
 {
-    struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     static const char ask[] = "GET /api/v1/jobs/3/wait?states=done&timeout=5 HTTP/1.1\r\nHost: x\r\n\r\n";
     int fd = client_connect(harness);
@@ -387,9 +370,8 @@ CASE(a_wait_ends_with_the_job)
     close(fd);
 }
 
-CASE(a_wait_that_takes_too_long_is_408)
+CASE(a_wait_that_takes_too_long_is_408, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     struct answer answer = client_get(harness, "/api/v1/jobs/3/wait?timeout=20ms");
     assert_int_equal(answer.status, 408);
@@ -398,9 +380,8 @@ CASE(a_wait_that_takes_too_long_is_408)
     answer_clear(&answer);
 }
 
-CASE(a_wait_for_what_cannot_come_is_409)
+CASE(a_wait_for_what_cannot_come_is_409, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
     struct answer answer = client_get(harness, "/api/v1/jobs/3/wait?states=queued");
     assert_int_equal(answer.status, 409);
@@ -413,9 +394,8 @@ CASE(a_wait_for_what_cannot_come_is_409)
     answer_clear(&answer);
 }
 
-CASE(a_cancel_is_accepted)
+CASE(a_cancel_is_accepted, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     struct answer answer = client_post(harness, "/api/v1/jobs/3/cancel", "{\"grace_s\":4}");
     assert_int_equal(answer.status, 202);

@@ -26,7 +26,7 @@ static int stop(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
 
 static struct answer get_range(struct harness *harness, const char *path, const char *range)
 {
@@ -40,9 +40,8 @@ static void set_log(struct harness *harness, const char *log)
     harness->log_length = strlen(log);
 }
 
-CASE(a_log_is_sent_byte_for_byte)
+CASE(a_log_is_sent_byte_for_byte, harness)
 {
-    struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 3, getuid(), JOB_DONE);
     set_log(harness, "hello\nworld\n");
     struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
@@ -54,9 +53,8 @@ CASE(a_log_is_sent_byte_for_byte)
     answer_clear(&answer);
 }
 
-CASE(ranges_follow_the_rfc)
+CASE(ranges_follow_the_rfc, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
     set_log(harness, "0123456789");
     static const struct {
@@ -89,9 +87,8 @@ CASE(ranges_follow_the_rfc)
     }
 }
 
-CASE(an_empty_log_is_an_empty_answer)
+CASE(an_empty_log_is_an_empty_answer, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
     set_log(harness, "");
     struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
@@ -101,9 +98,8 @@ CASE(an_empty_log_is_an_empty_answer)
     answer_clear(&answer);
 }
 
-CASE(head_of_a_log_tells_its_size)
+CASE(head_of_a_log_tells_its_size, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
     set_log(harness, "0123456789");
     struct answer answer = client_ask(harness, "HEAD /api/v1/jobs/3/log HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -112,9 +108,8 @@ CASE(head_of_a_log_tells_its_size)
     answer_clear(&answer);
 }
 
-CASE(a_job_without_output_is_404)
+CASE(a_job_without_output_is_404, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
     struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
     assert_int_equal(answer.status, 404);
@@ -122,9 +117,8 @@ CASE(a_job_without_output_is_404)
     answer_clear(&answer);
 }
 
-CASE(a_node_that_is_away_is_503)
+CASE(a_node_that_is_away_is_503, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
     harness->core.node.is_up = false;
     struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
@@ -138,9 +132,8 @@ CASE(a_node_that_is_away_is_503)
     answer_clear(&answer);
 }
 
-CASE(a_log_that_cannot_be_opened_tells_why)
+CASE(a_log_that_cannot_be_opened_tells_why, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
     harness->log_error = ENOENT;
     struct answer answer = client_get(harness, "/api/v1/jobs/3/log");
@@ -152,9 +145,8 @@ CASE(a_log_that_cannot_be_opened_tells_why)
     answer_clear(&answer);
 }
 
-CASE(a_log_that_shrank_is_cut_off_not_ended)
+CASE(a_log_that_shrank_is_cut_off_not_ended, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
     set_log(harness, "01234");
     harness->log_missing = 5; // it had ten bytes when it was opened
@@ -166,9 +158,8 @@ CASE(a_log_that_shrank_is_cut_off_not_ended)
 }
 
 /* To follow a log that grows no more is to read it. */
-CASE(a_followed_log_of_a_job_that_is_over_is_cut_off_too)
+CASE(a_followed_log_of_a_job_that_is_over_is_cut_off_too, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_DONE);
     set_log(harness, "01234");
     harness->log_missing = 5;
@@ -194,9 +185,8 @@ static void await_agent(struct harness *harness)
         harness_turn(harness, 10);
 }
 
-CASE(following_waits_for_the_start_and_ends_with_the_job)
+CASE(following_waits_for_the_start_and_ends_with_the_job, harness)
 {
-    struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 3, getuid(), JOB_QUEUED);
     set_log(harness, "first ");
     int fd = follow(harness, "");
@@ -226,9 +216,8 @@ CASE(following_waits_for_the_start_and_ends_with_the_job)
 }
 
 /* Else nobody could tell it from the end. */
-CASE(a_followed_log_whose_node_goes_after_the_end_is_cut_off)
+CASE(a_followed_log_whose_node_goes_after_the_end_is_cut_off, harness)
 {
-    struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     set_log(harness, "first ");
     int fd = follow(harness, "");
@@ -246,9 +235,8 @@ CASE(a_followed_log_whose_node_goes_after_the_end_is_cut_off)
     close(fd);
 }
 
-CASE(a_job_may_be_silent_for_long)
+CASE(a_job_may_be_silent_for_long, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     set_log(harness, "first ");
     int fd = follow(harness, "");
@@ -264,9 +252,8 @@ CASE(a_job_may_be_silent_for_long)
     close(fd);
 }
 
-CASE(following_a_job_that_never_starts_is_404)
+CASE(following_a_job_that_never_starts_is_404, harness)
 {
-    struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 3, getuid(), JOB_QUEUED);
     int fd = follow(harness, "");
     while (harness->waiters == NULL)
@@ -279,9 +266,8 @@ CASE(following_a_job_that_never_starts_is_404)
     close(fd);
 }
 
-CASE(following_may_begin_anywhere)
+CASE(following_may_begin_anywhere, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     set_log(harness, "0123456789");
     int fd = follow(harness, "Range: bytes=-2\r\n");
@@ -293,9 +279,8 @@ CASE(following_may_begin_anywhere)
     close(fd);
 }
 
-CASE(a_node_that_breaks_off_cuts_the_answer_off)
+CASE(a_node_that_breaks_off_cuts_the_answer_off, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     set_log(harness, "abc");
     int fd = follow(harness, "");
@@ -309,9 +294,8 @@ CASE(a_node_that_breaks_off_cuts_the_answer_off)
     close(fd);
 }
 
-CASE(a_client_that_leaves_takes_its_stream_along)
+CASE(a_client_that_leaves_takes_its_stream_along, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     set_log(harness, "abc");
     int fd = follow(harness, "");
@@ -320,9 +304,8 @@ CASE(a_client_that_leaves_takes_its_stream_along)
     assert_true(client_is_closed(harness, harness->agent_fd));
 }
 
-CASE(a_slow_reader_holds_back_the_agent)
+CASE(a_slow_reader_holds_back_the_agent, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     harness->is_log_large = true;
     int fd = follow(harness, "");
@@ -346,9 +329,8 @@ CASE(a_slow_reader_holds_back_the_agent)
     close(fd);
 }
 
-CASE(one_user_may_not_open_all_logs)
+CASE(one_user_may_not_open_all_logs, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 3, getuid(), JOB_QUEUED);
     int clients[LIMIT_USER_FOLLOWS];
     for (int i = 0; i < LIMIT_USER_FOLLOWS; i++)

@@ -29,7 +29,7 @@ static int stop(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
 
 static void assert_has(const struct answer *answer, const char *text)
 {
@@ -38,9 +38,9 @@ static void assert_has(const struct answer *answer, const char *text)
     assert_non_null(strstr(answer->body, text));
 }
 
-CASE(plain_text_is_what_everybody_gets)
+CASE(plain_text_is_what_everybody_gets, harness)
 {
-    struct answer answer = client_get(*state, "/metrics");
+    struct answer answer = client_get(harness, "/metrics");
     assert_int_equal(answer.status, 200);
     assert_non_null(strstr(answer.head, "text/plain; version=0.0.4"));
     assert_has(&answer, "# TYPE mgpu_jobs_ended_total counter\n");
@@ -51,9 +51,9 @@ CASE(plain_text_is_what_everybody_gets)
     answer_clear(&answer);
 }
 
-CASE(openmetrics_has_families_units_and_an_end)
+CASE(openmetrics_has_families_units_and_an_end, harness)
 {
-    struct answer answer = client_ask(*state, OPENMETRICS);
+    struct answer answer = client_ask(harness, OPENMETRICS);
     assert_non_null(strstr(answer.head, "application/openmetrics-text; version=1.0.0"));
     assert_has(&answer, "# TYPE mgpu_jobs_ended counter\n");
     assert_has(&answer, "mgpu_jobs_ended_total{result=\"done\",reason=\"exit\"} 3\n");
@@ -63,9 +63,9 @@ CASE(openmetrics_has_families_units_and_an_end)
     answer_clear(&answer);
 }
 
-CASE(buckets_add_up)
+CASE(buckets_add_up, harness)
 {
-    struct answer answer = client_get(*state, "/metrics");
+    struct answer answer = client_get(harness, "/metrics");
     assert_has(&answer,
         "mgpu_job_wait_seconds_bucket{le=\"1\"} 1\nmgpu_job_wait_seconds_bucket{le=\"5\"} 3\n"
         "mgpu_job_wait_seconds_bucket{le=\"15\"} 3\nmgpu_job_wait_seconds_bucket{le=\"60\"} 7\n");
@@ -73,18 +73,16 @@ CASE(buckets_add_up)
     answer_clear(&answer);
 }
 
-CASE(metrics_do_not_wait_for_the_disk)
+CASE(metrics_do_not_wait_for_the_disk, harness)
 {
-    struct harness *harness = *state;
     harness->is_barrier_held = true;
     struct answer answer = client_get(harness, "/metrics");
     assert_int_equal(answer.status, 200);
     answer_clear(&answer);
 }
 
-CASE(users_beyond_the_limit_are_one)
+CASE(users_beyond_the_limit_are_one, harness)
 {
-    struct harness *harness = *state;
     struct fairshare *fairshare = sched_fairshare(harness->core.sched);
     for (uint32_t i = 0; i < LIMIT_METRICS_USERS + 3; i++)
         fairshare_account(fairshare, 70000 + i, ACCOUNT_USER)->gpu_milli = 1500;
@@ -94,9 +92,8 @@ CASE(users_beyond_the_limit_are_one)
     answer_clear(&answer);
 }
 
-CASE(a_node_that_has_not_connected_is_down_since_the_start)
+CASE(a_node_that_has_not_connected_is_down_since_the_start, harness)
 {
-    struct harness *harness = *state;
     harness->has_absent_node = true;
     struct answer answer = client_get(harness, "/metrics");
     assert_has(&answer, "mgpu_node_up{node=\"absent\"} 0\n");

@@ -19,12 +19,12 @@ static int stop(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
 
 static void assert_refused(
-    void **state, const char *path, const char *body, unsigned status, const char *words)
+    struct harness *harness, const char *path, const char *body, unsigned status, const char *words)
 {
-    struct answer answer = client_post(*state, path, body);
+    struct answer answer = client_post(harness, path, body);
     assert_int_equal(answer.status, status);
     if (strstr(answer.body, words) == NULL)
         print_message("%s\n", answer.body);
@@ -32,7 +32,7 @@ static void assert_refused(
     answer_clear(&answer);
 }
 
-CASE(a_token_with_senseless_wishes_is_refused)
+CASE(a_token_with_senseless_wishes_is_refused, harness)
 {
     static const struct {
         const char *body;
@@ -47,14 +47,13 @@ CASE(a_token_with_senseless_wishes_is_refused)
         { "{\"hots\":\"a\"}", 400, "host" },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        assert_refused(state, "/api/v1/nodes/tokens", rows[i].body, rows[i].status, rows[i].words);
+        assert_refused(harness, "/api/v1/nodes/tokens", rows[i].body, rows[i].status, rows[i].words);
 }
 
-CASE(only_machines_that_joined_are_forgotten)
+CASE(only_machines_that_joined_are_forgotten, harness)
 {
-    struct harness *harness = *state;
-    assert_refused(state, "/api/v1/nodes/nobody/forget", "{}", 404, "there is no node");
-    assert_refused(state, "/api/v1/nodes/box/forget", "{}", 400, "mgpud runs on");
+    assert_refused(harness, "/api/v1/nodes/nobody/forget", "{}", 404, "there is no node");
+    assert_refused(harness, "/api/v1/nodes/box/forget", "{}", 400, "mgpud runs on");
     assert_int_equal(harness->nodes_cut, 0);
     struct answer answer = client_post(harness, "/api/v1/nodes/gpu1/forget", "{}");
     assert_int_equal(answer.status, 200);

@@ -32,7 +32,7 @@ static int stop(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
 
 static int join(struct harness *harness, const char *query)
 {
@@ -58,9 +58,8 @@ static void assert_agent_gets(struct harness *harness, const char *bytes)
     assert_string_equal(got, bytes);
 }
 
-CASE(bytes_pass_both_ways_unread)
+CASE(bytes_pass_both_ways_unread, harness)
 {
-    struct harness *harness = *state;
     int fd = join(harness, "?rows=40&columns=120&position=77");
     assert_int_equal(harness->terminal.rows, 40);
     assert_int_equal(harness->terminal.columns, 120);
@@ -73,9 +72,8 @@ CASE(bytes_pass_both_ways_unread)
     close(fd);
 }
 
-CASE(what_came_with_the_request_is_passed_on)
+CASE(what_came_with_the_request_is_passed_on, harness)
 {
-    struct harness *harness = *state;
     static const char request[] = "GET /api/v1/jobs/3/terminal HTTP/1.1\r\n" UPGRADE "early";
     int fd = client_connect(harness);
     assert_true(client_send(harness, fd, request, strlen(request)));
@@ -85,9 +83,8 @@ CASE(what_came_with_the_request_is_passed_on)
     close(fd);
 }
 
-CASE(the_end_of_one_side_is_that_of_the_other)
+CASE(the_end_of_one_side_is_that_of_the_other, harness)
 {
-    struct harness *harness = *state;
     char byte;
     int fd = join(harness, "");
     assert_int_equal(send(harness->agent_fd, "last", 4, MSG_NOSIGNAL), 4);
@@ -105,9 +102,8 @@ CASE(the_end_of_one_side_is_that_of_the_other)
 
 /* More than mgpud holds waits in the socket when the node's end goes and takes no more of the client's bytes.
  */
-CASE(last_words_arrive_though_the_node_takes_no_more)
+CASE(last_words_arrive_though_the_node_takes_no_more, harness)
 {
-    struct harness *harness = *state;
     static char block[65536];
     int fd = join(harness, "");
     size_t sent = 0, got = 0;
@@ -132,9 +128,8 @@ CASE(last_words_arrive_though_the_node_takes_no_more)
     close(fd);
 }
 
-CASE(a_client_that_does_not_read_makes_the_node_wait)
+CASE(a_client_that_does_not_read_makes_the_node_wait, harness)
 {
-    struct harness *harness = *state;
     harness->is_log_large = true;
     int fd = join(harness, "");
     uint64_t before;
@@ -154,9 +149,8 @@ CASE(a_client_that_does_not_read_makes_the_node_wait)
     close(fd);
 }
 
-CASE(a_node_that_does_not_read_makes_the_client_wait)
+CASE(a_node_that_does_not_read_makes_the_client_wait, harness)
 {
-    struct harness *harness = *state;
     static char block[65536];
     int fd = join(harness, "");
     size_t sent = 0;
@@ -177,9 +171,8 @@ CASE(a_node_that_does_not_read_makes_the_client_wait)
     close(fd);
 }
 
-CASE(who_may_not_join_gets_a_plain_answer)
+CASE(who_may_not_join_gets_a_plain_answer, harness)
 {
-    struct harness *harness = *state;
     (void)harness_add_job(harness, 4, getuid(), JOB_QUEUED);
     (void)harness_add_job(harness, 5, getuid(), JOB_DONE);
     struct job *strange = harness_add_job(harness, 6, getuid() + 1, JOB_RUNNING);
@@ -214,9 +207,8 @@ CASE(who_may_not_join_gets_a_plain_answer)
     }
 }
 
-CASE(a_node_that_cannot_join_says_why)
+CASE(a_node_that_cannot_join_says_why, harness)
 {
-    struct harness *harness = *state;
     harness->log_error = ENOTTY;
     struct answer answer = client_ask(harness, "GET /api/v1/jobs/3/terminal HTTP/1.1\r\n" UPGRADE);
     assert_int_equal(answer.status, 409);
@@ -228,9 +220,8 @@ CASE(a_node_that_cannot_join_says_why)
     answer_clear(&answer);
 }
 
-CASE(one_user_may_not_hold_all_terminals)
+CASE(one_user_may_not_hold_all_terminals, harness)
 {
-    struct harness *harness = *state;
     int fds[LIMIT_USER_TERMINALS];
     harness->keeps_streams = true;
     for (size_t i = 0; i < LIMIT_USER_TERMINALS; i++)

@@ -23,19 +23,19 @@ static int stop(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
 
-CASE(health_needs_no_identity)
+CASE(health_needs_no_identity, harness)
 {
-    struct answer answer = client_get(*state, "/healthz");
+    struct answer answer = client_get(harness, "/healthz");
     assert_int_equal(answer.status, 200);
     assert_string_equal(answer.body, "ok\n");
     answer_clear(&answer);
 }
 
-CASE(an_unknown_path_is_404_with_a_hint)
+CASE(an_unknown_path_is_404_with_a_hint, harness)
 {
-    struct answer answer = client_get(*state, "/api/v1/jbos");
+    struct answer answer = client_get(harness, "/api/v1/jbos");
     assert_int_equal(answer.status, 404);
     assert_string_equal(answer_string(&answer, "code"), "not_found");
     assert_string_equal(answer_string(&answer, "hint"), "GET /openapi.json lists all paths");
@@ -43,75 +43,74 @@ CASE(an_unknown_path_is_404_with_a_hint)
     answer_clear(&answer);
 }
 
-CASE(a_wrong_method_is_405_and_tells_the_right_ones)
+CASE(a_wrong_method_is_405_and_tells_the_right_ones, harness)
 {
-    struct answer answer = client_ask(*state, "DELETE /api/v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n");
+    struct answer answer = client_ask(harness, "DELETE /api/v1/jobs HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_int_equal(answer.status, 405);
     assert_non_null(strstr(answer.head, "Allow: POST, GET, HEAD\r\n"));
     answer_clear(&answer);
-    answer = client_get(*state, "/api/v1/jobs/1/cancel");
+    answer = client_get(harness, "/api/v1/jobs/1/cancel");
     assert_int_equal(answer.status, 405);
     assert_non_null(strstr(answer.head, "Allow: POST\r\n"));
     answer_clear(&answer);
 }
 
-CASE(a_job_number_that_is_none_is_404)
+CASE(a_job_number_that_is_none_is_404, harness)
 {
     static const char *const paths[] = { "/api/v1/jobs/x", "/api/v1/jobs/0", "/api/v1/jobs/-1",
         "/api/v1/jobs/01", "/api/v1/jobs/99999999999999999999", "/api/v1/jobs/", "/api/v1/jobs/1/logs" };
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        struct answer answer = client_get(*state, paths[i]);
+        struct answer answer = client_get(harness, paths[i]);
         assert_int_equal(answer.status, 404);
         answer_clear(&answer);
     }
 }
 
-CASE(an_unknown_query_parameter_is_refused_with_the_nearest)
+CASE(an_unknown_query_parameter_is_refused_with_the_nearest, harness)
 {
-    struct answer answer = client_get(*state, "/api/v1/jobs?sate=queued");
+    struct answer answer = client_get(harness, "/api/v1/jobs?sate=queued");
     assert_int_equal(answer.status, 400);
     assert_string_equal(answer_string(&answer, "hint"), "did you mean 'state'?");
     answer_clear(&answer);
 }
 
-CASE(head_answers_as_get_without_a_body)
+CASE(head_answers_as_get_without_a_body, harness)
 {
-    struct answer answer = client_ask(*state, "HEAD /api/v1/version HTTP/1.1\r\nHost: x\r\n\r\n");
+    struct answer answer = client_ask(harness, "HEAD /api/v1/version HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_int_equal(answer.status, 200);
     assert_non_null(strstr(answer.head, "Content-Length: "));
     assert_int_equal(answer.length, 0);
     answer_clear(&answer);
 }
 
-CASE(a_connection_serves_many_requests)
+CASE(a_connection_serves_many_requests, harness)
 {
-    int fd = client_connect(*state);
+    int fd = client_connect(harness);
     static const char both[] = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
                                "GET /api/v1/version HTTP/1.1\r\nHost: x\r\n\r\n";
-    assert_true(client_send(*state, fd, both, sizeof(both) - 1));
-    char *text = client_read_until(*state, fd, "\"epoch\":4");
+    assert_true(client_send(harness, fd, both, sizeof(both) - 1));
+    char *text = client_read_until(harness, fd, "\"epoch\":4");
     assert_non_null(strstr(text, "ok\n"));
     assert_non_null(strstr(text, "\"epoch\":4"));
     free(text);
     close(fd);
 }
 
-CASE(an_old_client_is_answered_and_closed)
+CASE(an_old_client_is_answered_and_closed, harness)
 {
-    int fd = client_connect(*state);
+    int fd = client_connect(harness);
     static const char ask[] = "GET /healthz HTTP/1.0\r\n\r\n";
-    assert_true(client_send(*state, fd, ask, sizeof(ask) - 1));
-    struct answer answer = client_receive(*state, fd, false);
+    assert_true(client_send(harness, fd, ask, sizeof(ask) - 1));
+    struct answer answer = client_receive(harness, fd, false);
     assert_int_equal(answer.status, 200);
     assert_non_null(strstr(answer.head, "Connection: close"));
-    assert_true(client_is_closed(*state, fd));
+    assert_true(client_is_closed(harness, fd));
     answer_clear(&answer);
     close(fd);
 }
 
-CASE(gpus_show_what_is_on_them)
+CASE(gpus_show_what_is_on_them, harness)
 {
-    struct harness *harness = *state;
     struct job *job = harness_add_job(harness, 5, 0, JOB_RUNNING);
     gpu_grants_add(&job->grants, 1, "GPU-1", 0, 0);
     struct answer answer = client_get(harness, "/api/v1/gpus");
@@ -132,9 +131,8 @@ CASE(gpus_show_what_is_on_them)
     answer_clear(&answer);
 }
 
-CASE(gpus_are_cut_by_state_and_the_rest_is_counted)
+CASE(gpus_are_cut_by_state_and_the_rest_is_counted, harness)
 {
-    struct harness *harness = *state;
     struct answer answer = client_get(harness, "/api/v1/gpus?top=1"); // both are free
     assert_true(answer_has(&answer, "\"index\":0"));
     assert_false(answer_has(&answer, "\"index\":1"));
@@ -153,9 +151,9 @@ CASE(gpus_are_cut_by_state_and_the_rest_is_counted)
     answer_clear(&answer);
 }
 
-CASE(openapi_has_every_route)
+CASE(openapi_has_every_route, harness)
 {
-    struct answer answer = client_get(*state, "/openapi.json");
+    struct answer answer = client_get(harness, "/openapi.json");
     assert_int_equal(answer.status, 200);
     json_t *body = json_loads(answer.body, 0, NULL);
     assert_non_null(body);
@@ -173,15 +171,15 @@ CASE(openapi_has_every_route)
     answer_clear(&answer);
 }
 
-CASE(limits_are_public)
+CASE(limits_are_public, harness)
 {
-    struct answer answer = client_get(*state, "/api/v1/limits");
+    struct answer answer = client_get(harness, "/api/v1/limits");
     assert_int_equal(answer.status, 200);
     assert_true(answer_has(&answer, "{\"name\":\"body_bytes\",\"value\":2097152"));
     answer_clear(&answer);
 }
 
-CASE(a_controller_that_may_not_lead_any_more_answers_nothing)
+TEST_WITH(a_controller_that_may_not_lead_any_more_answers_nothing, start, stop)
 {
     struct harness *harness = *state;
     harness->is_deposed = true;
@@ -192,9 +190,9 @@ CASE(a_controller_that_may_not_lead_any_more_answers_nothing)
     assert_int_equal(harness->barriers, 0);
 }
 
-CASE(a_single_controller_has_no_cluster)
+CASE(a_single_controller_has_no_cluster, harness)
 {
-    struct answer answer = client_get(*state, "/api/v1/cluster");
+    struct answer answer = client_get(harness, "/api/v1/cluster");
     assert_int_equal(answer.status, 200);
     assert_string_equal(answer_string(&answer, "role"), "only");
     answer_clear(&answer);

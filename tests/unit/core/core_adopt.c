@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
-#define CASE(name) TEST_WITH(name, bench_open_with_two, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_two, bench_close)
 
 #define PID   8123U
 #define START 4711U
@@ -80,9 +80,8 @@ static int code(const struct bench *b, const void *request)
     return answer == NULL ? 1 : answer->code;
 }
 
-CASE(adoption_is_created_once_its_node_has_reported_the_process)
+CASE(adoption_is_created_once_its_node_has_reported_the_process, b)
 {
-    struct bench *b = *state;
     uint64_t question = ask(b, &owner, 1, NULL, &one);
     assert_null(bench_answer(b, &one));
     say(b, (struct message_process_info){ .question = question });
@@ -95,9 +94,8 @@ CASE(adoption_is_created_once_its_node_has_reported_the_process)
     assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 11));
 }
 
-CASE(what_its_node_refuses_is_refused)
+CASE(what_its_node_refuses_is_refused, b)
 {
-    struct bench *b = *state;
     char text[] = "there is no process 8123";
     say(b, (struct message_process_info){
                .question = ask(b, &owner, 1, NULL, &one), .error = ESRCH, .text = text });
@@ -105,9 +103,8 @@ CASE(what_its_node_refuses_is_refused)
     assert_null(core_job(b->core, 11));
 }
 
-CASE(a_process_of_another_is_for_operators_and_stays_its_owners)
+CASE(a_process_of_another_is_for_operators_and_stays_its_owners, b)
 {
-    struct bench *b = *state;
     say(b, (struct message_process_info){ .question = ask(b, &owner, 1, NULL, &one), .uid = 1001 });
     assert_int_equal(code(b, &one), -EPERM);
     say(b, (struct message_process_info){ .question = ask(b, &admin, 1, NULL, &two), .uid = 1001 });
@@ -115,17 +112,15 @@ CASE(a_process_of_another_is_for_operators_and_stays_its_owners)
     assert_int_equal(core_job(b->core, 11)->uid, 1001);
 }
 
-CASE(a_process_is_adopted_once)
+CASE(a_process_is_adopted_once, b)
 {
-    struct bench *b = *state;
     adopt(b, 1, NULL, &one);
     adopt(b, 1, NULL, &two);
     assert_int_equal(code(b, &two), -EEXIST);
 }
 
-CASE(it_must_ask_for_the_gpus_that_its_process_is_on)
+CASE(it_must_ask_for_the_gpus_that_its_process_is_on, b)
 {
-    struct bench *b = *state;
     char both[] = "0,1";
     adopt(b, 0, NULL, &one);
     assert_int_equal(code(b, &one), -EINVAL);
@@ -136,9 +131,8 @@ CASE(it_must_ask_for_the_gpus_that_its_process_is_on)
     assert_string_equal(core_job(b->core, 11)->ask->gpu_ids, "box:0,1");
 }
 
-CASE(a_process_on_the_gpu_of_a_job_is_refused)
+CASE(a_process_on_the_gpu_of_a_job_is_refused, b)
 {
-    struct bench *b = *state;
     char seen[] = "0";
     bench_submit(b, 1001, 2, NULL, &one);
     bench_settle(b);
@@ -149,9 +143,8 @@ CASE(a_process_on_the_gpu_of_a_job_is_refused)
     assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
 }
 
-CASE(gpu_used_by_the_adopted_process_alone_is_free_for_its_adoption_only)
+CASE(gpu_used_by_the_adopted_process_alone_is_free_for_its_adoption_only, b)
 {
-    struct bench *b = *state;
     char seen[] = "0";
     see(b, 0, 0);
     bench_submit(b, 1001, 2, NULL, &one);
@@ -162,9 +155,8 @@ CASE(gpu_used_by_the_adopted_process_alone_is_free_for_its_adoption_only)
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
 }
 
-CASE(another_external_process_delays_the_adoption)
+CASE(another_external_process_delays_the_adoption, b)
 {
-    struct bench *b = *state;
     char seen[] = "0";
     see(b, 0, 4 * GIB);
     adopt(b, 0, seen, &one);
@@ -173,9 +165,8 @@ CASE(another_external_process_delays_the_adoption)
     assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
 }
 
-CASE(one_whose_process_ends_while_it_waits_is_cancelled)
+CASE(one_whose_process_ends_while_it_waits_is_cancelled, b)
 {
-    struct bench *b = *state;
     char text[] = "process 8123 ended while it waited to be adopted";
     bench_submit(b, 1001, 2, NULL, &one);
     bench_settle(b);
@@ -186,9 +177,8 @@ CASE(one_whose_process_ends_while_it_waits_is_cancelled)
     assert_string_equal(core_job(b->core, 12)->text, text);
 }
 
-CASE(one_that_waits_ends_with_the_boot_of_its_node)
+CASE(one_that_waits_ends_with_the_boot_of_its_node, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1001, 2, NULL, &one);
     bench_settle(b);
     adopt(b, 1, NULL, &two);
@@ -202,9 +192,8 @@ CASE(one_that_waits_ends_with_the_boot_of_its_node)
     assert_int_equal(core_job(b->core, 12)->end, END_CANCELLED);
 }
 
-CASE(a_question_ends_with_its_link)
+CASE(a_question_ends_with_its_link, b)
 {
-    struct bench *b = *state;
     (void)ask(b, &owner, 1, NULL, &one);
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     bench_settle(b);
@@ -213,27 +202,24 @@ CASE(a_question_ends_with_its_link)
     assert_int_equal(code(b, &two), -EHOSTDOWN);
 }
 
-CASE(a_question_ends_when_its_node_comes_on_another_link)
+CASE(a_question_ends_when_its_node_comes_on_another_link, b)
 {
-    struct bench *b = *state;
     (void)ask(b, &owner, 1, NULL, &one);
     assert_int_equal(bench_hello(b, 2, "boot", 2, NULL, 0), 0);
     bench_settle(b);
     assert_int_equal(code(b, &one), -EHOSTDOWN);
 }
 
-CASE(adoption_of_a_disconnected_client_is_dropped)
+CASE(adoption_of_a_disconnected_client_is_dropped, b)
 {
-    struct bench *b = *state;
     uint64_t question = ask(b, &owner, 1, NULL, &one);
     core_forget(b->core, &one);
     say(b, (struct message_process_info){ .question = question });
     assert_null(core_job(b->core, 11));
 }
 
-CASE(the_gpu_of_a_process_that_was_let_go_is_closed_at_once)
+CASE(the_gpu_of_a_process_that_was_let_go_is_closed_at_once, b)
 {
-    struct bench *b = *state;
     char seen[] = "0";
     see(b, 0, 0);
     adopt(b, 0, seen, &one);
@@ -275,9 +261,8 @@ static const struct sent *stop_after_restart(struct bench *b, const struct sent 
     return bench_sent(b, MESSAGE_STOP, 11);
 }
 
-CASE(a_process_that_was_to_be_ended_still_is_after_a_restart)
+CASE(a_process_that_was_to_be_ended_still_is_after_a_restart, b)
 {
-    struct bench *b = *state;
     const struct sent launch = *run_adopted(b);
     core_cancel_process(b->core, b->now_ms, b->now_ms, &owner, 11, 500, &two);
     bench_settle(b);
@@ -289,9 +274,8 @@ CASE(a_process_that_was_to_be_ended_still_is_after_a_restart)
     assert_int_equal(after->grace_ms, before.grace_ms);
 }
 
-CASE(terms_of_a_second_cancel_hold_after_a_restart)
+CASE(terms_of_a_second_cancel_hold_after_a_restart, b)
 {
-    struct bench *b = *state;
     const struct sent launch = *run_adopted(b);
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &two);
     bench_settle(b);
@@ -303,9 +287,8 @@ CASE(terms_of_a_second_cancel_hold_after_a_restart)
     assert_int_equal(after->grace_ms, 0);
 }
 
-CASE(an_operator_cannot_have_the_process_ended)
+CASE(an_operator_cannot_have_the_process_ended, b)
 {
-    struct bench *b = *state;
     const struct identity operator= { .is_known = true, .uid = 78, .role = ROLE_OPERATOR };
     (void)run_adopted(b);
     core_cancel_process(b->core, b->now_ms, b->now_ms, &operator, 11, 0, &two);
@@ -313,9 +296,8 @@ CASE(an_operator_cannot_have_the_process_ended)
     assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->signal, SIGTERM);
 }
 
-CASE(a_cancel_that_says_nothing_new_makes_no_event)
+CASE(a_cancel_that_says_nothing_new_makes_no_event, b)
 {
-    struct bench *b = *state;
     (void)run_adopted(b);
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, 500, &two);
     bench_settle(b);
@@ -327,9 +309,8 @@ CASE(a_cancel_that_says_nothing_new_makes_no_event)
     assert_non_null(bench_sent(b, MESSAGE_STOP, 11)); // but it is told again
 }
 
-CASE(process_of_an_adoption_cannot_be_edited)
+CASE(process_of_an_adoption_cannot_be_edited, b)
 {
-    struct bench *b = *state;
     struct job_ask edit;
     bench_submit(b, 1001, 2, NULL, &one);
     bench_settle(b);

@@ -207,7 +207,7 @@ static int close_checked(void **state)
     return bench_close(state);
 }
 
-#define CASE(name) TEST_WITH(name, open_on, close_checked)
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_on, close_checked)
 
 static void expect_behind(const struct bench *b, uint64_t id)
 {
@@ -227,9 +227,8 @@ static void expect_holder(const struct bench *b, uint64_t id)
     assert_true(status.is_running);
 }
 
-CASE(the_next_element_is_launched_before_the_one_before_it_ends)
+CASE(the_next_element_is_launched_before_the_one_before_it_ends, b)
 {
-    const struct bench *b = *state;
     expect_behind(b, FOLLOWER);
     expect_holder(b, LEADER);
     assert_int_equal(job(b, FOLLOWER)->state, JOB_STARTING);
@@ -238,9 +237,8 @@ CASE(the_next_element_is_launched_before_the_one_before_it_ends)
     assert_null(job(b, FOLLOWER + 1)); // one behind each
 }
 
-CASE(it_counts_as_a_job_that_waits)
+CASE(it_counts_as_a_job_that_waits, b)
 {
-    struct bench *b = *state;
     const uint64_t *counts = core_counts(b->core)->jobs;
     assert_int_equal(counts[JOB_STARTING], 0);
     assert_int_equal(counts[JOB_RUNNING], 1);
@@ -256,9 +254,8 @@ CASE(it_counts_as_a_job_that_waits)
     assert_int_equal(counts[JOB_QUEUED], 10 - 7);
 }
 
-CASE(it_has_the_gpus_in_the_turn_in_which_that_one_ends)
+CASE(it_has_the_gpus_in_the_turn_in_which_that_one_ends, b)
 {
-    struct bench *b = *state;
     b->n_published = 0;
     end(b, LEADER);
     expect_holder(b, FOLLOWER);
@@ -271,9 +268,9 @@ CASE(it_has_the_gpus_in_the_turn_in_which_that_one_ends)
     expect_holder(b, FOLLOWER + 1);
 }
 
-TEST_WITH(one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits, open_limited, close_checked)
+TEST_ON(one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits, struct bench *b, open_limited,
+    close_checked)
 {
-    struct bench *b = *state;
     for (uint64_t id = FIRST; id < LEADER; id++)
         run_next(b, id);
     start(b, LEADER);
@@ -285,9 +282,9 @@ TEST_WITH(one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits, ope
 }
 
 TEST_AS(one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits_user_limited,
-    one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits, open_user_limited, close_checked)
+    run_one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits, open_user_limited, close_checked)
 TEST_AS(one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits_both_limited,
-    one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits, open_both_limited, close_checked)
+    run_one_of_an_array_at_a_limit_is_behind_another_if_nobody_else_waits, open_both_limited, close_checked)
 
 /* The job after the first element waits, and no element is behind another. It is not before the array. */
 static void expect_none_behind(struct bench *b)
@@ -312,22 +309,20 @@ TEST_WITH(one_of_an_array_at_its_limit_is_not_put_behind_while_others_wait, open
     expect_none_behind(b);
 }
 
-TEST_WITH(one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit, open_user_limited,
-    close_checked)
+TEST_ON(one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit, struct bench *b,
+    open_user_limited, close_checked)
 {
     static int asked_other;
-    struct bench *b = *state;
     submit(b, 1, -1, NULL, &asked_other);
     expect_none_behind(b);
 }
 
 TEST_AS(one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit_both_limited,
-    one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit, open_both_limited,
+    run_one_of_an_array_is_not_put_behind_while_another_job_waits_for_the_same_limit, open_both_limited,
     close_checked)
 
-TEST_WITH(without_the_setting_the_next_one_waits, open_off, close_checked)
+TEST_ON(without_the_setting_the_next_one_waits, struct bench *b, open_off, close_checked)
 {
-    struct bench *b = *state;
     pass(b, TOOK_MS * 3 / 2); // with it, one would be there by now, and not be late
     assert_null(job(b, FOLLOWER));
     end(b, LEADER);
@@ -335,9 +330,8 @@ TEST_WITH(without_the_setting_the_next_one_waits, open_off, close_checked)
     assert_null(bench_sent(b, MESSAGE_PREPARE, FOLLOWER));
 }
 
-CASE(it_is_taken_back_when_that_one_takes_long)
+CASE(it_is_taken_back_when_that_one_takes_long, b)
 {
-    struct bench *b = *state;
     assert_null(bench_sent(b, MESSAGE_STOP, FOLLOWER));
     pass(b, 10 * AHEAD_MS);
     const struct sent *recall = bench_sent(b, MESSAGE_STOP, FOLLOWER);
@@ -359,9 +353,8 @@ CASE(it_is_taken_back_when_that_one_takes_long)
     expect_holder(b, FOLLOWER + 1); // the array itself comes first
 }
 
-CASE(one_that_is_taken_back_from_a_held_array_waits_until_that_is_released)
+CASE(one_that_is_taken_back_from_a_held_array_waits_until_that_is_released, b)
 {
-    struct bench *b = *state;
     core_hold(b->core, b->now_ms, b->now_ms, &owner, ARRAY, false, &held[0]);
     settle(b);
     pass(b, 1);
@@ -415,9 +408,8 @@ TEST_WITH(one_that_a_user_wants_to_change_is_taken_back_and_leaves_time_for_it, 
     assert_int_equal(job(b, FOLLOWER)->state, JOB_QUEUED);
 }
 
-CASE(one_that_is_not_changed_then_starts_again)
+CASE(one_that_is_not_changed_then_starts_again, b)
 {
-    struct bench *b = *state;
     assert_true(take_back(b, &owner, &asked_back[0]));
     const struct sent launch = launch_of(b, FOLLOWER);
     assert_int_equal(bench_returned(b, 1, &launch), 0);
@@ -433,9 +425,8 @@ CASE(one_that_is_not_changed_then_starts_again)
     expect_holder(b, FOLLOWER);
 }
 
-CASE(who_waits_for_one_that_begins_instead_is_told)
+CASE(who_waits_for_one_that_begins_instead_is_told, b)
 {
-    struct bench *b = *state;
     assert_true(take_back(b, &owner, &asked_back[0]));
     end(b, LEADER);
     assert_null(bench_answer(b, &asked_back[0]));
@@ -446,9 +437,8 @@ CASE(who_waits_for_one_that_begins_instead_is_told)
     assert_int_equal(bench_answer(b, &held[0])->code, -EALREADY);
 }
 
-CASE(who_waits_for_one_on_a_node_that_is_disconnected_is_told)
+CASE(who_waits_for_one_on_a_node_that_is_disconnected_is_told, b)
 {
-    struct bench *b = *state;
     assert_true(take_back(b, &owner, &asked_back[0]));
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     settle(b);
@@ -459,9 +449,8 @@ CASE(who_waits_for_one_on_a_node_that_is_disconnected_is_told)
     assert_non_null(strstr(bench_answer(b, &held[0])->err.message, "is about to start on node box"));
 }
 
-CASE(another_user_cannot_have_it_taken_back)
+CASE(another_user_cannot_have_it_taken_back, b)
 {
-    struct bench *b = *state;
     const struct identity other = { .is_known = true, .uid = 1001, .gid = 1001 };
     assert_false(take_back(b, &other, &asked_back[0]));
     assert_false(core_take_back(b->core, b->now_ms, b->now_ms, &owner, LEADER));
@@ -471,9 +460,8 @@ CASE(another_user_cannot_have_it_taken_back)
     assert_null(bench_sent(b, MESSAGE_STOP, FOLLOWER));
 }
 
-CASE(to_release_it_is_needless_and_takes_nothing_back)
+CASE(to_release_it_is_needless_and_takes_nothing_back, b)
 {
-    struct bench *b = *state;
     core_hold(b->core, b->now_ms, b->now_ms, &owner, FOLLOWER, true, &held[0]);
     settle(b);
     assert_int_equal(bench_answer(b, &held[0])->code, 0);
@@ -481,18 +469,16 @@ CASE(to_release_it_is_needless_and_takes_nothing_back)
     assert_null(bench_sent(b, MESSAGE_STOP, FOLLOWER));
 }
 
-CASE(errors_about_it_call_it_queued_as_all_lists_do)
+CASE(errors_about_it_call_it_queued_as_all_lists_do, b)
 {
-    struct bench *b = *state;
     core_suspend(b->core, b->now_ms, b->now_ms, &owner, FOLLOWER, false, &held[0]);
     settle(b);
     assert_non_null(
         strstr(bench_answer(b, &held[0])->err.message, "is queued: only a running job can be suspended"));
 }
 
-TEST_WITH(it_is_put_behind_when_the_end_is_near_and_not_before, open_briefly, close_checked)
+TEST_ON(it_is_put_behind_when_the_end_is_near_and_not_before, struct bench *b, open_briefly, close_checked)
 {
-    struct bench *b = *state;
     assert_null(job(b, FOLLOWER));
     pass(b, TOOK_MS - BRIEF_MS);
     assert_null(job(b, FOLLOWER));
@@ -503,9 +489,8 @@ TEST_WITH(it_is_put_behind_when_the_end_is_near_and_not_before, open_briefly, cl
 }
 
 /* One on each GPU; then those on the second become short, and so the first is near its end, too. */
-TEST_WITH(how_long_the_others_take_is_noticed_while_it_runs, open_two, close_checked)
+TEST_ON(how_long_the_others_take_is_noticed_while_it_runs, struct bench *b, open_two, close_checked)
 {
-    struct bench *b = *state;
     for (uint64_t id = FIRST; id < FIRST + 4; id += 2) {
         start(b, id);
         start(b, id + 1);
@@ -526,9 +511,8 @@ TEST_WITH(how_long_the_others_take_is_noticed_while_it_runs, open_two, close_che
     expect_holder(b, slow);
 }
 
-CASE(one_that_is_asked_back_and_has_begun_goes_on)
+CASE(one_that_is_asked_back_and_has_begun_goes_on, b)
 {
-    struct bench *b = *state;
     pass(b, 10 * AHEAD_MS);
     assert_non_null(bench_sent(b, MESSAGE_STOP, FOLLOWER));
     end(b, LEADER);
@@ -539,9 +523,8 @@ CASE(one_that_is_asked_back_and_has_begun_goes_on)
 }
 
 /* After a new connection, either may be told first. */
-CASE(its_reports_may_come_first)
+CASE(its_reports_may_come_first, b)
 {
-    struct bench *b = *state;
     start(b, FOLLOWER);
     assert_int_equal(job(b, FOLLOWER)->state, JOB_RUNNING);
     expect_behind(b, FOLLOWER);
@@ -552,9 +535,8 @@ CASE(its_reports_may_come_first)
     expect_holder(b, FOLLOWER);
 }
 
-CASE(it_can_be_cancelled)
+CASE(it_can_be_cancelled, b)
 {
-    struct bench *b = *state;
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, FOLLOWER, -1, &cancelled);
     settle(b);
     assert_int_equal(job(b, FOLLOWER)->state, JOB_STOPPING);
@@ -567,9 +549,8 @@ CASE(it_can_be_cancelled)
     assert_false(sched_job_status(b->core->sched, FOLLOWER, b->now_ms, &status));
 }
 
-CASE(the_end_of_one_with_another_behind_it_waits_for_others)
+CASE(the_end_of_one_with_another_behind_it_waits_for_others, b)
 {
-    struct bench *b = *state;
     b->n_published = 0;
     assert_false(is_committed_at_once(b, LEADER));
     int64_t began_ms = b->now_ms;
@@ -587,16 +568,14 @@ CASE(the_end_of_one_with_another_behind_it_waits_for_others)
     expect_behind(b, FOLLOWER + 1);
 }
 
-CASE(it_does_not_wait_if_a_client_does)
+CASE(it_does_not_wait_if_a_client_does, b)
 {
-    struct bench *b = *state;
     core_wait(b->core, LEADER, 1U << JOB_DONE, &waiting);
     assert_true(is_committed_at_once(b, LEADER));
 }
 
-CASE(it_waits_no_longer_when_a_client_asks)
+CASE(it_waits_no_longer_when_a_client_asks, b)
 {
-    struct bench *b = *state;
     assert_false(is_committed_at_once(b, LEADER));
     core_barrier(b->core, &waiting);
     bench_turn(b);
@@ -610,9 +589,8 @@ static int64_t patience_at_its_end(const struct bench *b, uint64_t id)
     return core_patience_ms(b->core, core_find(b->core, id), &end);
 }
 
-CASE(it_does_not_wait_if_the_next_one_is_not_committed_yet)
+CASE(it_does_not_wait_if_the_next_one_is_not_committed_yet, b)
 {
-    struct bench *b = *state;
     assert_false(is_committed_at_once(b, LEADER));
     expect_behind(b, FOLLOWER + 1);
     assert_int_equal(patience_at_its_end(b, FOLLOWER), 0);
@@ -620,9 +598,8 @@ CASE(it_does_not_wait_if_the_next_one_is_not_committed_yet)
     assert_int_not_equal(patience_at_its_end(b, FOLLOWER), 0);
 }
 
-CASE(it_does_not_wait_if_the_one_behind_it_was_asked_back)
+CASE(it_does_not_wait_if_the_one_behind_it_was_asked_back, b)
 {
-    struct bench *b = *state;
     assert_int_not_equal(patience_at_its_end(b, LEADER), 0);
     pass(b, 10 * AHEAD_MS);
     assert_int_equal(patience_at_its_end(b, LEADER), 0);
@@ -632,15 +609,13 @@ CASE(it_does_not_wait_if_the_one_behind_it_was_asked_back)
     assert_int_equal(patience_at_its_end(b, LEADER), 0); // now none is behind it
 }
 
-TEST_WITH(the_end_of_one_with_none_behind_it_does_not_wait, open_off, close_checked)
+TEST_ON(the_end_of_one_with_none_behind_it_does_not_wait, struct bench *b, open_off, close_checked)
 {
-    struct bench *b = *state;
     assert_true(is_committed_at_once(b, LEADER));
 }
 
-TEST_WITH(the_start_of_an_element_waits_for_others, open_off, close_checked)
+TEST_ON(the_start_of_an_element_waits_for_others, struct bench *b, open_off, close_checked)
 {
-    struct bench *b = *state;
     end(b, LEADER);
     const struct sent launch = launch_of(b, FOLLOWER);
     assert_int_equal(bench_started(b, launch.link, &launch), 0);
@@ -654,9 +629,8 @@ TEST_WITH(the_start_of_an_element_waits_for_others, open_off, close_checked)
     assert_non_null(b->flying);
 }
 
-CASE(the_last_end_of_an_array_does_not_wait)
+CASE(the_last_end_of_an_array_does_not_wait, b)
 {
-    struct bench *b = *state;
     for (uint64_t id = LEADER; id < LAST; id++) {
         if (job(b, id)->state == JOB_STARTING)
             start(b, id);

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
-#define CASE(name) TEST_WITH(name, bench_open_with_four, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_four, bench_close)
 
 #define SECOND 1000
 
@@ -48,9 +48,8 @@ static void assert_used(struct bench *b, int64_t ms)
     assert_in_range(used_ms, ms - 100, ms + 100);
 }
 
-CASE(jobs_are_ended_when_it_is_used_up_together)
+CASE(jobs_are_ended_when_it_is_used_up_together, b)
 {
-    struct bench *b = *state;
     (void)run(b, 11, 2, 0, &one);
     (void)run(b, 12, 1, 500, &two);
     bench_pass(b, 2 * SECOND);
@@ -66,9 +65,8 @@ CASE(jobs_are_ended_when_it_is_used_up_together)
     assert_int_equal(bench_answer(b, &three)->code, -EPERM);
 }
 
-CASE(an_ended_attempt_counts_for_what_it_held)
+CASE(an_ended_attempt_counts_for_what_it_held, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run(b, 11, 2, 0, &one);
     bench_pass(b, 3 * SECOND);
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
@@ -77,18 +75,16 @@ CASE(an_ended_attempt_counts_for_what_it_held)
     assert_used(b, 6 * SECOND);
 }
 
-CASE(a_limit_that_could_exceed_the_rest_is_refused)
+CASE(a_limit_that_could_exceed_the_rest_is_refused, b)
 {
-    struct bench *b = *state;
     submit(b, 4, 0, 3 * SECOND, &one);
     assert_int_equal(bench_answer(b, &one)->code, -EPERM);
     submit(b, 4, 0, 2 * SECOND, &two);
     assert_int_equal(bench_answer(b, &two)->code, 0);
 }
 
-CASE(a_job_without_gpus_needs_none_of_it)
+CASE(a_job_without_gpus_needs_none_of_it, b)
 {
-    struct bench *b = *state;
     (void)run(b, 11, 4, 0, &one);
     (void)run(b, 12, 0, 0, &two);
     bench_pass(b, 3 * SECOND);

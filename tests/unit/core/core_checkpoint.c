@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
-#define CASE(name) TEST_WITH(name, bench_open_with_one, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_one, bench_close)
 
 #define GRACE_MS 20000
 
@@ -40,9 +40,8 @@ static void requeue(struct bench *b)
     bench_settle(b);
 }
 
-CASE(a_job_that_goes_on_later_is_told_to_save_its_work)
+CASE(a_job_that_goes_on_later_is_told_to_save_its_work, b)
 {
-    struct bench *b = *state;
     (void)run_first(b, true);
     assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), 0);
     int64_t begin_ms = b->now_ms;
@@ -51,18 +50,16 @@ CASE(a_job_that_goes_on_later_is_told_to_save_its_work)
     assert_in_range(core_checkpoint_until(core_find(b->core, 11)), begin_ms + GRACE_MS, b->now_ms + GRACE_MS);
 }
 
-CASE(a_job_that_promised_nothing_is_not)
+CASE(a_job_that_promised_nothing_is_not, b)
 {
-    struct bench *b = *state;
     (void)run_first(b, false);
     requeue(b);
     assert_int_equal(bench_sent(b, MESSAGE_STOP, 11)->signal, SIGTERM);
     assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), 0);
 }
 
-CASE(a_cancelled_job_is_not_even_while_it_saves)
+CASE(a_cancelled_job_is_not_even_while_it_saves, b)
 {
-    struct bench *b = *state;
     (void)run_first(b, true);
     requeue(b);
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &three);
@@ -71,9 +68,8 @@ CASE(a_cancelled_job_is_not_even_while_it_saves)
     assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), 0);
 }
 
-CASE(a_stop_that_is_said_again_lasts_no_longer)
+CASE(a_stop_that_is_said_again_lasts_no_longer, b)
 {
-    struct bench *b = *state;
     const struct sent launch = *run_first(b, true);
     requeue(b);
     int64_t until_ms = core_checkpoint_until(core_find(b->core, 11));
@@ -88,9 +84,8 @@ CASE(a_stop_that_is_said_again_lasts_no_longer)
     assert_int_equal(core_checkpoint_until(core_find(b->core, 11)), until_ms);
 }
 
-CASE(the_next_attempt_has_a_grace_of_its_own)
+CASE(the_next_attempt_has_a_grace_of_its_own, b)
 {
-    struct bench *b = *state;
     const struct sent launch = *run_first(b, true);
     requeue(b);
     assert_int_equal(bench_exited(b, 1, &launch, END_CANCELLED, 143), 0);
@@ -104,9 +99,8 @@ CASE(the_next_attempt_has_a_grace_of_its_own)
     assert_in_range(core_checkpoint_until(core_find(b->core, 11)), begin_ms + GRACE_MS, b->now_ms + GRACE_MS);
 }
 
-CASE(what_outlives_its_kill_has_a_reason)
+CASE(what_outlives_its_kill_has_a_reason, b)
 {
-    struct bench *b = *state;
     char text[256];
     (void)run_first(b, false);
     assert_null(core_delay(b->core, b->now_ms, core_find(b->core, 11), text, sizeof(text)));
@@ -118,9 +112,8 @@ CASE(what_outlives_its_kill_has_a_reason)
     assert_non_null(strstr(why, "a process on node box has not ended: it is blocked in the kernel"));
 }
 
-CASE(a_start_that_lasts_has_a_reason)
+CASE(a_start_that_lasts_has_a_reason, b)
 {
-    struct bench *b = *state;
     char text[256];
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);

@@ -136,9 +136,8 @@ static struct job *running_job(int64_t limit_ms)
 }
 
 /* The limit is on the boot clock, whatever a restart finds on the wall. */
-TEST_WITH(a_restart_after_a_step_ends_no_job_early, bench_open, bench_close)
+TEST_ON(a_restart_after_a_step_ends_no_job_early, struct bench *bench, bench_open, bench_close)
 {
-    struct bench *bench = *state;
     struct job *job = running_job(HOUR);
     bench->options.boot_id = "b00t";
     struct core *core = core_new(&bench->options, &bench->effects);

@@ -121,7 +121,7 @@ static int open_with_probe(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_with_probe, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_with_probe, bench_close)
 
 static const char *take_heard(void)
 {
@@ -131,9 +131,8 @@ static const char *take_heard(void)
     return text;
 }
 
-CASE(a_concern_hears_of_each_event_and_acts_when_it_is_durable)
+CASE(a_concern_hears_of_each_event_and_acts_when_it_is_durable, b)
 {
-    struct bench *b = *state;
     assert_int_equal(bench_hello(b, 1, "boot", 1, NULL, 0), 0);
     (void)take_heard();
     bench_submit(b, 1000, 1, NULL, &one);
@@ -145,9 +144,8 @@ CASE(a_concern_hears_of_each_event_and_acts_when_it_is_durable)
     assert_string_equal(take_heard(), "starting->stopping ");
 }
 
-CASE(a_concern_may_refuse_a_submit)
+CASE(a_concern_may_refuse_a_submit, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 2, NULL, &one);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &one)->code, -EDQUOT);
@@ -155,9 +153,8 @@ CASE(a_concern_may_refuse_a_submit)
     assert_string_equal(take_heard(), "");
 }
 
-CASE(a_concern_hears_of_a_node_in_the_order_of_its_connection)
+CASE(a_concern_hears_of_a_node_in_the_order_of_its_connection, b)
 {
-    struct bench *b = *state;
     assert_int_equal(bench_hello(b, 1, "boot", 1, NULL, 0), 0);
     assert_string_equal(take_heard(), "up sample back ");
     assert_int_equal(bench_hello(b, 2, "boot", 1, NULL, 0), 0);
@@ -166,9 +163,8 @@ CASE(a_concern_hears_of_a_node_in_the_order_of_its_connection)
     assert_string_equal(take_heard(), "cut down ");
 }
 
-CASE(several_concerns_may_take_one_message)
+CASE(several_concerns_may_take_one_message, b)
 {
-    struct bench *b = *state;
     struct message_heartbeat heartbeat = { .sent_ms = 1 };
     struct error err;
     assert_int_equal(bench_hello(b, 1, "boot", 1, NULL, 0), 0);
@@ -179,9 +175,8 @@ CASE(several_concerns_may_take_one_message)
     assert_non_null(bench_sent(b, MESSAGE_HEARTBEAT_ACK, 0)); // which the concern of lost nodes has sent
 }
 
-CASE(the_timer_is_set_for_the_concern_that_wants_to_run_first)
+CASE(the_timer_is_set_for_the_concern_that_wants_to_run_first, b)
 {
-    struct bench *b = *state;
     bench_settle(b);
     b->armed_ms = 0;
     wake_ms = b->now_ms + 700;

@@ -9,7 +9,7 @@
 #include "base/strings.h"
 #include "memory_store.h"
 
-#define CASE(name) TEST_WITH(name, bench_open_with_one, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_one, bench_close)
 
 static int one, two, three;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
@@ -45,9 +45,8 @@ static int code(struct bench *b, const void *request)
     return bench_answer(b, request)->code;
 }
 
-CASE(a_signal_is_sent_when_it_is_durable)
+CASE(a_signal_is_sent_when_it_is_durable, b)
 {
-    struct bench *b = *state;
     (void)run_first(b);
     core_signal(b->core, b->now_ms, b->now_ms, &owner, 11, SIGUSR1, 0, &two);
     bench_turn(b);
@@ -56,9 +55,8 @@ CASE(a_signal_is_sent_when_it_is_durable)
     assert_non_null(bench_sent(b, MESSAGE_SIGNAL, 11));
 }
 
-CASE(signal_is_not_sent_to_the_next_attempt)
+CASE(signal_is_not_sent_to_the_next_attempt, b)
 {
-    struct bench *b = *state;
     struct sent launch = *run_first(b);
     core_signal(b->core, b->now_ms, b->now_ms, &owner, 11, SIGUSR1, 0, &two);
     bench_turn(b); // not durable yet
@@ -70,18 +68,16 @@ CASE(signal_is_not_sent_to_the_next_attempt)
     assert_null(bench_sent(b, MESSAGE_SIGNAL, 11));
 }
 
-CASE(a_signal_to_a_node_that_is_away_is_refused)
+CASE(a_signal_to_a_node_that_is_away_is_refused, b)
 {
-    struct bench *b = *state;
     (void)run_first(b);
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     core_signal(b->core, b->now_ms, b->now_ms, &owner, 11, SIGUSR1, 0, &two);
     assert_int_equal(code(b, &two), -EHOSTDOWN);
 }
 
-CASE(a_suspension_is_said_again_after_every_hello)
+CASE(a_suspension_is_said_again_after_every_hello, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b);
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     core_suspend(b->core, b->now_ms, b->now_ms, &owner, 11, false, &two);
@@ -96,9 +92,8 @@ CASE(a_suspension_is_said_again_after_every_hello)
     assert_non_null(bench_sent(b, MESSAGE_UPDATE, 11));
 }
 
-CASE(what_does_not_run_is_refused)
+CASE(what_does_not_run_is_refused, b)
 {
-    struct bench *b = *state;
     (void)submit(b, 0, &one); // it starts
     core_suspend(b->core, b->now_ms, b->now_ms, &owner, 11, false, &two);
     assert_int_equal(code(b, &two), -EALREADY);
@@ -106,9 +101,8 @@ CASE(what_does_not_run_is_refused)
     assert_int_equal(code(b, &three), -ENOENT);
 }
 
-CASE(it_is_for_the_owner_and_for_operators)
+CASE(it_is_for_the_owner_and_for_operators, b)
 {
-    struct bench *b = *state;
     (void)run_first(b);
     core_signal(b->core, b->now_ms, b->now_ms, &other, 11, SIGUSR1, 0, &two);
     assert_int_equal(code(b, &two), -EPERM);
@@ -116,9 +110,8 @@ CASE(it_is_for_the_owner_and_for_operators)
     assert_int_equal(code(b, &three), 0);
 }
 
-CASE(a_requeued_job_waits_behind_those_that_wait)
+CASE(a_requeued_job_waits_behind_those_that_wait, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b);
     (void)submit(b, 60000, &two);
     core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, false, &three);
@@ -131,9 +124,8 @@ CASE(a_requeued_job_waits_behind_those_that_wait)
     assert_int_equal(core_job(b->core, 11)->restarts, 1);
 }
 
-CASE(a_job_that_is_requeued_with_a_hold_waits_until_it_is_released)
+CASE(a_job_that_is_requeued_with_a_hold_waits_until_it_is_released, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b);
     core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, true, &three);
     assert_int_equal(code(b, &three), 0);
@@ -148,9 +140,8 @@ CASE(a_job_that_is_requeued_with_a_hold_waits_until_it_is_released)
     assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
 }
 
-CASE(a_hold_is_removed_before_its_job_is_back_in_the_queue)
+CASE(a_hold_is_removed_before_its_job_is_back_in_the_queue, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b);
     core_requeue(b->core, b->now_ms, b->now_ms, &owner, 11, -1, true, &three);
     core_hold(b->core, b->now_ms, b->now_ms, &owner, 11, true, &two);
@@ -160,9 +151,8 @@ CASE(a_hold_is_removed_before_its_job_is_back_in_the_queue)
     assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
 }
 
-CASE(a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_operators)
+CASE(a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_operators, b)
 {
-    struct bench *b = *state;
     (void)run_first(b);
     struct job_ask less, more;
     job_ask_copy(&less, core_job(b->core, 11)->ask);
@@ -183,9 +173,8 @@ CASE(a_running_job_is_edited_to_less_time_by_its_owner_and_to_more_by_operators)
     job_ask_clear(&more);
 }
 
-CASE(the_notes_of_a_running_job_can_be_edited_and_what_it_asked_for_cannot)
+CASE(the_notes_of_a_running_job_can_be_edited_and_what_it_asked_for_cannot, b)
 {
-    struct bench *b = *state;
     (void)run_first(b);
     struct job_ask noted, larger;
     job_ask_copy(&noted, core_job(b->core, 11)->ask);

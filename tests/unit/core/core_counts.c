@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "controller/core/counts.h"
 
-#define CASE(name) TEST_WITH(name, bench_open_with_one, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_one, bench_close)
 
 static int one, two;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
@@ -38,9 +38,8 @@ static void assert_jobs(const struct bench *b, uint64_t queued, uint64_t startin
     assert_int_equal(counts->jobs[JOB_STOPPING], 0);
 }
 
-CASE(a_job_is_counted_in_the_state_that_it_is_in)
+CASE(a_job_is_counted_in_the_state_that_it_is_in, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_submit(b, 1000, 1, NULL, &two);
     bench_settle(b);
@@ -63,9 +62,8 @@ CASE(a_job_is_counted_in_the_state_that_it_is_in)
     assert_int_equal(count_of(&core_counts(b->core)->waits), 2);
 }
 
-CASE(an_array_counts_as_its_elements)
+CASE(an_array_counts_as_its_elements, b)
 {
-    struct bench *b = *state;
     submit_array(b, "0-9", &one);
     uint64_t array = bench_answer(b, &one)->job;
     assert_jobs(b, 9, 1, 0);
@@ -74,9 +72,8 @@ CASE(an_array_counts_as_its_elements)
     assert_int_equal(core_counts(b->core)->jobs[JOB_QUEUED], 0);
 }
 
-CASE(what_was_loaded_is_counted_and_what_ended_before_is_not)
+CASE(what_was_loaded_is_counted_and_what_ended_before_is_not, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
     uint64_t job = bench_answer(b, &one)->job;

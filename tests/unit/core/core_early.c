@@ -54,7 +54,7 @@ static int open_early(void **state)
     return 0;
 }
 
-#define CASE(name, open) TEST_WITH(name, open, scene_close)
+#define CASE(name, open, b) TEST_ON(name, struct bench *b, open, scene_close)
 
 static void edit_limit(struct bench *b, uint64_t id, int64_t seconds, int *request)
 {
@@ -69,9 +69,8 @@ static void edit_limit(struct bench *b, uint64_t id, int64_t seconds, int *reque
 
 /* --- which job, and when --- */
 
-CASE(the_next_job_starts_while_its_gpu_is_used, open_soon)
+CASE(the_next_job_starts_while_its_gpu_is_used, open_soon, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true, .limit_s = LIMIT_S }, &two);
     assert_true(scene_launch_of(b, NEXT).is_early);
     assert_int_equal(scene_launch_of(b, NEXT).n_gpus, 1);
@@ -89,9 +88,8 @@ CASE(the_next_job_starts_while_its_gpu_is_used, open_soon)
     assert_int_equal(core_counts(b->core)->parked_ms, 0);
 }
 
-CASE(it_starts_when_its_gpu_comes_near, open_late)
+CASE(it_starts_when_its_gpu_comes_near, open_late, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true }, &two);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
     scene_pass(b, LONG_S - 120 - 10);
@@ -101,9 +99,8 @@ CASE(it_starts_when_its_gpu_comes_near, open_late)
     assert_true(scene_launch_of(b, NEXT).is_early);
 }
 
-CASE(it_starts_when_the_one_before_it_is_being_stopped, open_late)
+CASE(it_starts_when_the_one_before_it_is_being_stopped, open_late, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true }, &two);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
     core_cancel(b->core, b->now_ms, b->now_ms, &scene_owner, FIRST, -1, &asked);
@@ -114,9 +111,8 @@ CASE(it_starts_when_the_one_before_it_is_being_stopped, open_late)
     scene_expect_granted(b, NEXT);
 }
 
-CASE(one_that_is_held_starts_when_it_is_released, open_soon)
+CASE(one_that_is_held_starts_when_it_is_released, open_soon, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true, .is_held = true }, &two);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
     core_hold(b->core, b->now_ms, b->now_ms, &scene_owner, NEXT, true, &asked);
@@ -126,9 +122,8 @@ CASE(one_that_is_held_starts_when_it_is_released, open_soon)
 }
 
 /* Nothing but the clock changes until then. */
-CASE(one_that_may_not_begin_yet_starts_when_it_may, open_soon)
+CASE(one_that_may_not_begin_yet_starts_when_it_may, open_soon, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true, .begin_s = 30 }, &two);
     scene_pass(b, 29);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
@@ -137,9 +132,8 @@ CASE(one_that_may_not_begin_yet_starts_when_it_may, open_soon)
     scene_expect_early(b, NEXT);
 }
 
-CASE(one_that_refuses_it_and_one_of_a_site_that_does_start_as_usual, open_soon)
+CASE(one_that_refuses_it_and_one_of_a_site_that_does_start_as_usual, open_soon, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_unwilling = true }, &two);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_QUEUED);
     core_cancel(b->core, b->now_ms, b->now_ms, &scene_owner, NEXT, -1, &asked);
@@ -157,9 +151,8 @@ CASE(one_that_refuses_it_and_one_of_a_site_that_does_start_as_usual, open_soon)
     assert_true(job_holds_gpus(scene_job(b, OTHER)));
 }
 
-CASE(none_starts_for_a_gpu_for_which_one_runs_already, open_early)
+CASE(none_starts_for_a_gpu_for_which_one_runs_already, open_early, b)
 {
-    struct bench *b = *state;
     scene_submit(b,
         (struct scene_job){ .is_early = true, .limit_s = 10, .cpu_milli = 1000, .memory = 1 << 30 }, &three);
     scene_pass(b, 1);
@@ -169,9 +162,8 @@ CASE(none_starts_for_a_gpu_for_which_one_runs_already, open_early)
     assert_false(job_holds_gpus(scene_job(b, OTHER)));
 }
 
-CASE(none_starts_on_a_node_that_cannot_do_it, scene_open)
+CASE(none_starts_on_a_node_that_cannot_do_it, scene_open, b)
 {
-    struct bench *b = *state;
     const struct scene_node node = { .link = SCENE_LINK, .name = "box", .lacks_early = true };
     core_link_down(b->core, b->now_ms, b->now_ms, SCENE_LINK);
     assert_int_equal(scene_hello(b, node), 0);
@@ -184,9 +176,8 @@ CASE(none_starts_on_a_node_that_cannot_do_it, scene_open)
     assert_false(scene_launch_of(b, NEXT).is_early);
 }
 
-CASE(a_drained_node_begins_nothing_and_what_began_there_waits, open_early)
+CASE(a_drained_node_begins_nothing_and_what_began_there_waits, open_early, b)
 {
-    struct bench *b = *state;
     core_drain(b->core, b->now_ms, b->now_ms, &scene_admin, "box", "a fan is broken", 0, false, &asked);
     scene_settle(b);
     scene_submit(b, (struct scene_job){ .is_early = true }, &three);
@@ -202,9 +193,8 @@ CASE(a_drained_node_begins_nothing_and_what_began_there_waits, open_early)
 
 /* --- the one before it --- */
 
-CASE(when_that_is_parked_it_gets_the_gpu_and_the_parked_one_waits_for_it, open_early)
+CASE(when_that_is_parked_it_gets_the_gpu_and_the_parked_one_waits_for_it, open_early, b)
 {
-    struct bench *b = *state;
     int again;
     core_park(b->core, b->now_ms, b->now_ms, &scene_owner, FIRST, 0, &asked);
     scene_settle(b);
@@ -221,9 +211,8 @@ CASE(when_that_is_parked_it_gets_the_gpu_and_the_parked_one_waits_for_it, open_e
     assert_int_equal(scene_phase(b, FIRST), PARK_NONE);
 }
 
-CASE(when_that_refuses_to_be_parked_it_waits_on, open_early)
+CASE(when_that_refuses_to_be_parked_it_waits_on, open_early, b)
 {
-    struct bench *b = *state;
     core_park(b->core, b->now_ms, b->now_ms, &scene_owner, FIRST, 0, &asked);
     scene_settle(b);
     scene_answer(b, FIRST, PARK_SAVE, PARK_REFUSED);
@@ -233,9 +222,8 @@ CASE(when_that_refuses_to_be_parked_it_waits_on, open_early)
     scene_expect_granted(b, NEXT);
 }
 
-CASE(when_that_is_extended_it_waits_on_and_its_own_time_does_not_pass, open_early)
+CASE(when_that_is_extended_it_waits_on_and_its_own_time_does_not_pass, open_early, b)
 {
-    struct bench *b = *state;
     edit_limit(b, FIRST, 36000, &asked);
     scene_pass(b, 10 * LIMIT_S);
     scene_expect_early(b, NEXT);
@@ -250,9 +238,8 @@ CASE(when_that_is_extended_it_waits_on_and_its_own_time_does_not_pass, open_earl
 }
 
 /* Its expected end is over, and nothing follows from that. */
-CASE(when_that_never_ends_it_waits_until_somebody_cancels_it, open_early)
+CASE(when_that_never_ends_it_waits_until_somebody_cancels_it, open_early, b)
 {
-    struct bench *b = *state;
     edit_limit(b, FIRST, 0, &asked);
     scene_pass(b, 30 * 24 * 3600);
     scene_expect_early(b, NEXT);
@@ -269,9 +256,8 @@ CASE(when_that_never_ends_it_waits_until_somebody_cancels_it, open_early)
 }
 
 /* The GPU goes in the turn in which the loss is recorded. */
-CASE(when_that_ends_because_its_gpu_fails_it_waits_for_the_gpu, open_early)
+CASE(when_that_ends_because_its_gpu_fails_it_waits_for_the_gpu, open_early, b)
 {
-    struct bench *b = *state;
     struct gpu_state gpu = {
         .uuid = (char[]){ "GPU-box" }, .numa = -1, .memory_bytes = 24ULL << 30, .is_lost = 1
     };
@@ -285,9 +271,8 @@ CASE(when_that_ends_because_its_gpu_fails_it_waits_for_the_gpu, open_early)
 
 /* --- itself --- */
 
-CASE(what_it_has_of_its_node_is_booked_until_it_ends, open_early)
+CASE(what_it_has_of_its_node_is_booked_until_it_ends, open_early, b)
 {
-    struct bench *b = *state;
     const struct cluster_node *node = &sched_cluster(core_sched(b->core))->nodes[0];
     assert_int_equal(job_run(scene_job(b, NEXT))->cpu_milli, 0);
     assert_int_equal(job_park(scene_job(b, NEXT))->kept_cpu_milli, 1000);
@@ -301,9 +286,8 @@ CASE(what_it_has_of_its_node_is_booked_until_it_ends, open_early)
     assert_int_equal(node->memory_kept, 0);
 }
 
-CASE(its_gpu_may_be_free_before_its_start_is_reported, open_soon)
+CASE(its_gpu_may_be_free_before_its_start_is_reported, open_soon, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true, .limit_s = LIMIT_S }, &two);
     scene_end(b, FIRST, END_EXIT, 0);
     assert_int_equal(scene_job(b, NEXT)->state, JOB_STARTING);
@@ -313,9 +297,8 @@ CASE(its_gpu_may_be_free_before_its_start_is_reported, open_soon)
     scene_expect_granted(b, NEXT);
 }
 
-CASE(one_that_is_cancelled_leaves_the_gpu_to_those_behind_it, open_early)
+CASE(one_that_is_cancelled_leaves_the_gpu_to_those_behind_it, open_early, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true }, &three);
     core_cancel(b->core, b->now_ms, b->now_ms, &scene_owner, NEXT, -1, &asked);
     scene_settle(b);
@@ -328,9 +311,8 @@ CASE(one_that_is_cancelled_leaves_the_gpu_to_those_behind_it, open_early)
     assert_int_equal(scene_job(b, NEXT)->end, END_CANCELLED);
 }
 
-CASE(one_that_is_cancelled_while_it_is_given_its_gpu_keeps_it_until_it_has_ended, open_early)
+CASE(one_that_is_cancelled_while_it_is_given_its_gpu_keeps_it_until_it_has_ended, open_early, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ 0 }, &three);
     scene_end(b, FIRST, END_EXIT, 0);
     assert_int_equal(scene_phase(b, NEXT), PARK_RESTORING);
@@ -343,9 +325,8 @@ CASE(one_that_is_cancelled_while_it_is_given_its_gpu_keeps_it_until_it_has_ended
     scene_run(b, OTHER);
 }
 
-CASE(it_is_held_no_more_and_its_request_is_not_changed, open_early)
+CASE(it_is_held_no_more_and_its_request_is_not_changed, open_early, b)
 {
-    struct bench *b = *state;
     struct job_ask larger;
     core_hold(b->core, b->now_ms, b->now_ms, &scene_owner, NEXT, false, &asked);
     scene_settle(b);
@@ -359,9 +340,8 @@ CASE(it_is_held_no_more_and_its_request_is_not_changed, open_early)
     job_ask_clear(&larger);
 }
 
-CASE(its_limit_is_edited_and_begins_with_its_gpu, open_early)
+CASE(its_limit_is_edited_and_begins_with_its_gpu, open_early, b)
 {
-    struct bench *b = *state;
     edit_limit(b, NEXT, 60, &asked);
     scene_pass(b, 20);
     scene_expect_early(b, NEXT);
@@ -373,9 +353,8 @@ CASE(its_limit_is_edited_and_begins_with_its_gpu, open_early)
     assert_int_equal(scene_job(b, NEXT)->stop_reason, END_TIME_LIMIT);
 }
 
-CASE(an_urgent_job_gets_the_gpu_before_it, open_early)
+CASE(an_urgent_job_gets_the_gpu_before_it, open_early, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .priority = 100, .limit_s = 60 }, &three);
     assert_int_equal(scene_job(b, OTHER)->state, JOB_QUEUED);
     scene_end(b, FIRST, END_EXIT, 0);
@@ -385,9 +364,8 @@ CASE(an_urgent_job_gets_the_gpu_before_it, open_early)
     scene_expect_granted(b, NEXT);
 }
 
-CASE(one_that_is_parked_meanwhile_waits_again_when_it_is_unparked, open_early)
+CASE(one_that_is_parked_meanwhile_waits_again_when_it_is_unparked, open_early, b)
 {
-    struct bench *b = *state;
     core_park(b->core, b->now_ms, b->now_ms, &scene_owner, NEXT, 0, &asked);
     scene_settle(b);
     assert_int_equal(scene_phase(b, NEXT), PARK_PARKED);
@@ -400,9 +378,8 @@ CASE(one_that_is_parked_meanwhile_waits_again_when_it_is_unparked, open_early)
     scene_expect_granted(b, NEXT);
 }
 
-CASE(a_refusal_leaves_it_early_and_is_tried_again, open_early)
+CASE(a_refusal_leaves_it_early_and_is_tried_again, open_early, b)
 {
-    struct bench *b = *state;
     scene_end(b, FIRST, END_EXIT, 0);
     assert_int_equal(scene_phase(b, NEXT), PARK_RESTORING);
     assert_int_not_equal(scene_take_order(b, NEXT), 0);
@@ -414,9 +391,8 @@ CASE(a_refusal_leaves_it_early_and_is_tried_again, open_early)
     assert_null(job_park(scene_job(b, NEXT))->text);
 }
 
-CASE(one_whose_filter_nobody_knows_is_ended_and_keeps_the_gpu_until_then, open_early)
+CASE(one_whose_filter_nobody_knows_is_ended_and_keeps_the_gpu_until_then, open_early, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ 0 }, &three);
     scene_end(b, FIRST, END_EXIT, 0);
     scene_answer(b, NEXT, PARK_RETURN, PARK_LOST);
@@ -428,9 +404,8 @@ CASE(one_whose_filter_nobody_knows_is_ended_and_keeps_the_gpu_until_then, open_e
     scene_run(b, OTHER);
 }
 
-CASE(an_attempt_that_never_ran_is_followed_by_a_usual_one, open_soon)
+CASE(an_attempt_that_never_ran_is_followed_by_a_usual_one, open_soon, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true }, &two);
     struct sent launch = scene_launch_of(b, NEXT);
     assert_true(launch.is_early);
@@ -460,9 +435,8 @@ static void lose_node(struct bench *b)
     assert_int_equal(bench_answer(b, &asked)->code, 0);
 }
 
-CASE(with_a_lost_node_both_jobs_are_lost, open_early)
+CASE(with_a_lost_node_both_jobs_are_lost, open_early, b)
 {
-    struct bench *b = *state;
     lose_node(b);
     assert_int_equal(scene_job(b, FIRST)->end, END_NODE_LOST);
     assert_int_equal(scene_job(b, NEXT)->end, END_NODE_LOST);
@@ -471,9 +445,8 @@ CASE(with_a_lost_node_both_jobs_are_lost, open_early)
     assert_int_equal(job_park(scene_job(b, NEXT))->granted_ms, 0);
 }
 
-CASE(one_that_goes_on_elsewhere_has_its_gpu_there_from_the_start, open_soon)
+CASE(one_that_goes_on_elsewhere_has_its_gpu_there_from_the_start, open_soon, b)
 {
-    struct bench *b = *state;
     scene_submit(b, (struct scene_job){ .is_early = true, .goes_on = true, .limit_s = LIMIT_S }, &two);
     scene_run(b, NEXT);
     scene_expect_early(b, NEXT);
@@ -508,9 +481,8 @@ static void find_both(struct bench *b, enum attempt_phase first, enum park_seen 
     assert_int_equal(scene_hello(b, box), 0);
 }
 
-CASE(a_controller_that_starts_while_it_waits_gives_it_its_gpu, open_early)
+CASE(a_controller_that_starts_while_it_waits_gives_it_its_gpu, open_early, b)
 {
-    struct bench *b = *state;
     bench_restart_all(b);
     scene_expect_early(b, NEXT);
     find_both(b, PHASE_RUNNING, PARK_SEEN_PARKED);
@@ -525,9 +497,8 @@ CASE(a_controller_that_starts_while_it_waits_gives_it_its_gpu, open_early)
     assert_int_equal(sched_cluster(core_sched(b->core))->nodes[0].cpu_kept, 1000);
 }
 
-CASE(a_controller_that_starts_in_the_middle_of_a_grant_orders_it_again, open_early)
+CASE(a_controller_that_starts_in_the_middle_of_a_grant_orders_it_again, open_early, b)
 {
-    struct bench *b = *state;
     scene_end(b, FIRST, END_EXIT, 0);
     uint32_t number = scene_take_order(b, NEXT);
     bench_restart_all(b);
@@ -539,9 +510,8 @@ CASE(a_controller_that_starts_in_the_middle_of_a_grant_orders_it_again, open_ear
 }
 
 /* The node has had the order, and its answer was lost. */
-CASE(a_node_that_connects_again_is_given_the_order_again, open_early)
+CASE(a_node_that_connects_again_is_given_the_order_again, open_early, b)
 {
-    struct bench *b = *state;
     scene_end(b, FIRST, END_EXIT, 0);
     uint32_t number = scene_take_order(b, NEXT);
     core_link_down(b->core, b->now_ms, b->now_ms, SCENE_LINK);
@@ -552,9 +522,8 @@ CASE(a_node_that_connects_again_is_given_the_order_again, open_early)
 }
 
 /* A late answer to the order before that one does not count. */
-CASE(an_answer_to_another_order_gives_it_nothing, open_early)
+CASE(an_answer_to_another_order_gives_it_nothing, open_early, b)
 {
-    struct bench *b = *state;
     scene_end(b, FIRST, END_EXIT, 0);
     uint32_t number = scene_take_order(b, NEXT);
     scene_answer(b, NEXT, PARK_RETURN, PARK_REFUSED);

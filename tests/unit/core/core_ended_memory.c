@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
-#define CASE(name) TEST_WITH(name, bench_open_with_one, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_one, bench_close)
 
 #define GIB (1ULL << 30)
 
@@ -57,9 +57,8 @@ static void assert_shown(const struct bench *b, uint64_t used, size_t processes)
     assert_int_equal(gpu->processes.count, processes);
 }
 
-CASE(what_an_attempt_held_is_gone_with_its_end)
+CASE(what_an_attempt_held_is_gone_with_its_end, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b);
     see_both(b, 1000, false, false);
     assert_shown(b, 4 * GIB, 2);
@@ -72,9 +71,8 @@ CASE(what_an_attempt_held_is_gone_with_its_end)
     assert_int_equal(((const struct gpu_process *)gpu->processes.items)->pid, 9000);
 }
 
-CASE(a_sample_that_was_read_before_the_end_shows_nothing_of_it)
+CASE(a_sample_that_was_read_before_the_end_shows_nothing_of_it, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b);
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
     bench_settle(b);
@@ -82,9 +80,8 @@ CASE(a_sample_that_was_read_before_the_end_shows_nothing_of_it)
     assert_shown(b, 1 * GIB, 1);
 }
 
-CASE(what_is_left_for_longer_or_found_by_the_agent_is_shown)
+CASE(what_is_left_for_longer_or_found_by_the_agent_is_shown, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b);
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
     bench_settle(b);
@@ -94,9 +91,8 @@ CASE(what_is_left_for_longer_or_found_by_the_agent_is_shown)
     assert_shown(b, 4 * GIB, 2);
 }
 
-CASE(memory_that_is_not_known_is_not_taken_away)
+CASE(memory_that_is_not_known_is_not_taken_away, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b);
     see_both(b, 1000, false, true);
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);

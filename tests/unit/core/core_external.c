@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
-#define CASE(name) TEST_WITH(name, bench_open_with_one, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_one, bench_close)
 
 #define MIB (1ULL << 20)
 #define GIB (1ULL << 30)
@@ -72,9 +72,8 @@ static void set_policy(struct bench *b, const struct identity *who, const char *
     strings_clear(&gpus);
 }
 
-CASE(a_large_process_of_others_closes_its_gpu_at_once)
+CASE(a_large_process_of_others_closes_its_gpu_at_once, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .memory = 2 * GIB });
     assert_int_equal(books(b)->closed, DEVICE_EXTERNAL);
     bench_submit(b, 1000, 1, NULL, &one);
@@ -89,9 +88,8 @@ CASE(a_large_process_of_others_closes_its_gpu_at_once)
     assert_int_equal(core_job(b->core, 11)->state, JOB_STARTING);
 }
 
-CASE(a_small_idle_process_and_those_of_jobs_block_nothing)
+CASE(a_small_idle_process_and_those_of_jobs_block_nothing, b)
 {
-    struct bench *b = *state;
     see_often(b, (struct sample){ .memory = 512 * MIB, .load = 5 }, 10);
     assert_int_equal(books(b)->closed, 0);
     see_often(b, (struct sample){ .memory = 20 * GIB, .job = 9, .load = 90 }, 10);
@@ -99,9 +97,8 @@ CASE(a_small_idle_process_and_those_of_jobs_block_nothing)
     assert_true(books(b)->memory_external == 0);
 }
 
-CASE(a_small_process_is_noted_until_it_has_been_gone_for_a_while)
+CASE(a_small_process_is_noted_until_it_has_been_gone_for_a_while, b)
 {
-    struct bench *b = *state;
     assert_false(books(b)->has_external);
     see(b, (struct sample){ .memory = 400 * MIB });
     assert_true(books(b)->has_external && books(b)->closed == 0);
@@ -113,9 +110,8 @@ CASE(a_small_process_is_noted_until_it_has_been_gone_for_a_while)
     assert_false(books(b)->has_external);
 }
 
-CASE(a_load_without_jobs_counts_when_it_lasts)
+CASE(a_load_without_jobs_counts_when_it_lasts, b)
 {
-    struct bench *b = *state;
     struct sample busy = { .memory = MIB, .load = 6 };
     see_often(b, busy, 2);
     see(b, (struct sample){ .memory = MIB });
@@ -125,18 +121,16 @@ CASE(a_load_without_jobs_counts_when_it_lasts)
     assert_int_equal(books(b)->closed, DEVICE_EXTERNAL);
 }
 
-CASE(the_load_of_a_job_is_not_taken_for_anothers)
+CASE(the_load_of_a_job_is_not_taken_for_anothers, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
     see_often(b, (struct sample){ .memory = MIB, .load = 100 }, 10);
     assert_int_equal(books(b)->closed, 0);
 }
 
-CASE(a_stranger_beside_a_job_leaves_it_running_and_keeps_the_next_away)
+CASE(a_stranger_beside_a_job_leaves_it_running_and_keeps_the_next_away, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
     struct sent launch = *bench_sent(b, MESSAGE_LAUNCH, 11);
@@ -149,18 +143,16 @@ CASE(a_stranger_beside_a_job_leaves_it_running_and_keeps_the_next_away)
     assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
 }
 
-CASE(memory_that_cannot_be_told_may_be_all_that_is_used)
+CASE(memory_that_cannot_be_told_may_be_all_that_is_used, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .is_memory_hidden = true, .used = 100 * MIB });
     assert_int_equal(books(b)->closed, 0);
     see(b, (struct sample){ .is_memory_hidden = true, .used = 3 * GIB });
     assert_int_equal(books(b)->closed, DEVICE_EXTERNAL);
 }
 
-CASE(without_a_list_of_processes_what_was_known_stays_for_a_while)
+CASE(without_a_list_of_processes_what_was_known_stays_for_a_while, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .memory = 2 * GIB });
     see_often(b, (struct sample){ .valid = GPU_MEMORY_USED }, 59);
     assert_int_equal(books(b)->closed, DEVICE_EXTERNAL);
@@ -168,9 +160,8 @@ CASE(without_a_list_of_processes_what_was_known_stays_for_a_while)
     assert_int_equal(books(b)->closed, 0);
 }
 
-CASE(the_log_grows_with_changes_and_not_with_samples)
+CASE(the_log_grows_with_changes_and_not_with_samples, b)
 {
-    struct bench *b = *state;
     set_policy(b, &admin, "fit-around", &one);
     see(b, (struct sample){ .memory = 2 * GIB });
     assert_true(books(b)->memory_external == 2 * GIB);
@@ -185,9 +176,8 @@ CASE(the_log_grows_with_changes_and_not_with_samples)
     assert_int_equal(b->n_published, published + 2);
 }
 
-CASE(fit_around_leaves_the_rest_to_shares)
+CASE(fit_around_leaves_the_rest_to_shares, b)
 {
-    struct bench *b = *state;
     set_policy(b, &admin, "fit-around", &one);
     see(b, (struct sample){ .memory = 20 * GIB });
     assert_int_equal(books(b)->closed, 0);
@@ -205,9 +195,8 @@ CASE(fit_around_leaves_the_rest_to_shares)
     assert_int_equal(core_job(b->core, 12)->state, JOB_STARTING);
 }
 
-CASE(a_policy_of_one_gpu_is_for_administrators_and_takes_effect_at_once)
+CASE(a_policy_of_one_gpu_is_for_administrators_and_takes_effect_at_once, b)
 {
-    struct bench *b = *state;
     const struct core_gpu *gpu = core_gpu_at(core_node_named(b->core, "box"), 0);
     see(b, (struct sample){ .memory = 2 * GIB });
     set_policy(b, &owner, "ignore", &one);
@@ -238,9 +227,8 @@ static const struct state_change *policy_row(const struct bench *b)
     return NULL;
 }
 
-CASE(a_policy_outlives_a_restart)
+CASE(a_policy_outlives_a_restart, b)
 {
-    struct bench *b = *state;
     set_policy(b, &admin, "ignore", &one);
     bench_turn(b);
     const struct state_change *row = policy_row(b);
@@ -259,18 +247,16 @@ CASE(a_policy_outlives_a_restart)
     (void)bench_close((void **)&later);
 }
 
-CASE(what_is_not_clean_is_closed_until_it_is)
+CASE(what_is_not_clean_is_closed_until_it_is, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .is_unclean = 1 });
     assert_int_equal(books(b)->closed, DEVICE_UNCLEAN);
     see(b, (struct sample){ 0 });
     assert_int_equal(books(b)->closed, 0);
 }
 
-CASE(a_shared_gpu_is_crowded_while_it_is_full_or_busy)
+CASE(a_shared_gpu_is_crowded_while_it_is_full_or_busy, b)
 {
-    struct bench *b = *state;
     struct sample busy = { .load = 81 }, calmer = { .load = 75 }, calm = { .load = 70 };
     see_often(b, busy, 5);
     assert_int_equal(books(b)->closed, 0); // nobody shares it

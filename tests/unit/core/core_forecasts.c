@@ -7,7 +7,7 @@
 #include "controller/core/forecasts.h"
 #include "memory_store.h"
 
-#define CASE(name) TEST_WITH(name, bench_open_with_one, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_one, bench_close)
 
 #define MINUTE_MS 60000
 
@@ -40,9 +40,8 @@ static const struct sent *wait_behind(struct bench *b, uint64_t *ret_waiting)
     return launch;
 }
 
-CASE(a_waiting_job_has_a_forecast_soon_after_its_submission)
+CASE(a_waiting_job_has_a_forecast_soon_after_its_submission, b)
 {
-    struct bench *b = *state;
     uint64_t waiting = 0;
     (void)wait_behind(b, &waiting);
     const struct kept_forecast *told = core_kept_forecast(b->core, 0);
@@ -81,10 +80,9 @@ static void await_told(struct bench *b, size_t count, int64_t step_ms)
 }
 
 /* With a long queue the run is made in parts. What is submitted meanwhile is told by the next one. */
-CASE(a_long_queue_is_told_in_parts)
+CASE(a_long_queue_is_told_in_parts, b)
 {
     enum { WAITING = 100 };
-    struct bench *b = *state;
     b->options.queue_max = 2 * WAITING;
     core_configure(b->core, b->now_ms, b->now_ms, &b->options);
     const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, submit(b, &one));
@@ -104,9 +102,8 @@ CASE(a_long_queue_is_told_in_parts)
     assert_int_equal(core_kept_forecast(b->core, 0)->job, late);
 }
 
-CASE(its_start_is_noted_and_learnt_from)
+CASE(its_start_is_noted_and_learnt_from, b)
 {
-    struct bench *b = *state;
     uint64_t waiting = 0;
     const struct sent *launch = wait_behind(b, &waiting);
     struct calibration before = *core_calibration(b->core);
@@ -119,9 +116,8 @@ CASE(its_start_is_noted_and_learnt_from)
     assert_memory_not_equal(core_calibration(b->core), &before, sizeof(before));
 }
 
-CASE(what_its_owner_changes_is_no_fault_of_the_forecast)
+CASE(what_its_owner_changes_is_no_fault_of_the_forecast, b)
 {
-    struct bench *b = *state;
     uint64_t waiting = 0;
     (void)wait_behind(b, &waiting);
     struct calibration before = *core_calibration(b->core);
@@ -131,9 +127,8 @@ CASE(what_its_owner_changes_is_no_fault_of_the_forecast)
     assert_memory_equal(core_calibration(b->core), &before, sizeof(before));
 }
 
-CASE(it_outlives_a_restart)
+CASE(it_outlives_a_restart, b)
 {
-    struct bench *b = *state;
     uint64_t waiting = 0;
     const struct sent *launch = wait_behind(b, &waiting);
     b->now_ms += MINUTE_MS;
@@ -162,9 +157,8 @@ CASE(it_outlives_a_restart)
     (void)bench_close((void **)&fresh);
 }
 
-CASE(damaged_rows_are_dropped)
+CASE(damaged_rows_are_dropped, b)
 {
-    struct bench *b = *state;
     struct error err;
     struct buffer damaged = { 0 };
     buffer_append_text(&damaged, "no record");

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-#define CASE(name) TEST_WITH(name, bench_open_with_four, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_four, bench_close)
 
 static int one, two, three;
 static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
@@ -34,9 +34,8 @@ static uint64_t submit_array(struct bench *b)
     return bench_answer(b, &three)->job;
 }
 
-CASE(users_of_a_group_have_its_limit_together_and_run_with_their_own)
+CASE(users_of_a_group_have_its_limit_together_and_run_with_their_own, b)
 {
-    struct bench *b = *state;
     limit_groups(b);
     b->group = LAB;
     bench_submit(b, 1000, 2, NULL, &one);
@@ -56,9 +55,8 @@ CASE(users_of_a_group_have_its_limit_together_and_run_with_their_own)
     assert_int_equal(bench_sent(b, MESSAGE_LAUNCH, second)->gid, 1001);
 }
 
-CASE(elements_count_for_the_group_of_their_array)
+CASE(elements_count_for_the_group_of_their_array, b)
 {
-    struct bench *b = *state;
     limit_groups(b);
     b->group = LAB;
     uint64_t array = submit_array(b);
@@ -76,9 +74,8 @@ CASE(elements_count_for_the_group_of_their_array)
     assert_int_equal(job_group(late), LAB);
 }
 
-CASE(the_group_is_kept_over_a_restart)
+CASE(the_group_is_kept_over_a_restart, b)
 {
-    struct bench *b = *state;
     limit_groups(b);
     for (uint32_t group = 0; group <= LAB; group += LAB) {
         b->group = group;
@@ -96,7 +93,7 @@ CASE(the_group_is_kept_over_a_restart)
     }
 }
 
-CASE(group_zero_is_a_group)
+CASE(group_zero_is_a_group, b)
 {
     const struct job root = { .gid = 1000, .account = 1 }, older = { .gid = 1000 };
     assert_int_equal(job_group(&root), 0);

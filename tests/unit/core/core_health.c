@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
-#define CASE(name) TEST_WITH(name, bench_open_with_two, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_two, bench_close)
 
 static int one, two;
 static const struct identity admin = { .is_known = true, .uid = 77, .role = ROLE_ADMIN };
@@ -68,9 +68,8 @@ static void pause_or_resume(struct bench *b, const struct identity *who, bool is
     request_action(b, who, is_resume ? GPU_ACTION_RESUME : GPU_ACTION_PAUSE, request);
 }
 
-CASE(a_gpu_that_fails_gets_no_new_jobs_and_the_other_does)
+CASE(a_gpu_that_fails_gets_no_new_jobs_and_the_other_does, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .xid = 79 });
     assert_int_equal(books(b)->closed, DEVICE_UNHEALTHY);
     assert_string_equal(fault_text(b), "Xid 79: GPU has fallen off the bus");
@@ -92,17 +91,15 @@ CASE(a_gpu_that_fails_gets_no_new_jobs_and_the_other_does)
     assert_true(is_told);
 }
 
-CASE(an_error_of_the_application_closes_nothing)
+CASE(an_error_of_the_application_closes_nothing, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .xid = 31 });
     assert_int_equal(books(b)->closed, 0);
     assert_null(fault_text(b));
 }
 
-CASE(what_runs_there_goes_on)
+CASE(what_runs_there_goes_on, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
     assert_int_equal(bench_started(b, 1, bench_sent(b, MESSAGE_LAUNCH, 11)), 0);
@@ -111,9 +108,8 @@ CASE(what_runs_there_goes_on)
     assert_int_equal(books(b)->closed, DEVICE_UNHEALTHY);
 }
 
-CASE(somebody_resumes_it)
+CASE(somebody_resumes_it, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .xid = 79 });
     pause_or_resume(b, &owner, true, &one);
     assert_int_equal(bench_answer(b, &one)->code, -EPERM);
@@ -124,9 +120,8 @@ CASE(somebody_resumes_it)
     assert_null(fault_text(b));
 }
 
-CASE(a_resume_ends_pause_and_fault_alike)
+CASE(a_resume_ends_pause_and_fault_alike, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .xid = 79 });
     pause_or_resume(b, &admin, false, &one);
     assert_true(books(b)->is_paused);
@@ -135,9 +130,8 @@ CASE(a_resume_ends_pause_and_fault_alike)
     assert_int_equal(books(b)->closed, 0);
 }
 
-CASE(a_fault_outlives_a_restart)
+CASE(a_fault_outlives_a_restart, b)
 {
-    struct bench *b = *state;
     struct gpu_xid xid = { 48, 5 };
     struct gpu_state gpu = { .uuid = (char[]){ "GPU-0" }, .numa = -1, .xids = { &xid, 1 } };
     struct message_gpus message = { .gpus = { .items = &gpu, .count = 1 } };
@@ -166,9 +160,8 @@ CASE(a_fault_outlives_a_restart)
 }
 
 /* Nothing new comes from the node meanwhile, so the core's own timer must see to it. */
-CASE(a_contained_error_is_over_by_itself)
+CASE(a_contained_error_is_over_by_itself, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .xid = 94 });
     see(b, (struct sample){ 0 });
     bench_pass(b, 597000);
@@ -178,9 +171,8 @@ CASE(a_contained_error_is_over_by_itself)
     assert_int_equal(books(b)->closed, 0);
 }
 
-CASE(a_vanished_gpu_returns_when_it_is_seen_again)
+CASE(a_vanished_gpu_returns_when_it_is_seen_again, b)
 {
-    struct bench *b = *state;
     see(b, (struct sample){ .is_lost = 1, .trouble = "the driver does not answer" });
     assert_string_equal(fault_text(b), "vanished: the driver does not answer");
     assert_false(books(b)->is_present);
@@ -192,9 +184,8 @@ CASE(a_vanished_gpu_returns_when_it_is_seen_again)
     assert_true(books(b)->is_present);
 }
 
-CASE(what_stays_unclean_for_long_is_a_fault)
+CASE(what_stays_unclean_for_long_is_a_fault, b)
 {
-    struct bench *b = *state;
     struct sample unclean = { .is_unclean = 1, .trouble = "2G still used by no process" };
     see(b, unclean);
     assert_int_equal(books(b)->closed, DEVICE_UNCLEAN);
@@ -265,9 +256,8 @@ static unsigned count_releases(const struct bench *b)
     return count;
 }
 
-CASE(a_release_is_said_until_the_node_shows_it_and_so_is_its_end)
+CASE(a_release_is_said_until_the_node_shows_it_and_so_is_its_end, b)
 {
-    struct bench *b = *state;
     const struct sample released = { .is_lost = 1, .is_released = 1, .trouble = "released" };
     request_action(b, &admin, GPU_ACTION_RELEASE, &one);
     assert_int_equal(bench_answer(b, &one)->code, 0);
@@ -294,9 +284,8 @@ CASE(a_release_is_said_until_the_node_shows_it_and_so_is_its_end)
     assert_int_equal(books(b)->closed, 0);
 }
 
-CASE(a_gpu_with_a_job_is_not_released)
+CASE(a_gpu_with_a_job_is_not_released, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
     request_action(b, &admin, GPU_ACTION_RELEASE, &two);

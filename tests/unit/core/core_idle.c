@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "memory_store.h"
 
-#define CASE(name) TEST_WITH(name, bench_open_with_one, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_one, bench_close)
 
 #define SECOND 1000
 
@@ -58,9 +58,8 @@ static void say(struct bench *b, const struct sent *launch, int64_t idle_ms)
     bench_settle(b);
 }
 
-CASE(an_idle_job_is_marked_once_and_until_it_works)
+CASE(an_idle_job_is_marked_once_and_until_it_works, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b, 0);
     say(b, launch, 9 * SECOND);
     assert_int_equal(b->n_published, 0);
@@ -76,9 +75,8 @@ CASE(an_idle_job_is_marked_once_and_until_it_works)
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
 }
 
-CASE(an_idle_job_gives_way_to_one_that_waits)
+CASE(an_idle_job_gives_way_to_one_that_waits, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b, 0);
     submit(b, 0, false, &two);
     say(b, launch, 15 * SECOND);
@@ -95,9 +93,8 @@ CASE(an_idle_job_gives_way_to_one_that_waits)
     assert_int_equal(core_job(b->core, 12)->state, JOB_STARTING);
 }
 
-CASE(a_job_that_works_again_gives_way_no_more)
+CASE(a_job_that_works_again_gives_way_no_more, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b, 0);
     say(b, launch, 20 * SECOND);
     assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_YIELDS);
@@ -107,9 +104,8 @@ CASE(a_job_that_works_again_gives_way_no_more)
     assert_int_equal(core_job(b->core, 12)->state, JOB_QUEUED);
 }
 
-CASE(a_job_is_ended_after_its_own_time)
+CASE(a_job_is_ended_after_its_own_time, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b, 8 * SECOND);
     say(b, launch, 6 * SECOND);
     assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_TOLD);
@@ -136,9 +132,8 @@ static void stand_still(struct bench *b, bool is_still)
     bench_settle(b);
 }
 
-CASE(a_suspended_job_is_neither_told_nor_ended)
+CASE(a_suspended_job_is_neither_told_nor_ended, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b, 8 * SECOND);
     stand_still(b, true);
     say(b, launch, 3600 * SECOND);
@@ -155,9 +150,8 @@ CASE(a_suspended_job_is_neither_told_nor_ended)
     assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
 }
 
-CASE(a_job_is_never_ended_unwarned)
+CASE(a_job_is_never_ended_unwarned, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b, 8 * SECOND);
     say(b, launch, 3600 * SECOND);
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
@@ -167,9 +161,8 @@ CASE(a_job_is_never_ended_unwarned)
     assert_int_equal(core_job(b->core, 11)->state, JOB_STOPPING);
 }
 
-CASE(a_gpu_is_wasted_when_it_alone_is_unused_for_long)
+CASE(a_gpu_is_wasted_when_it_alone_is_unused_for_long, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_first(b, 0);
     gpu_ms = 9 * SECOND;
     say(b, launch, 0);
@@ -183,9 +176,8 @@ CASE(a_gpu_is_wasted_when_it_alone_is_unused_for_long)
     assert_int_equal(core_job(b->core, 11)->idle_level, IDLE_NONE);
 }
 
-CASE(what_an_earlier_attempt_did_says_nothing)
+CASE(what_an_earlier_attempt_did_says_nothing, b)
 {
-    struct bench *b = *state;
     struct sent late = *run_first(b, 8 * SECOND);
     late.token++;
     say(b, &late, 3600 * SECOND);
@@ -193,16 +185,14 @@ CASE(what_an_earlier_attempt_did_says_nothing)
     assert_int_equal(core_idle_ms(core_find(b->core, 11)), 0);
 }
 
-CASE(only_operators_exempt_their_jobs_where_the_site_says_so)
+CASE(only_operators_exempt_their_jobs_where_the_site_says_so, b)
 {
-    struct bench *b = *state;
     submit(b, 0, true, &one);
     assert_int_equal(bench_answer(b, &one)->code, -EPERM);
 }
 
-CASE(a_job_without_gpus_has_no_idle_timeout)
+CASE(a_job_without_gpus_has_no_idle_timeout, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
     job_spec_init(spec);
     strings_add(&spec->command, "sleep");

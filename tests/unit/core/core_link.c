@@ -23,7 +23,7 @@ static int open_watching(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_watching, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_watching, bench_close)
 
 /* Of a node with two GPUs that knows of no attempt. Nothing of it is durable yet. */
 static int say_hello(struct bench *b, uint32_t link, const char *node, const char *boot, int64_t sent_ms)
@@ -66,9 +66,8 @@ static void lose(struct bench *b, uint32_t link)
     bench_settle(b);
 }
 
-CASE(words_of_an_older_connection_are_not_believed)
+CASE(words_of_an_older_connection_are_not_believed, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     run_one(b);
     assert_int_equal(hello(b, 2, "box", "boot", 400), -ESTALE);
@@ -76,9 +75,8 @@ CASE(words_of_an_older_connection_are_not_believed)
     assert_int_equal(core_node_named(b->core, "box")->link, 1);
 }
 
-CASE(they_are_not_believed_while_the_node_is_away_either)
+CASE(they_are_not_believed_while_the_node_is_away_either, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     run_one(b);
     lose(b, 1);
@@ -87,24 +85,21 @@ CASE(they_are_not_believed_while_the_node_is_away_either)
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
 }
 
-CASE(a_newer_connection_takes_the_place_of_one_that_looks_alive)
+CASE(a_newer_connection_takes_the_place_of_one_that_looks_alive, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     assert_int_equal(hello(b, 2, "box", "boot", 600), 0);
     assert_int_equal(core_node_named(b->core, "box")->link, 2);
 }
 
-CASE(an_agent_that_tells_no_time_is_believed)
+CASE(an_agent_that_tells_no_time_is_believed, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     assert_int_equal(hello(b, 2, "box", "boot", 0), 0);
 }
 
-CASE(another_machine_with_the_name_of_one_that_is_up_stays_out)
+CASE(another_machine_with_the_name_of_one_that_is_up_stays_out, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     run_one(b);
     assert_int_equal(hello(b, 2, "box", "boot of a copy", 10), -EBUSY);
@@ -113,9 +108,8 @@ CASE(another_machine_with_the_name_of_one_that_is_up_stays_out)
 }
 
 /* Two containers on one host have its boot id, and each its spool. */
-CASE(another_spool_of_a_boot_that_is_up_stays_out)
+CASE(another_spool_of_a_boot_that_is_up_stays_out, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot+1", 500), 0);
     run_one(b);
     assert_int_equal(hello(b, 2, "box", "boot+2", 600), -EBUSY);
@@ -127,9 +121,8 @@ CASE(another_spool_of_a_boot_that_is_up_stays_out)
 }
 
 /* Its machine was reset, and the old connection looks alive until it is found to be silent. */
-CASE(a_node_that_started_anew_is_let_in_when_its_silence_is_noticed)
+CASE(a_node_that_started_anew_is_let_in_when_its_silence_is_noticed, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     run_one(b);
     assert_int_equal(hello(b, 2, "box", "next boot", 10), -EBUSY);
@@ -142,9 +135,8 @@ CASE(a_node_that_started_anew_is_let_in_when_its_silence_is_noticed)
     assert_int_equal(core_job(b->core, 11)->end, END_REBOOT);
 }
 
-CASE(the_boot_before_does_not_come_back)
+CASE(the_boot_before_does_not_come_back, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     lose(b, 1);
     assert_int_equal(hello(b, 2, "box", "next boot", 10), 0);
@@ -155,9 +147,8 @@ CASE(the_boot_before_does_not_come_back)
 }
 
 /* A machine whose place another one had for a while. */
-CASE(no_word_is_late_after_a_quarter_of_an_hour)
+CASE(no_word_is_late_after_a_quarter_of_an_hour, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     lose(b, 1);
     assert_int_equal(hello(b, 2, "box", "next boot", 10), 0);
@@ -167,9 +158,8 @@ CASE(no_word_is_late_after_a_quarter_of_an_hour)
 }
 
 /* Emptied while its agent was dead: perhaps the job has run, so it is not launched there again. */
-CASE(an_attempt_is_not_launched_again_into_another_spool)
+CASE(an_attempt_is_not_launched_again_into_another_spool, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot+1", 500), 0);
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
@@ -181,9 +171,8 @@ CASE(an_attempt_is_not_launched_again_into_another_spool)
     assert_int_equal(core_job(b->core, 11)->end, END_UNKNOWN);
 }
 
-CASE(the_spool_before_does_not_come_back)
+CASE(the_spool_before_does_not_come_back, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot+2", 600), 0);
     assert_int_equal(hello(b, 2, "box", "boot+1", 500), -ESTALE);
     assert_int_equal(hello(b, 3, "box", "boot+3", 700), -EBUSY); // its old connection is not missed yet
@@ -191,9 +180,8 @@ CASE(the_spool_before_does_not_come_back)
     assert_int_equal(hello(b, 3, "box", "boot+3", 700), 0);
 }
 
-CASE(an_attempt_is_launched_again_into_the_same_spool)
+CASE(an_attempt_is_launched_again_into_the_same_spool, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot+1", 500), 0);
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
@@ -203,9 +191,8 @@ CASE(an_attempt_is_launched_again_into_the_same_spool)
     assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 11));
 }
 
-CASE(another_spool_of_another_boot_is_a_start_of_the_machine)
+CASE(another_spool_of_another_boot_is_a_start_of_the_machine, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot+1", 500), 0);
     run_one(b);
     lose(b, 1);
@@ -213,9 +200,8 @@ CASE(another_spool_of_another_boot_is_a_start_of_the_machine)
     assert_int_equal(core_job(b->core, 11)->end, END_REBOOT);
 }
 
-CASE(launches_are_numbered_above_all_that_welcome_told_of)
+CASE(launches_are_numbered_above_all_that_welcome_told_of, b)
 {
-    struct bench *b = *state;
     assert_int_equal(hello(b, 1, "box", "boot", 500), 0);
     uint64_t before = bench_sent(b, MESSAGE_WELCOME, 0)->order;
     run_one(b);
@@ -264,9 +250,8 @@ static void take_row(struct bench *b, uint32_t link, const char *node, struct bu
     assert_true(ret->length > 0);
 }
 
-CASE(what_could_run_before_a_restart_is_taken_before_its_nodes_are_back)
+CASE(what_could_run_before_a_restart_is_taken_before_its_nodes_are_back, b)
 {
-    struct bench *b = *state;
     _cleanup_buffer_ struct buffer near = { 0 }, far = { 0 };
     take_row(b, 1, "near", &near);
     take_row(b, 2, "far", &far);
@@ -289,9 +274,8 @@ CASE(what_could_run_before_a_restart_is_taken_before_its_nodes_are_back)
     assert_int_equal(core_job(b->core, job)->state, JOB_STARTING);
 }
 
-CASE(a_row_without_a_node_is_refused)
+CASE(a_row_without_a_node_is_refused, b)
 {
-    struct bench *b = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
     struct error err = { 0 };
     record_encode(&cluster_change_record, &(struct cluster_change){ .kind = CHANGE_NODE_UP }, &bytes);
@@ -357,9 +341,8 @@ static uint64_t submit(struct bench *bench, void *request)
     return bench_answer(bench, request)->job;
 }
 
-TEST_WITH(a_node_that_knows_no_more_than_the_store_is_not_held, bench_open, bench_close)
+TEST_ON(a_node_that_knows_no_more_than_the_store_is_not_held, struct bench *bench, bench_open, bench_close)
 {
-    struct bench *bench = *state;
     restart_at_event_100(bench);
     assert_int_equal(bench_hello_seen(bench, 1, 3, 77, 100, NULL), 0);
     bench_settle(bench);
@@ -463,9 +446,8 @@ static void resume_after_restore(struct bench *bench)
 }
 
 /* It was off, or mgpud died before it was durable that the node is held. */
-CASE(a_node_that_connects_when_a_restored_mgpud_was_started_again_is_held)
+CASE(a_node_that_connects_when_a_restored_mgpud_was_started_again_is_held, bench)
 {
-    struct bench *bench = *state;
     resume_after_restore(bench);
     /* Now it has accepted the new epoch. */
     start_in_epoch(bench, RESTORE_GAP + 11);
@@ -524,9 +506,8 @@ static void resume_when_found_old(struct bench *bench)
     assert_null(core_node_named(bench->core, "box")->mark);
 }
 
-TEST_WITH(nor_if_its_node_is_resumed_before_it_is_accepted, bench_open, bench_close)
+TEST_ON(nor_if_its_node_is_resumed_before_it_is_accepted, struct bench *bench, bench_open, bench_close)
 {
-    struct bench *bench = *state;
     assert_int_equal(bench_hello(bench, 1, "b00t", 1, NULL, 0), 0);
     uint64_t job = submit(bench, &one);
     bench_restart(bench, bench_stored(bench, job));
@@ -553,9 +534,8 @@ TEST_WITH(a_job_that_was_allocated_before_the_store_was_found_old_is_launched_ag
     assert_int_equal(core_job(bench->core, job)->state, JOB_STARTING);
 }
 
-TEST_WITH(also_if_its_node_is_resumed_before_it_is_accepted, bench_open, bench_close)
+TEST_ON(also_if_its_node_is_resumed_before_it_is_accepted, struct bench *bench, bench_open, bench_close)
 {
-    struct bench *bench = *state;
     uint64_t job = allocate(bench);
     resume_when_found_old(bench);
     assert_non_null(bench_sent(bench, MESSAGE_LAUNCH, job));
@@ -563,9 +543,8 @@ TEST_WITH(also_if_its_node_is_resumed_before_it_is_accepted, bench_open, bench_c
 }
 
 /* The sums would wrap, and all nodes refuse an epoch that is lower than before. */
-TEST_WITH(numbers_that_cannot_exist_are_refused, bench_open, bench_close)
+TEST_ON(numbers_that_cannot_exist_are_refused, struct bench *bench, bench_open, bench_close)
 {
-    struct bench *bench = *state;
     const struct known_attempt known = { .id.job = UINT64_MAX, .id.attempt = 1, .phase = PHASE_RUNNING };
     assert_int_equal(bench_hello_seen(bench, 1, UINT64_MAX, 77, 100, NULL), -EPROTO);
     assert_int_equal(bench_hello_seen(bench, 1, 1, 77, UINT64_MAX, NULL), -EPROTO);
@@ -574,9 +553,8 @@ TEST_WITH(numbers_that_cannot_exist_are_refused, bench_open, bench_close)
 }
 
 /* They have accepted an epoch from before the gap. */
-TEST_WITH(other_nodes_connect_again_when_the_store_is_found_old, bench_open, bench_close)
+TEST_ON(other_nodes_connect_again_when_the_store_is_found_old, struct bench *bench, bench_open, bench_close)
 {
-    struct bench *bench = *state;
     assert_int_equal(bench_hello_as(bench, 7, "other", 1), 0);
     bench_settle(bench);
     resume_when_found_old(bench);

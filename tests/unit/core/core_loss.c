@@ -23,7 +23,7 @@ static int open_watching(void **state)
     return bench_hello(b, 1, "boot", 2, NULL, 0);
 }
 
-#define CASE(name) TEST_WITH(name, open_watching, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_watching, bench_close)
 
 static const struct core_node *box(const struct bench *b)
 {
@@ -89,9 +89,8 @@ static struct sent run_one(struct bench *b)
     return launch;
 }
 
-CASE(a_silent_node_is_unreachable_and_its_jobs_stay)
+CASE(a_silent_node_is_unreachable_and_its_jobs_stay, b)
 {
-    struct bench *b = *state;
     (void)run_one(b);
     int64_t last_contact_ms = b->now_ms;
     pass(b, TIMEOUT_MS - 1000);
@@ -107,9 +106,8 @@ CASE(a_silent_node_is_unreachable_and_its_jobs_stay)
 }
 
 /* A store that was restored gives attempts the numbers of others. */
-CASE(end_of_an_attempt_with_another_token_is_ignored)
+CASE(end_of_an_attempt_with_another_token_is_ignored, b)
 {
-    struct bench *b = *state;
     struct sent other = run_one(b);
     other.token++;
     (void)bench_exited(b, 1, &other, END_EXIT, 0);
@@ -117,18 +115,16 @@ CASE(end_of_an_attempt_with_another_token_is_ignored)
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
 }
 
-CASE(nothing_starts_on_an_unreachable_node)
+CASE(nothing_starts_on_an_unreachable_node, b)
 {
-    struct bench *b = *state;
     pass(b, TIMEOUT_MS + 1000);
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
 }
 
-CASE(heartbeats_are_answered_and_keep_a_node_up)
+CASE(heartbeats_are_answered_and_keep_a_node_up, b)
 {
-    struct bench *b = *state;
     for (int i = 0; i < 20; i++) {
         b->n_sent = 0;
         assert_int_equal(say_heartbeat(b, 1), 0);
@@ -139,9 +135,8 @@ CASE(heartbeats_are_answered_and_keep_a_node_up)
 }
 
 /* The node counts its lease from the heartbeat that was answered last, and so does the controller. */
-CASE(each_heartbeat_that_is_answered_renews_the_lease)
+CASE(each_heartbeat_that_is_answered_renews_the_lease, b)
 {
-    struct bench *b = *state;
     (void)run_leased(b, true);
     for (int64_t until_ms = b->now_ms + 2 * (LEASE_MS + MARGIN_MS); b->now_ms < until_ms;) {
         assert_int_equal(say_heartbeat(b, 1), 0);
@@ -156,9 +151,8 @@ CASE(each_heartbeat_that_is_answered_renews_the_lease)
     assert_int_equal(core_job(b->core, 11)->restarts, 1);
 }
 
-CASE(a_short_lease_is_renewed_in_time)
+CASE(a_short_lease_is_renewed_in_time, b)
 {
-    struct bench *b = *state;
     b->options.loss.lease_ms = 3000;
     bench_configure(b);
     b->n_sent = 0;
@@ -167,9 +161,8 @@ CASE(a_short_lease_is_renewed_in_time)
     assert_in_range(b->sent[0].heartbeat_ms, 1, 3000 / 4);
 }
 
-CASE(a_node_that_comes_back_is_up_and_its_results_count)
+CASE(a_node_that_comes_back_is_up_and_its_results_count, b)
 {
-    struct bench *b = *state;
     struct sent launch = run_one(b);
     pass(b, TIMEOUT_MS + 1000);
     struct known_attempt known = {
@@ -185,9 +178,8 @@ CASE(a_node_that_comes_back_is_up_and_its_results_count)
     assert_int_equal(core_job(b->core, 11)->exit_code, 7);
 }
 
-CASE(a_closed_link_is_down_at_once_and_unreachable_later)
+CASE(a_closed_link_is_down_at_once_and_unreachable_later, b)
 {
-    struct bench *b = *state;
     core_link_down(b->core, b->now_ms, b->now_ms, 1);
     bench_settle(b);
     assert_false(box(b)->is_up);
@@ -196,9 +188,8 @@ CASE(a_closed_link_is_down_at_once_and_unreachable_later)
     assert_true(box(b)->is_unreachable);
 }
 
-CASE(our_own_absence_is_not_held_against_a_node)
+CASE(our_own_absence_is_not_held_against_a_node, b)
 {
-    struct bench *b = *state;
     b->now_ms += 10 * TIMEOUT_MS; // stopped, or the machine slept
     core_timer(b->core, b->now_ms, b->now_ms);
     bench_settle(b);
@@ -207,9 +198,8 @@ CASE(our_own_absence_is_not_held_against_a_node)
     assert_true(box(b)->is_unreachable);
 }
 
-CASE(a_fence_ends_what_ran)
+CASE(a_fence_ends_what_ran, b)
 {
-    struct bench *b = *state;
     (void)run_leased(b, false);
     lose(b);
     assert_int_equal(fence(b, "box"), 0);
@@ -220,9 +210,8 @@ CASE(a_fence_ends_what_ran)
     assert_int_equal(core_node_named(b->core, "box")->mark->kind, CHANGE_NODE_FENCE);
 }
 
-CASE(a_fence_queues_again_what_asked_for_it)
+CASE(a_fence_queues_again_what_asked_for_it, b)
 {
-    struct bench *b = *state;
     (void)run_leased(b, true);
     lose(b);
     assert_int_equal(fence(b, "box"), 0);
@@ -230,9 +219,8 @@ CASE(a_fence_queues_again_what_asked_for_it)
     assert_int_equal(core_job(b->core, 11)->restarts, 1);
 }
 
-CASE(what_may_run_on_a_node_does_until_it_is_fenced)
+CASE(what_may_run_on_a_node_does_until_it_is_fenced, b)
 {
-    struct bench *b = *state;
     assert_false(core_has_attempts_on(b->core, "box"));
     (void)run_leased(b, false);
     lose(b);
@@ -241,18 +229,16 @@ CASE(what_may_run_on_a_node_does_until_it_is_fenced)
     assert_false(core_has_attempts_on(b->core, "box"));
 }
 
-CASE(a_node_that_is_up_or_unknown_is_not_fenced)
+CASE(a_node_that_is_up_or_unknown_is_not_fenced, b)
 {
-    struct bench *b = *state;
     (void)run_leased(b, true);
     assert_int_equal(fence(b, "box"), -EISCONN);
     assert_int_equal(fence(b, "moon"), -ENOENT);
     assert_int_equal(core_job(b->core, 11)->state, JOB_RUNNING);
 }
 
-CASE(a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_over)
+CASE(a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_over, b)
 {
-    struct bench *b = *state;
     struct sent old = run_leased(b, true);
     lose(b);
     assert_int_equal(fence(b, "box"), 0);
@@ -275,9 +261,8 @@ CASE(a_fenced_node_that_returns_gets_nothing_before_its_old_attempts_are_over)
 }
 
 /* Its job is over, and its GPU free in the ledger: the next job must not get it while the old one runs. */
-CASE(what_a_fenced_node_still_runs_of_a_job_that_is_over_is_killed_first)
+CASE(what_a_fenced_node_still_runs_of_a_job_that_is_over_is_killed_first, b)
 {
-    struct bench *b = *state;
     struct sent old = run_leased(b, false);
     lose(b);
     assert_int_equal(fence(b, "box"), 0);
@@ -298,9 +283,8 @@ CASE(what_a_fenced_node_still_runs_of_a_job_that_is_over_is_killed_first)
     assert_non_null(bench_sent(b, MESSAGE_LAUNCH, 12));
 }
 
-CASE(what_was_staged_of_a_job_that_is_over_is_taken_back)
+CASE(what_was_staged_of_a_job_that_is_over_is_taken_back, b)
 {
-    struct bench *b = *state;
     struct sent old = run_leased(b, false);
     lose(b);
     assert_int_equal(fence(b, "box"), 0);
@@ -316,9 +300,8 @@ CASE(what_was_staged_of_a_job_that_is_over_is_taken_back)
     assert_int_equal(box(b)->n_orphaned, 0);
 }
 
-CASE(nothing_is_stopped_for_a_fence_that_is_not_durable)
+CASE(nothing_is_stopped_for_a_fence_that_is_not_durable, b)
 {
-    struct bench *b = *state;
     struct sent old = run_leased(b, true);
     lose(b);
     core_fence(b->core, b->now_ms, b->now_ms, &admin, "box", "it has no power", &two);
@@ -341,9 +324,8 @@ static void assert_told(struct bench *b, const enum change_kind *kinds, size_t n
     b->n_changes = 0;
 }
 
-CASE(each_coming_and_going_of_a_node_is_an_event)
+CASE(each_coming_and_going_of_a_node_is_an_event, b)
 {
-    struct bench *b = *state;
     bench_settle(b);
     b->n_changes = 0;
     lose(b);
@@ -359,9 +341,8 @@ CASE(each_coming_and_going_of_a_node_is_an_event)
     assert_told(b, (const enum change_kind[]){ CHANGE_NODE_FORGET }, 1);
 }
 
-CASE(a_node_that_is_not_rid_of_old_attempts_is_told_of_at_once)
+CASE(a_node_that_is_not_rid_of_old_attempts_is_told_of_at_once, b)
 {
-    struct bench *b = *state;
     struct sent old = run_leased(b, true);
     lose(b);
     assert_int_equal(fence(b, "box"), 0);
@@ -381,9 +362,8 @@ CASE(a_node_that_is_not_rid_of_old_attempts_is_told_of_at_once)
     assert_told(b, (const enum change_kind[]){ CHANGE_NODE_BACK, CHANGE_NODE_UP }, 2);
 }
 
-CASE(a_lease_is_given_up_only_after_its_margin)
+CASE(a_lease_is_given_up_only_after_its_margin, b)
 {
-    struct bench *b = *state;
     struct sent launch = run_leased(b, true);
     assert_int_equal(job_run(core_job(b->core, 11))->node_lease_ms, LEASE_MS);
     assert_int_equal(say_heartbeat(b, 1), 0);
@@ -395,9 +375,8 @@ CASE(a_lease_is_given_up_only_after_its_margin)
     assert_int_equal(launch.attempt, 1);
 }
 
-CASE(a_job_that_did_not_ask_is_never_given_up)
+CASE(a_job_that_did_not_ask_is_never_given_up, b)
 {
-    struct bench *b = *state;
     (void)run_leased(b, false);
     lose(b);
     pass(b, 10 * (LEASE_MS + MARGIN_MS));
@@ -432,9 +411,8 @@ static struct job *running_job(void)
 }
 
 /* The last word that the node had of the controller before it died may be as late as that. */
-CASE(after_a_restart_every_lease_counts_from_then)
+CASE(after_a_restart_every_lease_counts_from_then, b)
 {
-    struct bench *b = *state;
     b->now_ms = 10LL * LEASE_MS;
     bench_restart(b, running_job());
     assert_false(box(b)->is_up);

@@ -37,7 +37,7 @@ static int close_all(void **state)
     return bench_close(state);
 }
 
-#define CASE(name) TEST_WITH(name, open_with_node, close_all)
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_with_node, close_all)
 
 static void keep_rows(const struct store_batch *batch)
 {
@@ -148,9 +148,8 @@ static struct notification look(const struct bench *b, uint64_t job)
     return last;
 }
 
-CASE(a_notice_is_told_when_its_event_is_durable_and_not_before)
+CASE(a_notice_is_told_when_its_event_is_durable_and_not_before, b)
 {
-    struct bench *b = *state;
     submit(b, 1000, "true", NULL);
     run(b, 11, 0);
     bench_turn(b);
@@ -167,9 +166,8 @@ CASE(a_notice_is_told_when_its_event_is_durable_and_not_before)
 }
 
 /* A job may be over before its node has looked at it: only the end is reported. */
-CASE(a_start_that_is_known_from_its_end_is_told_too)
+CASE(a_start_that_is_known_from_its_end_is_told_too, b)
 {
-    struct bench *b = *state;
     submit(b, 1000, "true", "start");
     const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, 11);
     assert_int_equal(bench_exited(b, 1, launch, END_EXIT, 0), 0);
@@ -182,9 +180,8 @@ CASE(a_start_that_is_known_from_its_end_is_told_too)
     assert_int_equal(count_notifications(b), 1); // it never ran
 }
 
-CASE(only_what_was_asked_for_is_told)
+CASE(only_what_was_asked_for_is_told, b)
 {
-    struct bench *b = *state;
     submit(b, 1000, "true", "fail");
     run(b, 11, 0);
     settle(b);
@@ -196,10 +193,9 @@ CASE(only_what_was_asked_for_is_told)
     assert_int_equal(look(b, 11).target, 0);
 }
 
-CASE(a_failure_is_tried_again_later_and_later_and_then_given_up)
+CASE(a_failure_is_tried_again_later_and_later_and_then_given_up, b)
 {
     static const int64_t pauses_ms[] = { 10 * SECOND, MINUTE, 10 * MINUTE, 60 * MINUTE };
-    struct bench *b = *state;
     submit(b, 1000, "true", NULL);
     run(b, 11, 0);
     settle(b);
@@ -218,9 +214,8 @@ CASE(a_failure_is_tried_again_later_and_later_and_then_given_up)
     assert_int_equal(count_notifications(b), 5);
 }
 
-CASE(a_node_that_is_busy_costs_no_try)
+CASE(a_node_that_is_busy_costs_no_try, b)
 {
-    struct bench *b = *state;
     submit(b, 1000, "true", NULL);
     run(b, 11, 0);
     settle(b);
@@ -230,9 +225,8 @@ CASE(a_node_that_is_busy_costs_no_try)
     assert_int_equal(count_notifications(b), 2);
 }
 
-CASE(a_node_that_never_answers_has_failed)
+CASE(a_node_that_never_answers_has_failed, b)
 {
-    struct bench *b = *state;
     submit(b, 1000, "true", NULL);
     run(b, 11, 0);
     settle(b);
@@ -240,9 +234,8 @@ CASE(a_node_that_never_answers_has_failed)
     assert_int_equal(look(b, 11).tries, 1);
 }
 
-CASE(a_new_link_has_it_told_again)
+CASE(a_new_link_has_it_told_again, b)
 {
-    struct bench *b = *state;
     submit(b, 1000, "true", NULL);
     run(b, 11, 0);
     settle(b);
@@ -256,9 +249,8 @@ CASE(a_new_link_has_it_told_again)
     assert_int_equal(last_told(b), notification);
 }
 
-CASE(two_of_a_user_are_told_at_a_time)
+CASE(two_of_a_user_are_told_at_a_time, b)
 {
-    struct bench *b = *state;
     for (uint64_t job = 11; job < 15; job++) {
         submit(b, 1000, "true", NULL);
         run(b, job, 0);
@@ -272,7 +264,7 @@ CASE(two_of_a_user_are_told_at_a_time)
     assert_int_equal(count_notifications(b), 3);
 }
 
-CASE(more_than_the_limit_within_an_hour_are_dropped)
+TEST_WITH(more_than_the_limit_within_an_hour_are_dropped, open_with_node, close_all)
 {
     struct bench *b = *state; // the limit is 5
     for (uint64_t job = 11; job < 17; job++) {
@@ -291,9 +283,8 @@ CASE(more_than_the_limit_within_an_hour_are_dropped)
     assert_int_equal(count_notifications(b), 6);
 }
 
-CASE(a_start_tells_what_was_not_told)
+CASE(a_start_tells_what_was_not_told, b)
 {
-    struct bench *b = *state;
     submit(b, 1000, "true", NULL);
     run(b, 11, 0);
     settle(b);
@@ -314,14 +305,13 @@ CASE(a_start_tells_what_was_not_told)
     (void)bench_close(&fresh);
 }
 
-CASE(a_torn_row_is_an_error)
+CASE(a_torn_row_is_an_error, b)
 {
-    struct bench *b = *state;
     struct error err;
     assert_int_equal(core_load_state(b->core, "notice", "1", (const uint8_t *)"\xff\xff", 2, &err), -EBADMSG);
 }
 
-CASE(no_control_character_of_a_name_is_in_a_subject)
+TEST_WITH(no_control_character_of_a_name_is_in_a_subject, open_with_node, close_all)
 {
     char name[] = "a\nBcc: eve";
     struct job job = { .id = 42, .state = JOB_DONE, .end = END_EXIT, .exit_code = 1, .name = name };
@@ -331,7 +321,7 @@ CASE(no_control_character_of_a_name_is_in_a_subject)
     assert_string_equal(subject, "job 42 (a\\x0aBcc: eve) failed (exit 1)");
 }
 
-CASE(the_risk_to_start_again_and_its_reason_are_in_the_subject)
+TEST_WITH(the_risk_to_start_again_and_its_reason_are_in_the_subject, open_with_node, close_all)
 {
     char name[] = "train", node[] = "box";
     struct job_park park = { .reclaimed = 1, .lender = 43 };

@@ -18,7 +18,7 @@ static int close_all(void **state)
     return bench_close(state);
 }
 
-#define CASE(name) TEST_WITH(name, bench_open, close_all)
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open, close_all)
 
 /* Returns its job. */
 static uint64_t submit(struct bench *b, const char *user, uint32_t gpus)
@@ -39,9 +39,8 @@ static uint64_t submit(struct bench *b, const char *user, uint32_t gpus)
     return bench_answer(b, &one)->job;
 }
 
-CASE(a_job_is_launched_under_the_name_that_its_owner_had_at_the_submit)
+CASE(a_job_is_launched_under_the_name_that_its_owner_had_at_the_submit, b)
 {
-    struct bench *b = *state;
     uint64_t old = submit(b, "ana", 1), new = submit(b, "eva", 1);
     bench_hello(b, 1, "boot", 2, NULL, 0);
     bench_settle(b);
@@ -49,9 +48,8 @@ CASE(a_job_is_launched_under_the_name_that_its_owner_had_at_the_submit)
     assert_string_equal(bench_sent(b, MESSAGE_LAUNCH, new)->user, "eva");
 }
 
-CASE(the_next_user_of_a_number_owns_nothing_of_the_last_one)
+CASE(the_next_user_of_a_number_owns_nothing_of_the_last_one, b)
 {
-    struct bench *b = *state;
     uint64_t old = submit(b, "ana", 1);
     struct identity who = { .is_known = true, .uid = 1000 };
     assert_int_equal(core_first_own(b->core, 1000), 0);
@@ -67,9 +65,8 @@ CASE(the_next_user_of_a_number_owns_nothing_of_the_last_one)
     assert_true(core_may(&who, ACTION_READ, core_job(b->core, old)));
 }
 
-CASE(an_element_belongs_to_the_owner_of_its_array)
+CASE(an_element_belongs_to_the_owner_of_its_array, b)
 {
-    struct bench *b = *state;
     uint64_t array = submit(b, "ana", 1);
     (void)submit(b, "eva", 1);
     struct job element = { .id = array + 7, .uid = 1000, .array_job = array };
@@ -78,18 +75,16 @@ CASE(an_element_belongs_to_the_owner_of_its_array)
     assert_false(core_may(&who, ACTION_READ, &element));
 }
 
-CASE(a_number_without_a_name_is_who_it_was)
+CASE(a_number_without_a_name_is_who_it_was, b)
 {
-    struct bench *b = *state;
     uint64_t job = submit(b, "ana", 1);
     b->user = NULL; // or the user database does not answer
     assert_int_equal(core_first_own(b->core, 1000), 0);
     assert_string_equal(core_owner_name(b->core, core_job(b->core, job)), "ana");
 }
 
-CASE(jobs_from_before_the_first_name_are_their_numbers)
+CASE(jobs_from_before_the_first_name_are_their_numbers, b)
 {
-    struct bench *b = *state;
     uint64_t nameless = submit(b, NULL, 1);
     assert_null(core_owner_name(b->core, core_job(b->core, nameless)));
     (void)submit(b, "eva", 1);
@@ -97,9 +92,8 @@ CASE(jobs_from_before_the_first_name_are_their_numbers)
     assert_null(core_owner_name(b->core, core_job(b->core, nameless)));
 }
 
-CASE(names_outlive_a_restart)
+CASE(names_outlive_a_restart, b)
 {
-    struct bench *b = *state;
     struct job old = { .id = submit(b, "ana", 1), .uid = 1000 };
     struct job new = { .id = submit(b, "eva lang", 1), .uid = 1000 }; // some directories have such names
     bench_restart(b, NULL);

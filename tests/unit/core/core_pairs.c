@@ -32,7 +32,7 @@ static int open_with_node(void **state)
     return bench_hello(*state, 1, "boot", 1, NULL, 0);
 }
 
-#define CASE(name) TEST_WITH(name, open_with_node, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_with_node, bench_close)
 
 /* An array with these elements, and `after`; its id. */
 static uint64_t submit_array(struct bench *b, const char *elements, char *after)
@@ -91,9 +91,8 @@ static void end(struct bench *b, uint64_t array, uint32_t index, int exit_code)
     bench_settle(b);
 }
 
-CASE(an_element_starts_when_its_partner_has_ended_well)
+CASE(an_element_starts_when_its_partner_has_ended_well, b)
 {
-    struct bench *b = *state;
     uint64_t first = submit(b, NULL), second = submit(b, pair_of(first));
     end(b, first, 0, 0);
     assert_false(has_started(b, second, 1));
@@ -103,9 +102,8 @@ CASE(an_element_starts_when_its_partner_has_ended_well)
 }
 
 /* The end of the second element is what the third waits for. */
-CASE(a_chain_of_arrays_is_given_up_in_one_turn)
+CASE(a_chain_of_arrays_is_given_up_in_one_turn, b)
 {
-    struct bench *b = *state;
     uint64_t first = submit(b, NULL), second = submit(b, pair_of(first)), third = submit(b, pair_of(second));
     end(b, first, 0, 1);
     const struct job *last = element(b, third, 0), *middle = element(b, second, 0);
@@ -124,9 +122,8 @@ static void hold(struct bench *b, uint64_t array, uint32_t index, bool is_releas
 }
 
 /* Otherwise it would wait for the whole array, and be given up when another element of that fails. */
-CASE(an_element_that_was_held_waits_for_its_partner_alone)
+CASE(an_element_that_was_held_waits_for_its_partner_alone, b)
 {
-    struct bench *b = *state;
     uint64_t first = submit(b, NULL), second = submit(b, pair_of(first));
     hold(b, second, 0, false);
     assert_int_equal(element(b, second, 0)->state, JOB_QUEUED);
@@ -138,9 +135,8 @@ CASE(an_element_that_was_held_waits_for_its_partner_alone)
     end(b, second, 0, 0);
 }
 
-CASE(an_element_that_is_held_when_its_partner_is_over_does_not_wait_for_the_others)
+CASE(an_element_that_is_held_when_its_partner_is_over_does_not_wait_for_the_others, b)
 {
-    struct bench *b = *state;
     uint64_t first = submit(b, NULL);
     end(b, first, 0, 0);
     uint64_t second = submit(b, pair_of(first));
@@ -151,9 +147,8 @@ CASE(an_element_that_is_held_when_its_partner_is_over_does_not_wait_for_the_othe
     end(b, second, 0, 0);
 }
 
-CASE(an_element_with_two_partners_waits_for_both)
+CASE(an_element_with_two_partners_waits_for_both, b)
 {
-    struct bench *b = *state;
     uint64_t first = submit(b, NULL), other = submit(b, NULL);
     char *after = xasprintf("%llu:corr,%llu:corr", (unsigned long long)first, (unsigned long long)other);
     uint64_t second = submit(b, after);
@@ -166,9 +161,8 @@ CASE(an_element_with_two_partners_waits_for_both)
     assert_int_equal(element(b, second, 1)->end, END_DEPENDENCY);
 }
 
-CASE(the_end_of_an_element_costs_nothing_to_those_that_wait_for_other_arrays)
+CASE(the_end_of_an_element_costs_nothing_to_those_that_wait_for_other_arrays, b)
 {
-    struct bench *b = *state;
     uint64_t waiting[5];
     b->options.queue_max = 64;
     bench_configure(b);
@@ -191,9 +185,8 @@ CASE(the_end_of_an_element_costs_nothing_to_those_that_wait_for_other_arrays)
     }
 }
 
-CASE(an_array_waits_for_what_an_edit_names)
+CASE(an_array_waits_for_what_an_edit_names, b)
 {
-    struct bench *b = *state;
     int request;
     b->options.queue_max = 64;
     bench_configure(b);
@@ -215,9 +208,8 @@ CASE(an_array_waits_for_what_an_edit_names)
     assert_int_equal(element(b, second, 1)->end, END_DEPENDENCY);
 }
 
-CASE(an_array_that_is_cancelled_waits_for_no_other)
+CASE(an_array_that_is_cancelled_waits_for_no_other, b)
 {
-    struct bench *b = *state;
     uint64_t first = submit(b, NULL), second = submit(b, pair_of(first));
     struct core_entry *waiting = core_find(b->core, second), *array = core_find(b->core, first);
     assert_ptr_not_equal(core_extra(waiting)->pairs, NULL);
@@ -228,9 +220,8 @@ CASE(an_array_that_is_cancelled_waits_for_no_other)
     assert_null(core_extra(array)->pair_first);
 }
 
-CASE(a_cancel_of_what_waits_spares_the_element_that_runs)
+CASE(a_cancel_of_what_waits_spares_the_element_that_runs, b)
 {
-    struct bench *b = *state;
     static int request, again;
     uint64_t array = submit_array(b, "0-3", NULL);
     assert_true(has_started(b, array, 0));

@@ -107,7 +107,7 @@ static int open_wide(void **state)
     return open_with(state, 2, 4, false, 0);
 }
 
-#define CASE(name) TEST_WITH(name, open_wide, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_wide, bench_close)
 
 static int open_movable(void **state)
 {
@@ -224,9 +224,8 @@ TEST_WITH(its_owner_is_told_that_it_is_parked_and_that_it_continues, open_notifi
                        "unpark: job 11 (train) continues on a; it was parked for 2m00s\n");
 }
 
-TEST_WITH(parks_refusals_and_times_are_counted, open_movable, bench_close)
+TEST_ON(parks_refusals_and_times_are_counted, struct bench *b, open_movable, bench_close)
 {
-    struct bench *b = *state;
     const struct core_counts *counts = core_counts(b->core);
     park(b);
     answer(b, 0, PARK_SAVE, PARK_REFUSED);
@@ -271,9 +270,8 @@ TEST_WITH(an_attempt_that_ends_while_it_is_parked_was_parked_up_to_its_end, open
     assert_int_equal(core_counts(b->core)->parked_ms / SECOND_MS, 30);
 }
 
-CASE(it_is_parked_when_all_ranks_are_saved_and_returns_when_all_could)
+CASE(it_is_parked_when_all_ranks_are_saved_and_returns_when_all_could, b)
 {
-    struct bench *b = *state;
     park_all(b);
     assert_int_equal(job_park(job_of(b))->bytes, 3ULL << 30);
     assert_int_equal(job_park_node_bytes(job_of(b)), 2ULL << 30);
@@ -292,9 +290,8 @@ CASE(it_is_parked_when_all_ranks_are_saved_and_returns_when_all_could)
     assert_int_equal(phase(b), PARK_NONE);
 }
 
-CASE(a_rank_that_refuses_to_be_saved_makes_all_return_at_once)
+CASE(a_rank_that_refuses_to_be_saved_makes_all_return_at_once, b)
 {
-    struct bench *b = *state;
     park(b);
     (void)orders(b, 0, PARK_SAVE);
     (void)orders(b, 1, PARK_SAVE);
@@ -308,9 +305,8 @@ CASE(a_rank_that_refuses_to_be_saved_makes_all_return_at_once)
     assert_int_equal(job_of(b)->state, JOB_RUNNING);
 }
 
-CASE(a_rank_that_is_lost_while_it_is_undone_ends_the_job)
+CASE(a_rank_that_is_lost_while_it_is_undone_ends_the_job, b)
 {
-    struct bench *b = *state;
     park(b);
     answer(b, 1, PARK_SAVE, PARK_REFUSED);
     answer(b, 0, PARK_RETURN, PARK_LOST);
@@ -318,9 +314,8 @@ CASE(a_rank_that_is_lost_while_it_is_undone_ends_the_job)
     assert_int_equal(job_of(b)->stop_reason, END_GPU_FAULT);
 }
 
-CASE(a_rank_that_could_not_return_leaves_all_parked)
+CASE(a_rank_that_could_not_return_leaves_all_parked, b)
 {
-    struct bench *b = *state;
     park_all(b);
     unpark(b);
     answer(b, 1, PARK_CHECK, PARK_REFUSED);
@@ -331,9 +326,8 @@ CASE(a_rank_that_could_not_return_leaves_all_parked)
     assert_int_equal(orders(b, 0, PARK_CHECK) + orders(b, 1, PARK_CHECK), 2);
 }
 
-CASE(a_rank_that_refuses_when_others_are_back_is_tried_again)
+CASE(a_rank_that_refuses_when_others_are_back_is_tried_again, b)
 {
-    struct bench *b = *state;
     park_all(b);
     unpark(b);
     answer(b, 0, PARK_CHECK, PARK_DONE);
@@ -351,9 +345,8 @@ CASE(a_rank_that_refuses_when_others_are_back_is_tried_again)
 }
 
 /* It asks whether all could return, and one has done so. */
-CASE(a_controller_that_starts_in_the_middle_lets_the_others_return_too)
+CASE(a_controller_that_starts_in_the_middle_lets_the_others_return_too, b)
 {
-    struct bench *b = *state;
     park_all(b);
     unpark(b);
     answer(b, 0, PARK_CHECK, PARK_DONE);
@@ -376,9 +369,8 @@ CASE(a_controller_that_starts_in_the_middle_lets_the_others_return_too)
     assert_int_equal(phase(b), PARK_NONE);
 }
 
-TEST_WITH(a_job_that_may_move_returns_on_a_free_gpu_of_its_node, open_movable, bench_close)
+TEST_ON(a_job_that_may_move_returns_on_a_free_gpu_of_its_node, struct bench *b, open_movable, bench_close)
 {
-    struct bench *b = *state;
     static int other;
     uint32_t before = ((const struct gpu_grant *)job_of(b)->grants.items)->index;
     park(b);
@@ -437,9 +429,8 @@ TEST_WITH(a_parked_job_is_not_charged_and_its_time_limit_stands_still, open_limi
     assert_int_equal(job_of(b)->state, JOB_STOPPING);
 }
 
-TEST_WITH(a_late_answer_to_an_earlier_order_does_not_count, open_limited, bench_close)
+TEST_ON(a_late_answer_to_an_earlier_order_does_not_count, struct bench *b, open_limited, bench_close)
 {
-    struct bench *b = *state;
     park(b);
     uint32_t earlier = job_park(job_of(b))->number;
     answer(b, 0, PARK_SAVE, PARK_REFUSED);
@@ -482,9 +473,8 @@ static void expect_return(struct bench *b)
     assert_int_equal(phase(b), PARK_NONE);
 }
 
-TEST_WITH(a_job_that_was_parked_after_a_backup_returns_by_itself, open_limited, bench_close)
+TEST_ON(a_job_that_was_parked_after_a_backup_returns_by_itself, struct bench *b, open_limited, bench_close)
 {
-    struct bench *b = *state;
     find(b, (struct known_attempt){ .terms = 2, .park_number = 5, .park_seen = PARK_SEEN_PARKED });
     assert_int_equal(phase(b), PARK_SAVING);
     assert_true(job_park(job_of(b))->number > 5);
@@ -507,9 +497,8 @@ TEST_WITH(a_job_that_was_returning_when_the_backup_was_made_is_parked_first, ope
 }
 
 /* Others may have its GPUs in this store. */
-TEST_WITH(a_job_that_returned_after_a_backup_is_parked_again, open_limited, bench_close)
+TEST_ON(a_job_that_returned_after_a_backup_is_parked_again, struct bench *b, open_limited, bench_close)
 {
-    struct bench *b = *state;
     park(b);
     answer(b, 0, PARK_SAVE, PARK_DONE);
     find(b, (struct known_attempt){ .park_number = 2, .park_seen = PARK_SEEN_RUNNING });
@@ -524,9 +513,8 @@ TEST_WITH(a_job_that_returned_after_a_backup_is_parked_again, open_limited, benc
 }
 
 /* Its node would restore it, and tell this store of a number that it does not wait for. */
-TEST_WITH(a_job_that_is_returning_is_parked_again, open_limited, bench_close)
+TEST_ON(a_job_that_is_returning_is_parked_again, struct bench *b, open_limited, bench_close)
 {
-    struct bench *b = *state;
     park(b);
     answer(b, 0, PARK_SAVE, PARK_DONE);
     find(b, (struct known_attempt){ .park_number = 2, .park_seen = PARK_SEEN_CHANGING });
@@ -537,9 +525,8 @@ TEST_WITH(a_job_that_is_returning_is_parked_again, open_limited, bench_close)
 }
 
 /* The first rank to connect continued the numbers. */
-CASE(a_rank_that_is_returning_is_parked_again_though_its_numbers_are_known)
+CASE(a_rank_that_is_returning_is_parked_again_though_its_numbers_are_known, b)
 {
-    struct bench *b = *state;
     park(b);
     for (uint32_t rank = 0; rank < 2; rank++)
         answer(b, rank, PARK_SAVE, PARK_DONE);
@@ -569,9 +556,8 @@ TEST_WITH(
     assert_int_equal(orders(b, 0, PARK_RETURN), 1);
 }
 
-TEST_WITH(a_job_that_was_suspended_after_a_backup_goes_on, open_limited, bench_close)
+TEST_ON(a_job_that_was_suspended_after_a_backup_goes_on, struct bench *b, open_limited, bench_close)
 {
-    struct bench *b = *state;
     find(b, (struct known_attempt){ .terms = 3 });
     assert_int_equal(phase(b), PARK_NONE);
     assert_int_equal(bench_sent(b, MESSAGE_UPDATE, JOB)->is_suspended, 0);
@@ -582,9 +568,8 @@ TEST_WITH(a_job_that_was_suspended_after_a_backup_goes_on, open_limited, bench_c
 }
 
 /* A node may send any numbers. */
-TEST_WITH(numbers_that_no_order_can_have_had_are_ignored, open_limited, bench_close)
+TEST_ON(numbers_that_no_order_can_have_had_are_ignored, struct bench *b, open_limited, bench_close)
 {
-    struct bench *b = *state;
     for (int i = 0; i < 2; i++) {
         find(b, (struct known_attempt){
                     .terms = UINT32_MAX, .park_number = UINT32_MAX, .park_seen = PARK_SEEN_PARKED });
@@ -595,9 +580,8 @@ TEST_WITH(numbers_that_no_order_can_have_had_are_ignored, open_limited, bench_cl
 }
 
 /* As mgpud sees the wall clock for five minutes after it was set. */
-CASE(it_returns_after_the_time_it_was_parked_for_whatever_the_wall_clock_says)
+CASE(it_returns_after_the_time_it_was_parked_for_whatever_the_wall_clock_says, b)
 {
-    struct bench *b = *state;
     core_park(b->core, b->now_ms, b->now_ms + 3600 * SECOND_MS, &owner, JOB, 5 * SECOND_MS, &asked);
     bench_settle(b);
     assert_int_equal(job_park(job_of(b))->return_ms, b->core->last_ms + 5 * SECOND_MS);

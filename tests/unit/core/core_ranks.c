@@ -63,7 +63,7 @@ static int open_with_job(void **state)
     return open_with(state, false);
 }
 
-#define CASE(name) TEST_WITH(name, open_with_job, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_with_job, bench_close)
 
 static int open_with_job_that_goes_on(void **state)
 {
@@ -153,9 +153,8 @@ static void run_both(struct bench *b)
 }
 
 /* Two ranks with one long path each stand for a thousand whose paths are too long for a record together. */
-CASE(an_end_that_is_too_long_is_recorded_without_its_nodes)
+CASE(an_end_that_is_too_long_is_recorded_without_its_nodes, b)
 {
-    struct bench *b = *state;
     _cleanup_free_ char *path = xcalloc(1, RECORD_BODY_MAX * 3U / 4);
     memset(path, '/', RECORD_BODY_MAX * 3U / 4 - 1);
     ready(b, 0);
@@ -175,9 +174,8 @@ CASE(an_end_that_is_too_long_is_recorded_without_its_nodes)
     job_free(job);
 }
 
-CASE(each_node_is_allocated_its_rank)
+CASE(each_node_is_allocated_its_rank, b)
 {
-    struct bench *b = *state;
     const struct sent *first = find_sent(b, MESSAGE_LAUNCH, 0), *second = find_sent(b, MESSAGE_LAUNCH, 1);
     assert_string_equal(first->user, "ana");
     assert_int_equal(first->link, 1);
@@ -199,9 +197,8 @@ static const char *meeting_by(struct bench *b, uint32_t link, const char *addres
     return find_sent(b, MESSAGE_LAUNCH, 1)->meeting;
 }
 
-CASE(ranks_meet_at_the_address_of_the_first_node)
+CASE(ranks_meet_at_the_address_of_the_first_node, b)
 {
-    struct bench *b = *state;
     core_set_address(b->core, 9, "nobody's", NULL);
     assert_string_equal(meeting_by(b, 3, "10.0.0.1"), "10.0.0.1:29612");
     assert_string_equal(meeting_by(b, 4, "10.0.0.2:55804"), "10.0.0.2:29612");
@@ -210,9 +207,8 @@ CASE(ranks_meet_at_the_address_of_the_first_node)
 }
 
 /* Its own node has no address; the others know one of its machine. */
-CASE(the_controllers_own_node_is_met_where_others_reach_the_controller)
+CASE(the_controllers_own_node_is_met_where_others_reach_the_controller, b)
 {
-    struct bench *b = *state;
     struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.rank = 0, .token = token(b) };
     core_set_address(b->core, 2, "10.0.0.2:55804", "10.0.0.1:9124");
     (void)hello(b, 3, "a", "boot-a", &known, 1);
@@ -220,9 +216,8 @@ CASE(the_controllers_own_node_is_met_where_others_reach_the_controller)
     assert_string_equal(find_sent(b, MESSAGE_LAUNCH, 0)->meeting, "10.0.0.1:29612");
 }
 
-CASE(a_first_rank_that_fails_before_its_start_is_reported_has_started)
+CASE(a_first_rank_that_fails_before_its_start_is_reported_has_started, b)
 {
-    struct bench *b = *state;
     ready(b, 0);
     ready(b, 1);
     exited(b, 0, END_EXIT, 3, NULL);
@@ -232,9 +227,8 @@ CASE(a_first_rank_that_fails_before_its_start_is_reported_has_started)
 }
 
 /* A node that was started beside the controller, with --controller 127.0.0.1. */
-CASE(a_loopback_address_is_told_to_nobody_on_another_machine)
+CASE(a_loopback_address_is_told_to_nobody_on_another_machine, b)
 {
-    struct bench *b = *state;
     struct known_attempt known = { .id.job = JOB, .id.attempt = 1, .id.rank = 1, .token = token(b) };
     core_set_address(b->core, 1, "127.0.0.1:55803", "127.0.0.1:9124");
     core_set_address(b->core, 2, "10.0.0.2:55804", "10.0.0.1:9124");
@@ -267,16 +261,14 @@ static const struct job *run_on_loopback(struct bench *b, const char *boot_a, co
     return core_job(b->core, JOB);
 }
 
-TEST_WITH(loopback_will_do_on_one_machine, open_empty, bench_close)
+TEST_ON(loopback_will_do_on_one_machine, struct bench *b, open_empty, bench_close)
 {
-    struct bench *b = *state;
     assert_int_equal(run_on_loopback(b, "boot-a", "boot-a")->state, JOB_STARTING);
     assert_string_equal(find_sent(b, MESSAGE_LAUNCH, 1)->meeting, "127.0.0.1:29612");
 }
 
-TEST_WITH(a_job_whose_nodes_cannot_reach_each_other_is_refused, open_empty, bench_close)
+TEST_ON(a_job_whose_nodes_cannot_reach_each_other_is_refused, struct bench *b, open_empty, bench_close)
 {
-    struct bench *b = *state;
     const struct job *job = run_on_loopback(b, "boot-a", "boot-b");
     assert_int_equal(job->state, JOB_DONE);
     assert_int_equal(job->end, END_START_FAILED);
@@ -284,9 +276,8 @@ TEST_WITH(a_job_whose_nodes_cannot_reach_each_other_is_refused, open_empty, benc
     assert_int_equal(count_sent(b, MESSAGE_LAUNCH), 0);
 }
 
-CASE(nobody_is_let_go_before_all_are_ready)
+CASE(nobody_is_let_go_before_all_are_ready, b)
 {
-    struct bench *b = *state;
     ready(b, 0);
     ready(b, 0);
     assert_null(find_sent(b, MESSAGE_GO, 0));
@@ -301,9 +292,8 @@ CASE(nobody_is_let_go_before_all_are_ready)
     assert_string_equal(job_run(core_job(b->core, JOB))->log_path, "/tmp/11.log");
 }
 
-CASE(attempt_ends_when_all_ranks_have_ended)
+CASE(attempt_ends_when_all_ranks_have_ended, b)
 {
-    struct bench *b = *state;
     run_both(b);
     exited(b, 1, END_EXIT, 0, NULL);
     assert_int_equal(core_job(b->core, JOB)->state, JOB_RUNNING);
@@ -321,9 +311,8 @@ CASE(attempt_ends_when_all_ranks_have_ended)
     assert_non_null(find_sent(b, MESSAGE_RELEASE_ATTEMPT, 1));
 }
 
-CASE(the_first_failure_ends_the_others_and_is_the_jobs)
+CASE(the_first_failure_ends_the_others_and_is_the_jobs, b)
 {
-    struct bench *b = *state;
     run_both(b);
     exited(b, 1, END_EXIT, 3, NULL);
     assert_int_equal(find_sent(b, MESSAGE_STOP, 0)->link, 1);
@@ -340,9 +329,8 @@ CASE(the_first_failure_ends_the_others_and_is_the_jobs)
     assert_int_equal(job_node(job, 1)->exit_code, 3);
 }
 
-CASE(node_that_cannot_start_its_rank_requeues_the_job)
+CASE(node_that_cannot_start_its_rank_requeues_the_job, b)
 {
-    struct bench *b = *state;
     ready(b, 0);
     returned(b, 1);
     assert_int_equal(find_sent(b, MESSAGE_STOP, 0)->link, 1);
@@ -356,9 +344,8 @@ CASE(node_that_cannot_start_its_rank_requeues_the_job)
     assert_non_null(find_sent(b, MESSAGE_RELEASE_ATTEMPT, 1));
 }
 
-CASE(rank_that_cannot_start_fails_the_job_and_names_its_node)
+CASE(rank_that_cannot_start_fails_the_job_and_names_its_node, b)
 {
-    struct bench *b = *state;
     ready(b, 0);
     exited(b, 1, END_START_FAILED, 125, "cannot enter directory /data: No such file or directory");
     returned(b, 0);
@@ -368,9 +355,8 @@ CASE(rank_that_cannot_start_fails_the_job_and_names_its_node)
     assert_string_equal(job->text, "rank 1 on b: cannot enter directory /data: No such file or directory");
 }
 
-CASE(a_node_that_reboots_before_the_go_sends_the_job_back)
+CASE(a_node_that_reboots_before_the_go_sends_the_job_back, b)
 {
-    struct bench *b = *state;
     ready(b, 0);
     (void)hello(b, 3, "b", "boot-b2", NULL, 0);
     bench_settle(b);
@@ -379,9 +365,8 @@ CASE(a_node_that_reboots_before_the_go_sends_the_job_back)
 }
 
 /* The record of what it did is gone with the spool: a second launch could run the command twice. */
-CASE(a_rank_whose_spool_was_emptied_is_not_launched_again)
+CASE(a_rank_whose_spool_was_emptied_is_not_launched_again, b)
 {
-    struct bench *b = *state;
     ready(b, 1);
     size_t launches = count_sent(b, MESSAGE_LAUNCH);
     (void)hello(b, 3, "b", "boot-b" BOOT_SPOOL_MARK "2", NULL, 0);
@@ -391,9 +376,8 @@ CASE(a_rank_whose_spool_was_emptied_is_not_launched_again)
     assert_int_equal(core_job(b->core, JOB)->state, JOB_QUEUED); // nobody was told to go
 }
 
-CASE(a_node_that_reboots_while_it_runs_ends_the_others)
+CASE(a_node_that_reboots_while_it_runs_ends_the_others, b)
 {
-    struct bench *b = *state;
     run_both(b);
     (void)hello(b, 3, "b", "boot-b2", NULL, 0);
     bench_settle(b);
@@ -404,9 +388,8 @@ CASE(a_node_that_reboots_while_it_runs_ends_the_others)
     assert_string_equal(job->text, "rank 1 on b: its node rebooted while it ran");
 }
 
-CASE(all_are_let_go_with_the_port_of_the_first)
+CASE(all_are_let_go_with_the_port_of_the_first, b)
 {
-    struct bench *b = *state;
     ready_at(b, 0, 29777);
     ready_at(b, 1, 0);
     assert_int_equal(find_sent(b, MESSAGE_GO, 0)->port, 29777);
@@ -416,9 +399,8 @@ CASE(all_are_let_go_with_the_port_of_the_first)
 extern const struct core_concern core_concern_ranks;
 
 /* After a start of the controller, of which the first rank has not heard yet while it runs. */
-CASE(nobody_is_let_go_before_the_first_has_said_its_port)
+CASE(nobody_is_let_go_before_the_first_has_said_its_port, b)
 {
-    struct bench *b = *state;
     run_both(b);
     struct core_entry *entry = core_find(b->core, JOB);
     size_t before = count_sent(b, MESSAGE_GO);
@@ -438,9 +420,8 @@ CASE(nobody_is_let_go_before_the_first_has_said_its_port)
     assert_int_equal(find_sent(b, MESSAGE_GO, 1)->port, 29778);
 }
 
-CASE(a_go_that_was_lost_is_said_again)
+CASE(a_go_that_was_lost_is_said_again, b)
 {
-    struct bench *b = *state;
     ready(b, 0);
     ready(b, 1);
     started(b, 0);
@@ -457,18 +438,16 @@ CASE(a_go_that_was_lost_is_said_again)
     assert_int_equal(find_sent(b, MESSAGE_GO, 1)->link, 3);
 }
 
-CASE(what_is_ready_on_a_node_that_is_away_is_not_counted)
+CASE(what_is_ready_on_a_node_that_is_away_is_not_counted, b)
 {
-    struct bench *b = *state;
     ready(b, 1);
     core_link_down(b->core, b->now_ms, b->now_ms, 2);
     ready(b, 0);
     assert_null(find_sent(b, MESSAGE_GO, 0));
 }
 
-CASE(cancel_stops_every_rank_and_releases_none)
+CASE(cancel_stops_every_rank_and_releases_none, b)
 {
-    struct bench *b = *state;
     ready(b, 0);
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, JOB, -1, &two);
     ready(b, 1);
@@ -481,9 +460,8 @@ CASE(cancel_stops_every_rank_and_releases_none)
     assert_int_equal(core_job(b->core, JOB)->end, END_CANCELLED);
 }
 
-CASE(signal_and_update_reach_every_rank)
+CASE(signal_and_update_reach_every_rank, b)
 {
-    struct bench *b = *state;
     run_both(b);
     core_signal(b->core, b->now_ms, b->now_ms, &owner, JOB, 10, 0, &two);
     bench_settle(b);
@@ -495,9 +473,8 @@ CASE(signal_and_update_reach_every_rank)
     assert_non_null(find_sent(b, MESSAGE_UPDATE, 1));
 }
 
-CASE(lost_rank_is_stopped_when_its_node_reports_it_again)
+CASE(lost_rank_is_stopped_when_its_node_reports_it_again, b)
 {
-    struct bench *b = *state;
     run_both(b);
     core_link_down(b->core, b->now_ms, b->now_ms, 2);
     core_begin(b->core, b->now_ms, b->now_ms);
@@ -593,9 +570,8 @@ static void ended_on(struct bench *b, uint32_t link, uint32_t rank, enum job_end
 }
 
 /* Its end is reported while the others still end: with them it is released, and its node gets jobs again. */
-CASE(a_lost_rank_that_ends_before_the_others_does_not_keep_its_node)
+CASE(a_lost_rank_that_ends_before_the_others_does_not_keep_its_node, b)
 {
-    struct bench *b = *state;
     run_both(b);
     fence_second(b);
     struct known_attempt known = {
@@ -610,18 +586,16 @@ CASE(a_lost_rank_that_ends_before_the_others_does_not_keep_its_node)
     assert_int_equal(core_find_node(b->core, "b")->n_orphaned, 0);
 }
 
-CASE(a_stop_nobody_asked_for_is_the_loss_of_a_node)
+CASE(a_stop_nobody_asked_for_is_the_loss_of_a_node, b)
 {
-    struct bench *b = *state;
     restart_after_loss(b);
     ended_on(b, 4, 1, END_CANCELLED, 100);
     ended_on(b, 3, 0, END_CANCELLED, 200);
     assert_int_equal(core_job(b->core, JOB)->end, END_NODE_LOST);
 }
 
-CASE(what_fails_after_such_a_stop_is_not_the_reason)
+CASE(what_fails_after_such_a_stop_is_not_the_reason, b)
 {
-    struct bench *b = *state;
     restart_after_loss(b);
     ended_on(b, 3, 0, END_EXIT, 50); // its node's clock may be wrong
     ended_on(b, 4, 1, END_CANCELLED, 100);
@@ -629,9 +603,8 @@ CASE(what_fails_after_such_a_stop_is_not_the_reason)
 }
 
 /* The other node connects only when the rank that was stopped has ended: it is the clocks that tell. */
-CASE(what_failed_after_such_a_stop_and_is_told_late_is_not_the_reason)
+CASE(what_failed_after_such_a_stop_and_is_told_late_is_not_the_reason, b)
 {
-    struct bench *b = *state;
     run_both(b);
     uint64_t known = token(b);
     bench_restart(b, bench_stored(b, JOB));
@@ -659,9 +632,8 @@ static void restart_after_end(struct bench *b)
     bench_settle(b);
 }
 
-CASE(a_failure_that_an_earlier_controller_knew_is_the_reason)
+CASE(a_failure_that_an_earlier_controller_knew_is_the_reason, b)
 {
-    struct bench *b = *state;
     restart_after_end(b);
     ended_on(b, 4, 1, END_CANCELLED, 200);
     ended_on(b, 3, 0, END_EXIT, 100);
@@ -670,9 +642,8 @@ CASE(a_failure_that_an_earlier_controller_knew_is_the_reason)
 }
 
 /* The clock of the first node is an hour ahead. */
-CASE(a_failure_on_a_node_whose_clock_is_ahead_is_the_reason)
+CASE(a_failure_on_a_node_whose_clock_is_ahead_is_the_reason, b)
 {
-    struct bench *b = *state;
     restart_after_end(b);
     ended_ago_on(b, 4, 1, END_CANCELLED, 200, 50);
     ended_ago_on(b, 3, 0, END_EXIT, 3600100, 150);
@@ -680,9 +651,8 @@ CASE(a_failure_on_a_node_whose_clock_is_ahead_is_the_reason)
 }
 
 /* It is an hour behind. */
-CASE(what_failed_after_a_stop_on_a_node_whose_clock_is_behind_is_not_the_reason)
+CASE(what_failed_after_a_stop_on_a_node_whose_clock_is_behind_is_not_the_reason, b)
 {
-    struct bench *b = *state;
     restart_after_end(b);
     ended_ago_on(b, 4, 1, END_CANCELLED, 3600100, 150);
     ended_ago_on(b, 3, 0, END_EXIT, 200, 50);
@@ -721,9 +691,8 @@ TEST_WITH(what_a_fence_ended_is_over_after_a_restart_too, open_with_job_that_goe
     assert_int_equal(core_job(b->core, JOB)->restarts, 1);
 }
 
-TEST_WITH(a_failure_before_that_word_is_the_jobs_own, open_with_job_that_goes_on, bench_close)
+TEST_ON(a_failure_before_that_word_is_the_jobs_own, struct bench *b, open_with_job_that_goes_on, bench_close)
 {
-    struct bench *b = *state;
     run_both(b);
     exited(b, 0, END_EXIT, 1, NULL);
     bench_say(b, 2, MESSAGE_HEARTBEAT, &(struct message_heartbeat){ .sent_ms = 1 });
@@ -761,9 +730,8 @@ TEST_WITH(a_lease_that_a_shepherd_has_ended_is_a_loss_too, open_with_job_that_go
     assert_int_equal(core_job(b->core, JOB)->restarts, 1);
 }
 
-CASE(what_fails_because_its_peer_was_stopped_was_stopped_too)
+CASE(what_fails_because_its_peer_was_stopped_was_stopped_too, b)
 {
-    struct bench *b = *state;
     run_both(b);
     core_requeue(b->core, b->now_ms, b->now_ms, &owner, JOB, -1, false, &two);
     bench_settle(b);
@@ -773,9 +741,8 @@ CASE(what_fails_because_its_peer_was_stopped_was_stopped_too)
     assert_int_equal(core_job(b->core, JOB)->attempt, 2);
 }
 
-CASE(a_job_that_was_requeued_goes_back_however_its_ranks_end)
+CASE(a_job_that_was_requeued_goes_back_however_its_ranks_end, b)
 {
-    struct bench *b = *state;
     run_both(b);
     core_requeue(b->core, b->now_ms, b->now_ms, &owner, JOB, -1, false, &two);
     bench_settle(b);
@@ -784,9 +751,8 @@ CASE(a_job_that_was_requeued_goes_back_however_its_ranks_end)
     assert_int_equal(core_job(b->core, JOB)->attempt, 2);
 }
 
-CASE(node_reports_only_its_own_rank)
+CASE(node_reports_only_its_own_rank, b)
 {
-    struct bench *b = *state;
     struct message_ready lie = { .id.job = JOB, .id.attempt = 1, .id.rank = 1, .token = token(b) };
     ready(b, 0);
     bench_say(b, 1, MESSAGE_READY, &lie);
@@ -794,9 +760,8 @@ CASE(node_reports_only_its_own_rank)
 }
 
 /* What a node says about the connection of a command is believed only of its own rank. */
-CASE(an_attempt_is_found_on_its_nodes_alone)
+CASE(an_attempt_is_found_on_its_nodes_alone, b)
 {
-    struct bench *b = *state;
     const struct job *job = core_job(b->core, JOB);
     const struct spool_id first = { .job = JOB, .attempt = job->attempt },
                           second = { .job = JOB, .attempt = job->attempt, .rank = 1 };
@@ -818,9 +783,8 @@ CASE(an_attempt_is_found_on_its_nodes_alone)
 }
 
 /* Commands in a job change that job, and those that they have submitted. */
-CASE(commands_in_a_job_control_it_and_what_they_submitted)
+CASE(commands_in_a_job_control_it_and_what_they_submitted, b)
 {
-    struct bench *b = *state;
     const struct job *job = core_job(b->core, JOB);
     struct job other = { .id = JOB + 1, .uid = 1000, .ask = job->ask };
     struct identity who = { .is_known = true, .uid = 1000 };

@@ -48,7 +48,7 @@ static int open_with_job(void **state)
     return core_job(b->core, JOB)->state == JOB_STARTING ? 0 : -1;
 }
 
-#define CASE(name) TEST_WITH(name, open_with_job, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, open_with_job, bench_close)
 
 /* How many nodes have been sent that, since the last call; each at most once. */
 static size_t take_sent(struct bench *b, uint16_t id)
@@ -107,9 +107,8 @@ static void exited(struct bench *b, uint32_t rank)
             .is_executed = 1 });
 }
 
-CASE(the_next_are_launched_when_half_of_the_first_are_ready)
+CASE(the_next_are_launched_when_half_of_the_first_are_ready, b)
 {
-    struct bench *b = *state;
     assert_int_equal(take_sent(b, MESSAGE_LAUNCH), FIRST);
     for (uint32_t rank = 0; rank < FIRST / 2 - 1; rank++)
         ready(b, rank);
@@ -123,9 +122,8 @@ CASE(the_next_are_launched_when_half_of_the_first_are_ready)
     assert_int_equal(take_sent(b, MESSAGE_GO), NODES);
 }
 
-CASE(a_stop_is_told_once_and_again_after_a_new_connection)
+CASE(a_stop_is_told_once_and_again_after_a_new_connection, b)
 {
-    struct bench *b = *state;
     run_all(b);
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, JOB, 0, NULL);
     bench_settle(b);
@@ -148,9 +146,8 @@ CASE(a_stop_is_told_once_and_again_after_a_new_connection)
 }
 
 /* The first that fails stops the others; those that end then are no reason to tell it again. */
-CASE(a_failure_stops_the_others_once)
+CASE(a_failure_stops_the_others_once, b)
 {
-    struct bench *b = *state;
     run_all(b);
     struct launch_exit failed = { .id.job = JOB,
         .id.attempt = 1,
@@ -179,9 +176,8 @@ static void report_energy(struct bench *b, uint32_t rank, uint64_t energy_mj)
     bench_say(b, rank + 1, MESSAGE_GPUS, &report);
 }
 
-CASE(the_usage_of_all_is_known_when_all_have_reported)
+CASE(the_usage_of_all_is_known_when_all_have_reported, b)
 {
-    struct bench *b = *state;
     run_all(b);
     size_t merges = 0;
     for (uint32_t rank = 0; rank < NODES; rank++) {
@@ -195,9 +191,8 @@ CASE(the_usage_of_all_is_known_when_all_have_reported)
 }
 
 /* Those that are over report nothing. */
-CASE(the_usage_of_the_last_rank_is_known_at_once)
+CASE(the_usage_of_the_last_rank_is_known_at_once, b)
 {
-    struct bench *b = *state;
     run_all(b);
     for (uint32_t rank = 1; rank < NODES; rank++)
         bench_say(b, rank + 1, MESSAGE_EXITED,

@@ -5,13 +5,12 @@
 
 #include "base/memory.h"
 
-#define CASE(name) TEST_WITH(name, bench_open, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open, bench_close)
 
 static int one, two, three, four, five, six; // requests are known by address
 
-CASE(an_acknowledgement_waits_until_it_is_durable)
+CASE(an_acknowledgement_waits_until_it_is_durable, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_turn(b);
     assert_null(bench_answer(b, &one));
@@ -19,9 +18,8 @@ CASE(an_acknowledgement_waits_until_it_is_durable)
     assert_int_equal(bench_answer(b, &one)->job, 11);
 }
 
-CASE(a_reader_does_not_see_what_a_crash_could_take_back)
+CASE(a_reader_does_not_see_what_a_crash_could_take_back, b)
 {
-    struct bench *b = *state;
     core_barrier(b->core, &one);
     assert_non_null(bench_answer(b, &one));
     bench_submit(b, 1000, 1, NULL, &two);
@@ -32,9 +30,8 @@ CASE(a_reader_does_not_see_what_a_crash_could_take_back)
     assert_non_null(bench_answer(b, &three));
 }
 
-CASE(what_arrives_during_a_commit_is_the_next_batch)
+CASE(what_arrives_during_a_commit_is_the_next_batch, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_turn(b);
     bench_submit(b, 1000, 1, NULL, &two);
@@ -46,9 +43,8 @@ CASE(what_arrives_during_a_commit_is_the_next_batch)
     assert_int_equal(core_last_event(b->core), 23);
 }
 
-CASE(a_repeated_key_gives_the_same_job)
+CASE(a_repeated_key_gives_the_same_job, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, "k", &one);
     bench_submit(b, 1000, 1, "k", &two);
     bench_submit(b, 1000, 2, "k", &three);
@@ -60,9 +56,8 @@ CASE(a_repeated_key_gives_the_same_job)
     assert_int_not_equal(bench_answer(b, &four)->job, bench_answer(b, &one)->job);
 }
 
-CASE(jobs_that_ask_for_the_same_share_their_request_until_one_is_edited)
+CASE(jobs_that_ask_for_the_same_share_their_request_until_one_is_edited, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     bench_submit(b, 1000, 1, NULL, &two);
     bench_settle(b);
@@ -78,9 +73,8 @@ CASE(jobs_that_ask_for_the_same_share_their_request_until_one_is_edited)
     assert_int_equal(core_job(b->core, 11)->ask->priority, 0);
 }
 
-CASE(a_full_queue_refuses_and_says_so)
+CASE(a_full_queue_refuses_and_says_so, b)
 {
-    struct bench *b = *state;
     int *requests[] = { &one, &two, &three, &four, &five };
     for (size_t i = 0; i < 5; i++)
         bench_submit(b, 1000, 1, NULL, requests[i]);
@@ -106,9 +100,8 @@ static void assert_quota(struct bench *b, uint32_t uid, int *request, int code)
     assert_int_equal(bench_answer(b, request)->code, code);
 }
 
-CASE(one_user_may_not_fill_the_queue)
+CASE(one_user_may_not_fill_the_queue, b)
 {
-    struct bench *b = *state;
     set_quotas(b, 2, 0);
     assert_quota(b, 1000, &one, 0);
     assert_quota(b, 1000, &two, 0);
@@ -122,9 +115,8 @@ CASE(one_user_may_not_fill_the_queue)
     assert_quota(b, 1000, &six, 0);
 }
 
-CASE(the_last_place_of_a_full_queue_is_an_administrators)
+CASE(the_last_place_of_a_full_queue_is_an_administrators, b)
 {
-    struct bench *b = *state;
     struct core_options options = b->options;
     const struct identity admin = { .is_known = true, .role = ROLE_ADMIN };
     struct job_spec *spec = xcalloc(1, sizeof(*spec));
@@ -143,9 +135,8 @@ CASE(the_last_place_of_a_full_queue_is_an_administrators)
     assert_int_equal(bench_answer(b, &three)->code, 0);
 }
 
-CASE(one_user_may_not_fill_the_store_within_a_day)
+CASE(one_user_may_not_fill_the_store_within_a_day, b)
 {
-    struct bench *b = *state;
     set_quotas(b, 0, 1);
     assert_quota(b, 1000, &one, -EDQUOT);
     set_quotas(b, 0, 500);
@@ -186,9 +177,8 @@ static size_t edit_often(struct bench *b, const struct identity *who)
     return count;
 }
 
-CASE(what_is_stored_of_changes_counts_as_well_but_has_some_room_above_the_limit)
+CASE(what_is_stored_of_changes_counts_as_well_but_has_some_room_above_the_limit, b)
 {
-    struct bench *b = *state;
     const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
     const struct identity admin = { .is_known = true, .uid = 77, .role = ROLE_ADMIN };
     set_quotas(b, 0, 4000);
@@ -210,9 +200,8 @@ CASE(what_is_stored_of_changes_counts_as_well_but_has_some_room_above_the_limit)
     assert_quota(b, 1001, &six, 0);
 }
 
-CASE(a_job_can_be_changed_when_its_owner_can_submit_no_more)
+CASE(a_job_can_be_changed_when_its_owner_can_submit_no_more, b)
 {
-    struct bench *b = *state;
     const struct identity owner = { .is_known = true, .uid = 1000, .gid = 1000 };
     set_quotas(b, 0, 4000);
     assert_quota(b, 1000, &one, 0);
@@ -223,18 +212,16 @@ CASE(a_job_can_be_changed_when_its_owner_can_submit_no_more)
     assert_int_equal(bench_answer(b, &three)->code, 0);
 }
 
-CASE(an_impossible_request_is_refused_at_once)
+CASE(an_impossible_request_is_refused_at_once, b)
 {
-    struct bench *b = *state;
     assert_int_equal(bench_hello(b, 1, "boot", 2, NULL, 0), 0);
     bench_submit(b, 1000, 3, NULL, &one);
     bench_settle(b);
     assert_int_equal(bench_answer(b, &one)->code, -EBADSLT);
 }
 
-CASE(only_the_owner_and_administrators_cancel)
+CASE(only_the_owner_and_administrators_cancel, b)
 {
-    struct bench *b = *state;
     struct identity other = { .is_known = true, .uid = 1001 },
                     admin = { .is_known = true, .uid = 77, .role = ROLE_ADMIN };
     bench_submit(b, 1000, 1, NULL, &one);
@@ -250,9 +237,8 @@ CASE(only_the_owner_and_administrators_cancel)
     assert_int_equal(core_job(b->core, 11)->end, END_CANCELLED);
 }
 
-CASE(a_waiter_is_answered_when_the_state_is_durable)
+CASE(a_waiter_is_answered_when_the_state_is_durable, b)
 {
-    struct bench *b = *state;
     struct identity owner = { .is_known = true, .uid = 1000 };
     bench_submit(b, 1000, 1, NULL, &one);
     bench_settle(b);
@@ -267,9 +253,8 @@ CASE(a_waiter_is_answered_when_the_state_is_durable)
     assert_null(bench_answer(b, &three));
 }
 
-CASE(a_forgotten_request_is_not_answered)
+CASE(a_forgotten_request_is_not_answered, b)
 {
-    struct bench *b = *state;
     bench_submit(b, 1000, 1, NULL, &one);
     core_forget(b->core, &one);
     bench_settle(b);
@@ -277,9 +262,8 @@ CASE(a_forgotten_request_is_not_answered)
     assert_non_null(core_job(b->core, 11));
 }
 
-CASE(ended_jobs_leave_memory_oldest_first)
+CASE(ended_jobs_leave_memory_oldest_first, b)
 {
-    struct bench *b = *state;
     struct identity owner = { .is_known = true, .uid = 1000 };
     for (uint64_t job = 11; job <= 13; job++) {
         bench_submit(b, 1000, 1, NULL, &one);
@@ -292,9 +276,8 @@ CASE(ended_jobs_leave_memory_oldest_first)
     assert_non_null(core_job(b->core, 13));
 }
 
-CASE(the_highest_id_is_known_although_its_job_has_left_memory)
+CASE(the_highest_id_is_known_although_its_job_has_left_memory, b)
 {
-    struct bench *b = *state;
     struct identity owner = { .is_known = true, .uid = 1000 };
     int *requests[] = { &one, &two, &three };
     for (size_t i = 0; i < 3; i++)

@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 
-#define CASE(name) TEST_WITH(name, bench_open_with_two, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_two, bench_close)
 
 int __real_parse_after(const char *text, struct ask_after **ret, size_t *ret_count, struct error *err);
 int __wrap_parse_after(const char *text, struct ask_after **ret, size_t *ret_count, struct error *err);
@@ -64,9 +64,8 @@ static void assert_waits_for(struct bench *b, uint64_t job, const char *reason)
         core_wait_reason(b->core, b->now_ms, core_find(b->core, job), text, sizeof(text)), reason);
 }
 
-CASE(a_held_job_waits_until_it_is_released)
+CASE(a_held_job_waits_until_it_is_released, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(1);
     spec->hold = true;
     submit(b, spec, &one);
@@ -79,7 +78,7 @@ CASE(a_held_job_waits_until_it_is_released)
 }
 
 /* Nor does one whose user said so; a batch script of Slurm may. */
-CASE(a_job_with_somebody_at_its_other_end_never_borrows)
+CASE(a_job_with_somebody_at_its_other_end_never_borrows, b)
 {
     static const struct {
         const char *kind, *input;
@@ -94,7 +93,6 @@ CASE(a_job_with_somebody_at_its_other_end_never_borrows)
         { .input = SPEC_INPUT_SENT, .no_restart = true },
         { .input = "/dev/zero" },
     };
-    struct bench *b = *state;
     char requests[sizeof(rows) / sizeof(rows[0])];
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct job_spec *spec = make_spec(1);
@@ -114,9 +112,8 @@ CASE(a_job_with_somebody_at_its_other_end_never_borrows)
     }
 }
 
-CASE(the_hold_of_an_administrator_is_not_the_owners_to_take)
+CASE(the_hold_of_an_administrator_is_not_the_owners_to_take, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(2), &one);
     submit(b, make_spec(2), &two);
     core_hold(b->core, b->now_ms, b->now_ms, &admin, 12, false, NULL);
@@ -128,9 +125,8 @@ CASE(the_hold_of_an_administrator_is_not_the_owners_to_take)
     assert_int_equal(bench_answer(b, &four)->code, -EPERM);
 }
 
-CASE(a_job_that_runs_cannot_be_held_or_edited)
+CASE(a_job_that_runs_cannot_be_held_or_edited, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(1), &one);
     core_hold(b->core, b->now_ms, b->now_ms, &owner, 11, false, &two);
     core_edit(b->core, b->now_ms, b->now_ms, &owner, 11, core_job(b->core, 11)->ask, NULL, NULL, &three);
@@ -139,9 +135,8 @@ CASE(a_job_that_runs_cannot_be_held_or_edited)
     assert_int_equal(bench_answer(b, &three)->code, -EALREADY);
 }
 
-CASE(an_edit_can_let_a_job_start)
+CASE(an_edit_can_let_a_job_start, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(1), &one);
     submit(b, make_spec(2), &two);
     assert_int_equal(state_of(b, 12), JOB_QUEUED);
@@ -156,9 +151,8 @@ CASE(an_edit_can_let_a_job_start)
     assert_string_equal(core_job(b->core, 12)->name, "smaller");
 }
 
-CASE(a_dependency_is_waited_for_and_may_never_come_true)
+CASE(a_dependency_is_waited_for_and_may_never_come_true, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(1), &one);
     struct job_spec *after = make_spec(1), *never = make_spec(1);
     after->ask.after = xstrdup("11:fail");
@@ -172,9 +166,8 @@ CASE(a_dependency_is_waited_for_and_may_never_come_true)
     assert_waits_for(b, 13, "dependency_never");
 }
 
-CASE(what_can_never_come_true_ends_the_jobs_that_asked_for_it)
+CASE(what_can_never_come_true_ends_the_jobs_that_asked_for_it, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(2), &one);
     const char *const after[] = { "11:ok", "12:ok", "13:ok" };
     for (size_t i = 0; i < 3; i++) {
@@ -201,9 +194,8 @@ CASE(what_can_never_come_true_ends_the_jobs_that_asked_for_it)
     assert_int_equal(core_job(b->core, 14)->end, END_DEPENDENCY);
 }
 
-CASE(a_job_that_waits_for_one_given_up_to_fail_starts)
+CASE(a_job_that_waits_for_one_given_up_to_fail_starts, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(2), &one);
     struct job_spec *never = make_spec(1), *after = make_spec(1);
     never->ask.after = xstrdup("11:ok");
@@ -217,9 +209,8 @@ CASE(a_job_that_waits_for_one_given_up_to_fail_starts)
     assert_int_equal(state_of(b, 13), JOB_STARTING);
 }
 
-CASE(a_dependency_on_a_job_that_is_over_is_settled_at_once)
+CASE(a_dependency_on_a_job_that_is_over_is_settled_at_once, b)
 {
-    struct bench *b = *state;
     struct core_fact fact = { .job = 3, .is_ok = true };
     struct core_facts facts = { &fact, 1 };
     struct job_spec *spec = make_spec(1), *unknown = make_spec(1);
@@ -244,9 +235,8 @@ static size_t submit_alike(struct bench *b, const char *after, void *request)
     return n_parsed;
 }
 
-CASE(a_singleton_parses_its_list_as_often_for_many_jobs_as_for_one)
+CASE(a_singleton_parses_its_list_as_often_for_many_jobs_as_for_one, b)
 {
-    struct bench *b = *state;
     int ignored[8];
     b->options.queue_max = 20;
     bench_configure(b);
@@ -260,9 +250,8 @@ CASE(a_singleton_parses_its_list_as_often_for_many_jobs_as_for_one)
         "19:fail,11:ok,13:start,12:any,14:any,15:any,16:any,17:any,18:any,20:any");
 }
 
-CASE(a_singleton_that_waits_for_too_many_jobs_is_refused)
+CASE(a_singleton_that_waits_for_too_many_jobs_is_refused, b)
 {
-    struct bench *b = *state;
     const struct core_facts unknown = { .may_lack = true };
     (void)submit_alike(b, NULL, &one);
     struct job_spec *spec = make_spec(1);
@@ -278,9 +267,8 @@ CASE(a_singleton_that_waits_for_too_many_jobs_is_refused)
     assert_string_equal(bench_answer(b, &two)->err.message, "after: more than 1000 jobs");
 }
 
-CASE(an_edit_that_closes_a_circle_is_refused)
+CASE(an_edit_that_closes_a_circle_is_refused, b)
 {
-    struct bench *b = *state;
     struct job_spec *first = make_spec(1), *second = make_spec(1);
     first->hold = true;
     second->ask.after = xstrdup("11");
@@ -295,9 +283,8 @@ CASE(an_edit_that_closes_a_circle_is_refused)
     assert_int_equal(bench_answer(b, &three)->code, -ELOOP);
 }
 
-CASE(an_array_starts_so_many_elements_at_a_time_and_ends_with_the_last)
+CASE(an_array_starts_so_many_elements_at_a_time_and_ends_with_the_last, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(1);
     spec->ask.array = xstrdup("0-2%1");
     submit(b, spec, &one);
@@ -312,9 +299,8 @@ CASE(an_array_starts_so_many_elements_at_a_time_and_ends_with_the_last)
     assert_int_equal(core_job(b->core, 11)->exit_code, 7);
 }
 
-CASE(a_cancelled_array_takes_its_elements_with_it)
+CASE(a_cancelled_array_takes_its_elements_with_it, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(1);
     spec->ask.array = xstrdup("0-9");
     submit(b, spec, &one);
@@ -328,9 +314,8 @@ CASE(a_cancelled_array_takes_its_elements_with_it)
     assert_int_equal(core_job(b->core, 11)->end, END_CANCELLED);
 }
 
-CASE(an_element_that_waits_can_be_taken_out_of_its_array)
+CASE(an_element_that_waits_can_be_taken_out_of_its_array, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(2);
     bool waits = false;
     spec->ask.array = xstrdup("0-3");
@@ -365,9 +350,8 @@ static void submit_array_after_5(struct bench *b, const char *after, bool is_ok)
     bench_settle(b);
 }
 
-CASE(an_array_does_not_wait_anew_when_an_element_is_taken_out)
+CASE(an_array_does_not_wait_anew_when_an_element_is_taken_out, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(2), &one);
     submit_array_after_5(b, "5:ok", true);
     assert_waits_for(b, 12, "resources");
@@ -380,9 +364,8 @@ CASE(an_array_does_not_wait_anew_when_an_element_is_taken_out)
     assert_int_equal(state_of(b, 14), JOB_STARTING);
 }
 
-CASE(an_array_that_waits_for_what_never_comes_hears_it_once)
+CASE(an_array_that_waits_for_what_never_comes_hears_it_once, b)
 {
-    struct bench *b = *state;
     submit_array_after_5(b, "5:fail", true);
     assert_waits_for(b, 11, "dependency_never");
     hold_element(b, 11, 3);
@@ -390,9 +373,8 @@ CASE(an_array_that_waits_for_what_never_comes_hears_it_once)
     assert_waits_for(b, 11, "dependency_never");
 }
 
-CASE(an_array_still_waits_for_what_runs_when_an_element_is_taken_out)
+CASE(an_array_still_waits_for_what_runs_when_an_element_is_taken_out, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(1), &one);
     submit_array_after_5(b, "5:fail,11:any", false);
     hold_element(b, 12, 3);
@@ -402,9 +384,8 @@ CASE(an_array_still_waits_for_what_runs_when_an_element_is_taken_out)
     assert_int_equal(state_of(b, 14), JOB_STARTING);
 }
 
-CASE(a_time_limit_that_its_shepherd_does_not_keep_is_kept_here)
+CASE(a_time_limit_that_its_shepherd_does_not_keep_is_kept_here, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(1);
     spec->ask.time_limit_ms = 60000;
     submit(b, spec, &one);
@@ -441,9 +422,8 @@ static void report_that_it_never_ran(struct bench *b)
     bench_settle(b);
 }
 
-CASE(a_time_limit_does_not_apply_to_an_attempt_that_never_ran)
+CASE(a_time_limit_does_not_apply_to_an_attempt_that_never_ran, b)
 {
-    struct bench *b = *state;
     run_into_limit(b);
     report_that_it_never_ran(b);
     assert_int_equal(state_of(b, 11), JOB_QUEUED);
@@ -456,9 +436,8 @@ CASE(a_time_limit_does_not_apply_to_an_attempt_that_never_ran)
     assert_int_equal(core_job(b->core, 11)->end, END_CANCELLED);
 }
 
-CASE(a_cancel_after_a_stop_at_the_time_limit_counts_also_if_it_never_ran)
+CASE(a_cancel_after_a_stop_at_the_time_limit_counts_also_if_it_never_ran, b)
 {
-    struct bench *b = *state;
     run_into_limit(b);
     core_cancel(b->core, b->now_ms, b->now_ms, &owner, 11, -1, &two);
     bench_settle(b);
@@ -466,9 +445,8 @@ CASE(a_cancel_after_a_stop_at_the_time_limit_counts_also_if_it_never_ran)
     assert_int_equal(state_of(b, 11), JOB_DONE);
 }
 
-CASE(a_deadline_ends_a_job_that_still_waits)
+CASE(a_deadline_ends_a_job_that_still_waits, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(2), *late = make_spec(1);
     submit(b, make_spec(2), &one);
     spec->ask.deadline_ms = b->now_ms + 60000;
@@ -482,9 +460,8 @@ CASE(a_deadline_ends_a_job_that_still_waits)
 }
 
 /* Its GPUs are free by then. */
-CASE(a_deadline_that_passed_while_mgpud_was_away_ends_the_job)
+CASE(a_deadline_that_passed_while_mgpud_was_away_ends_the_job, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(2);
     submit(b, make_spec(2), &one);
     spec->ask.deadline_ms = b->now_ms + 60000;
@@ -495,9 +472,8 @@ CASE(a_deadline_that_passed_while_mgpud_was_away_ends_the_job)
 }
 
 /* Of two things that come at the same time, the deadline is first. */
-CASE(gpus_that_are_free_at_the_deadline_are_too_late)
+CASE(gpus_that_are_free_at_the_deadline_are_too_late, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(2);
     submit(b, make_spec(2), &one);
     spec->ask.deadline_ms = b->now_ms + 60000;
@@ -509,9 +485,8 @@ CASE(gpus_that_are_free_at_the_deadline_are_too_late)
 
 /* What the scheduler missed meanwhile it does at its own time: here the GPUs are returned after the deadline.
  */
-CASE(a_deadline_that_passes_while_mgpud_stands_still_is_before_what_came_later)
+CASE(a_deadline_that_passes_while_mgpud_stands_still_is_before_what_came_later, b)
 {
-    struct bench *b = *state;
     char users[] = "1001";
     struct cluster_change reservation = { .gpus = 2, .users = users, .until_ms = b->now_ms + 60100 };
     struct job_spec *spec = make_spec(1);
@@ -526,9 +501,8 @@ CASE(a_deadline_that_passes_while_mgpud_stands_still_is_before_what_came_later)
 }
 
 /* The end of one is the end of the other, in the same turn and at its time. */
-CASE(what_waits_for_a_job_that_missed_its_deadline_ends_with_it)
+CASE(what_waits_for_a_job_that_missed_its_deadline_ends_with_it, b)
 {
-    struct bench *b = *state;
     struct job_spec *late = make_spec(0), *after = make_spec(0);
     late->hold = true;
     late->ask.deadline_ms = b->now_ms + 60000;
@@ -543,9 +517,8 @@ CASE(what_waits_for_a_job_that_missed_its_deadline_ends_with_it)
     assert_int_equal(core_job(b->core, 12)->ended_ms, core_job(b->core, 11)->ended_ms);
 }
 
-CASE(a_begin_time_is_waited_for)
+CASE(a_begin_time_is_waited_for, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(1);
     spec->ask.begin_ms = b->now_ms + 60000;
     submit(b, spec, &one);
@@ -554,9 +527,8 @@ CASE(a_begin_time_is_waited_for)
     assert_int_equal(state_of(b, 11), JOB_STARTING);
 }
 
-CASE(a_preemptible_job_gives_way_and_comes_back)
+CASE(a_preemptible_job_gives_way_and_comes_back, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(2);
     spec->ask.preemptible = true;
     submit(b, spec, &one);
@@ -574,9 +546,8 @@ CASE(a_preemptible_job_gives_way_and_comes_back)
     assert_int_equal(state_of(b, 12), JOB_STARTING);
 }
 
-CASE(a_paused_gpu_gets_no_job_until_its_time_is_over)
+CASE(a_paused_gpu_gets_no_job_until_its_time_is_over, b)
 {
-    struct bench *b = *state;
     char zero[] = "0", one_gpu[] = "box:1";
     char *items[] = { zero, one_gpu, NULL };
     struct strings gpus = { items, 2 };
@@ -593,9 +564,8 @@ CASE(a_paused_gpu_gets_no_job_until_its_time_is_over)
     assert_int_equal(state_of(b, 11), JOB_STARTING);
 }
 
-CASE(a_drained_node_gets_no_job)
+CASE(a_drained_node_gets_no_job, b)
 {
-    struct bench *b = *state;
     core_drain(b->core, b->now_ms, b->now_ms, &admin, "box", "new kernel", 0, false, &one);
     core_drain(b->core, b->now_ms, b->now_ms, &admin, "moon", NULL, 0, false, &two);
     submit(b, make_spec(1), &three);
@@ -607,9 +577,8 @@ CASE(a_drained_node_gets_no_job)
     assert_int_equal(state_of(b, 11), JOB_STARTING);
 }
 
-CASE(reserved_gpus_are_for_their_users)
+CASE(reserved_gpus_are_for_their_users, b)
 {
-    struct bench *b = *state;
     char users[] = "1001";
     struct cluster_change reservation = { .gpus = 2, .users = users, .until_ms = b->now_ms + 600000 };
     core_reserve(b->core, b->now_ms, b->now_ms, &owner, &reservation, &one);
@@ -626,9 +595,8 @@ CASE(reserved_gpus_are_for_their_users)
     assert_int_equal(state_of(b, 11), JOB_STARTING);
 }
 
-CASE(a_priority_counts_among_the_owners_jobs_unless_the_caller_may_give_it)
+CASE(a_priority_counts_among_the_owners_jobs_unless_the_caller_may_give_it, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(1), *allowed = make_spec(1), *low = make_spec(1);
     struct identity raiser = owner;
     raiser.may_raise = true;
@@ -658,9 +626,8 @@ static bool edited(struct bench *b, uint64_t job, const struct identity *who, in
     return core_job(b->core, job)->ask->own_priority;
 }
 
-CASE(an_edit_makes_a_priority_one_of_all_only_by_those_who_may)
+CASE(an_edit_makes_a_priority_one_of_all_only_by_those_who_may, b)
 {
-    struct bench *b = *state;
     struct job_spec *spec = make_spec(1);
     spec->hold = true;
     spec->ask.priority = 5;
@@ -674,7 +641,7 @@ CASE(an_edit_makes_a_priority_one_of_all_only_by_those_who_may)
     assert_false(edited(b, job, &owner, -1));
 }
 
-CASE(jobs_of_one_command_have_one_stem)
+CASE(jobs_of_one_command_have_one_stem, b)
 {
     static const char *const lines[][2] = {
         { "/usr/bin/python train.py --lr 0.1", "python ./train.py --lr 0.2" },
@@ -695,9 +662,8 @@ CASE(jobs_of_one_command_have_one_stem)
     free(train.summary);
 }
 
-CASE(two_turns_never_have_the_same_time)
+CASE(two_turns_never_have_the_same_time, b)
 {
-    struct bench *b = *state;
     submit(b, make_spec(0), &one);
     int64_t first = core_job(b->core, 11)->submitted_ms;
     b->now_ms -= 1000; // the wall clock is set back

@@ -8,7 +8,7 @@
 #include "job/share.h"
 #include "memory_store.h"
 
-#define CASE(name) TEST_WITH(name, bench_open_with_one, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_one, bench_close)
 
 #define SECOND 1000
 #define GIB    (UINT64_C(1) << 30)
@@ -57,9 +57,8 @@ static void report(
     free(usage.share);
 }
 
-CASE(a_job_that_stays_above_its_share_is_ended_with_the_numbers)
+CASE(a_job_that_stays_above_its_share_is_ended_with_the_numbers, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_job(b);
     report(b, launch, "time", 10 * GIB, 0);
     report(b, launch, "time", 10 * GIB, SHARE_OVER_MS - 1);
@@ -79,9 +78,8 @@ CASE(a_job_that_stays_above_its_share_is_ended_with_the_numbers)
     assert_int_equal(job_invariant(job, &err), 0);
 }
 
-CASE(a_short_excess_and_a_share_that_is_not_enforced_end_nothing)
+CASE(a_short_excess_and_a_share_that_is_not_enforced_end_nothing, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_job(b);
     report(b, launch, NULL, 10 * GIB, 2 * SHARE_OVER_MS);
     report(b, launch, "time", 0, 2 * SHARE_OVER_MS);

@@ -11,7 +11,7 @@
 #include "job/step.h"
 #include "memory_store.h"
 
-#define CASE(name) TEST_WITH(name, bench_open_with_two, bench_close)
+#define CASE(name, b) TEST_ON(name, struct bench *b, bench_open_with_two, bench_close)
 
 #define JOB 11
 
@@ -86,9 +86,8 @@ static const char *places(const struct bench *b, uint32_t id)
     return ((const struct job_step_node *)step->nodes.items)->gpu_places;
 }
 
-CASE(a_step_is_numbered_and_answered_when_it_is_durable)
+CASE(a_step_is_numbered_and_answered_when_it_is_durable, b)
 {
-    struct bench *b = *state;
     (void)run_job(b);
     begin(b, &owner, (struct step_request){ .tasks = 2 }, &two);
     bench_turn(b);
@@ -103,9 +102,8 @@ CASE(a_step_is_numbered_and_answered_when_it_is_durable)
     assert_int_equal(bench_answer(b, &four)->step, 1);
 }
 
-CASE(a_step_waits_until_the_one_before_it_has_ended)
+CASE(a_step_waits_until_the_one_before_it_has_ended, b)
 {
-    struct bench *b = *state;
     (void)run_job(b);
     begin(b, &owner, (struct step_request){ .tasks = 1 }, &two);
     begin(b, &owner, (struct step_request){ .tasks = 1 }, &three);
@@ -116,9 +114,8 @@ CASE(a_step_waits_until_the_one_before_it_has_ended)
     assert_int_equal(bench_answer(b, &three)->step, 1);
 }
 
-CASE(exact_steps_run_together_while_there_are_cpus)
+CASE(exact_steps_run_together_while_there_are_cpus, b)
 {
-    struct bench *b = *state;
     (void)run_job(b);
     begin(b, &owner, (struct step_request){ .tasks = 1, .exact = true }, &one);
     begin(b, &owner, (struct step_request){ .tasks = 1, .exact = true }, &two);
@@ -131,9 +128,8 @@ CASE(exact_steps_run_together_while_there_are_cpus)
     assert_int_equal(bench_answer(b, &four)->code, -EOVERFLOW);
 }
 
-CASE(overlapping_steps_wait_for_none)
+CASE(overlapping_steps_wait_for_none, b)
 {
-    struct bench *b = *state;
     (void)run_job(b);
     begin(b, &owner, (struct step_request){ .tasks = 2 }, &two);
     begin(b, &owner, (struct step_request){ .tasks = 2, .overlap = true }, &three);
@@ -141,9 +137,8 @@ CASE(overlapping_steps_wait_for_none)
     assert_int_equal(bench_answer(b, &three)->step, 1);
 }
 
-CASE(a_gpu_is_one_steps_at_a_time)
+CASE(a_gpu_is_one_steps_at_a_time, b)
 {
-    struct bench *b = *state;
     (void)run_job(b);
     begin(b, &owner, (struct step_request){ .tasks = 1, .gpus = 1, .exact = true }, &one);
     begin(b, &owner, (struct step_request){ .tasks = 1, .gpus = 1, .exact = true }, &two);
@@ -159,9 +154,8 @@ CASE(a_gpu_is_one_steps_at_a_time)
     assert_int_equal(bench_answer(b, &five)->code, -EOVERFLOW);
 }
 
-CASE(steps_are_for_the_owner_and_for_jobs_that_run)
+CASE(steps_are_for_the_owner_and_for_jobs_that_run, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_job(b);
     begin(b, &other, (struct step_request){ .tasks = 1 }, &two);
     bench_settle(b);
@@ -176,9 +170,8 @@ CASE(steps_are_for_the_owner_and_for_jobs_that_run)
     assert_int_equal(bench_answer(b, &four)->code, -EALREADY);
 }
 
-CASE(a_waiting_step_is_refused_when_its_job_ends)
+CASE(a_waiting_step_is_refused_when_its_job_ends, b)
 {
-    struct bench *b = *state;
     const struct sent *launch = run_job(b);
     begin(b, &owner, (struct step_request){ .tasks = 1 }, &two);
     begin(b, &owner, (struct step_request){ .tasks = 1 }, &three);
@@ -189,9 +182,8 @@ CASE(a_waiting_step_is_refused_when_its_job_ends)
     assert_null(core_step(b->core, JOB, 0));
 }
 
-CASE(a_step_ends_when_its_client_stays_away)
+CASE(a_step_ends_when_its_client_stays_away, b)
 {
-    struct bench *b = *state;
     (void)run_job(b);
     begin(b, &owner, (struct step_request){ .tasks = 1, .key = "a" }, &two);
     bench_settle(b);
@@ -210,9 +202,8 @@ CASE(a_step_ends_when_its_client_stays_away)
     assert_int_equal(bench_answer(b, &four)->code, -EALREADY);
 }
 
-CASE(a_client_that_leaves_while_it_waits_keeps_nobody_waiting)
+CASE(a_client_that_leaves_while_it_waits_keeps_nobody_waiting, b)
 {
-    struct bench *b = *state;
     (void)run_job(b);
     begin(b, &owner, (struct step_request){ .tasks = 1, .exact = true }, &one);
     begin(b, &owner, (struct step_request){ .tasks = 1 }, &two);
@@ -304,10 +295,9 @@ static size_t count_stored(const struct bench *b)
     return count;
 }
 
-TEST_WITH(a_step_waits_while_there_are_as_many_as_the_store_takes, bench_open, bench_close)
+TEST_ON(a_step_waits_while_there_are_as_many_as_the_store_takes, struct bench *b, bench_open, bench_close)
 {
     static int requests[250];
-    struct bench *b = *state;
     const struct job_step how = { .id = 0, .end = END_EXIT };
     uint32_t count = 0;
     run_wide_job(b);
@@ -339,9 +329,8 @@ static void begin_overlapping(struct bench *b, int *clients, size_t count)
     }
 }
 
-CASE(steps_that_end_together_are_stored_once)
+CASE(steps_that_end_together_are_stored_once, b)
 {
-    struct bench *b = *state;
     int clients[20], waiting[2];
     (void)run_job(b);
     begin_overlapping(b, clients, 20);
@@ -359,9 +348,8 @@ CASE(steps_that_end_together_are_stored_once)
     assert_int_equal(n_stored, 1);
 }
 
-CASE(a_job_has_a_bounded_number_of_steps_that_run_or_wait)
+CASE(a_job_has_a_bounded_number_of_steps_that_run_or_wait, b)
 {
-    struct bench *b = *state;
     int clients[STEPS_OPEN_MAX];
     (void)run_job(b);
     begin_overlapping(b, clients, STEPS_OPEN_MAX);

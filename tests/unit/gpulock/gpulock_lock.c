@@ -124,7 +124,7 @@ static int teardown(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name, machine) TEST_ON(name, struct machine *machine, setup, teardown)
 
 /* Every node as text, "nvidia0 0 0 666 0" with the bytes of its list. The caller frees it. */
 static char *describe(const struct machine *machine)
@@ -177,9 +177,8 @@ static void assert_nodes(const struct machine *machine, const char *expected)
 
 /* --- the tests --- */
 
-CASE(nodes_of_gpus_are_locked_and_no_others)
+CASE(nodes_of_gpus_are_locked_and_no_others, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     _cleanup_buffer_ struct buffer conf = { 0 }, rules = { 0 };
     assert_int_equal(lock(machine, ADMINS, &err), 0);
@@ -198,9 +197,8 @@ CASE(nodes_of_gpus_are_locked_and_no_others)
     assert_non_null(strstr(buffer_text(&rules), "GROUP:=\"4711\""));
 }
 
-CASE(unlock_restores_what_was)
+CASE(unlock_restores_what_was, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     _cleanup_free_ char *before = describe(machine);
     assert_int_equal(lock(machine, ADMINS, &err), 0);
@@ -226,9 +224,8 @@ static bool run_killed(const struct machine *machine, bool is_lock, int at)
     return WEXITSTATUS(status) == 0;
 }
 
-CASE(a_lock_killed_at_any_step_is_completed_by_the_next)
+CASE(a_lock_killed_at_any_step_is_completed_by_the_next, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     int at = 0;
     _cleanup_free_ char *before = describe(machine);
@@ -241,9 +238,8 @@ CASE(a_lock_killed_at_any_step_is_completed_by_the_next)
     assert_in_range(at, 10, STEPS_MAX - 1);
 }
 
-CASE(a_lock_killed_at_any_step_can_be_undone)
+CASE(a_lock_killed_at_any_step_can_be_undone, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     _cleanup_free_ char *before = describe(machine);
     for (int at = 0; at < STEPS_MAX && !run_killed(machine, true, at); at++) {
@@ -254,9 +250,8 @@ CASE(a_lock_killed_at_any_step_can_be_undone)
     }
 }
 
-CASE(an_unlock_killed_at_any_step_is_completed_by_the_next)
+CASE(an_unlock_killed_at_any_step_is_completed_by_the_next, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     int at = 0;
     _cleanup_free_ char *before = describe(machine);
@@ -269,9 +264,8 @@ CASE(an_unlock_killed_at_any_step_is_completed_by_the_next)
     assert_in_range(at, 5, STEPS_MAX - 1);
 }
 
-CASE(a_node_that_came_later_is_unlocked_like_its_kind)
+CASE(a_node_that_came_later_is_unlocked_like_its_kind, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     struct gpu_node_access access;
     assert_int_equal(lock(machine, ADMINS, &err), 0);
@@ -284,9 +278,8 @@ CASE(a_node_that_came_later_is_unlocked_like_its_kind)
     gpu_node_access_clear(&access);
 }
 
-CASE(what_was_opened_while_locked_is_not_what_was_before)
+CASE(what_was_opened_while_locked_is_not_what_was_before, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     _cleanup_free_ char *before = describe(machine), *path = path_of(machine, "dev/nvidia1");
     assert_int_equal(lock(machine, ADMINS, &err), 0);
@@ -298,9 +291,8 @@ CASE(what_was_opened_while_locked_is_not_what_was_before)
     assert_nodes(machine, before);
 }
 
-CASE(users_of_running_jobs_keep_their_access_when_it_is_locked_again)
+CASE(users_of_running_jobs_keep_their_access_when_it_is_locked_again, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     struct gpu_node_access listed, now;
     static const uid_t users[] = { USER, 12, USER };
@@ -328,9 +320,8 @@ static bool can_always_open(const char *path, int until)
     return is_open;
 }
 
-CASE(a_running_job_always_opens_a_node_that_is_opened_to_all_and_closed_again)
+CASE(a_running_job_always_opens_a_node_that_is_opened_to_all_and_closed_again, machine)
 {
-    struct machine *machine = *state;
     struct gpu_node_access listed;
     static const uid_t user = USER;
     int until[2], status = -1;
@@ -355,9 +346,8 @@ CASE(a_running_job_always_opens_a_node_that_is_opened_to_all_and_closed_again)
     gpu_node_access_clear(&listed);
 }
 
-CASE(the_options_of_the_loaded_driver_are_compared)
+CASE(the_options_of_the_loaded_driver_are_compared, machine)
 {
-    struct machine *machine = *state;
     assert_false(gpu_lock_is_pending(machine->top, 0, true)); // no such driver
     write_text(machine, "proc/driver/nvidia/params",
         "ResmanDebugLevel: 4294967295\nModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: "
@@ -371,9 +361,8 @@ CASE(the_options_of_the_loaded_driver_are_compared)
     assert_true(gpu_lock_is_pending(machine->top, 0, true));
 }
 
-CASE(what_is_not_ours_is_left_alone)
+CASE(what_is_not_ours_is_left_alone, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     _cleanup_free_ char *before = describe(machine);
     write_text(machine, RULES, "KERNEL==\"nvidia*\", MODE=\"0600\"\n");
@@ -403,17 +392,16 @@ static void assert_damaged(const struct machine *machine, const char *bytes, siz
 }
 
 /* Nodes behind the hole, and lists of access that are cut off, would be forgotten for ever. */
-CASE(a_state_with_a_hole_or_a_cut_line_is_damaged)
+CASE(a_state_with_a_hole_or_a_cut_line_is_damaged, machine)
 {
     static const char hole[] = "mgpu-gpu-lock 1 held 0\nnode a 0 0 0666 -\n\0\0\0\0\nnode b 0 0 0666 -\n",
                       cut[] = "mgpu-gpu-lock 1 held 0\nnode a 0 0 0666 ";
-    assert_damaged(*state, hole, sizeof(hole) - 1);
-    assert_damaged(*state, cut, sizeof(cut) - 1);
+    assert_damaged(machine, hole, sizeof(hole) - 1);
+    assert_damaged(machine, cut, sizeof(cut) - 1);
 }
 
-CASE(without_gpus_nothing_is_locked)
+CASE(without_gpus_nothing_is_locked, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     _cleanup_free_ char *dev = path_of(machine, "dev");
     assert_int_equal(nftw(dev, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
@@ -421,9 +409,8 @@ CASE(without_gpus_nothing_is_locked)
     assert_false(exists(machine, CONF) || exists(machine, "var/lib/mgpu/gpu-lock"));
 }
 
-CASE(a_link_in_the_place_of_a_node_is_not_followed)
+CASE(a_link_in_the_place_of_a_node_is_not_followed, machine)
 {
-    struct machine *machine = *state;
     struct error err = { 0 };
     _cleanup_free_ char *path = path_of(machine, "dev/nvidia0");
     assert_int_equal(__real_unlink(path), 0);

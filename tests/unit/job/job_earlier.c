@@ -66,11 +66,10 @@ static int free_job(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, make_job, free_job)
+#define CASE(name, job) TEST_ON(name, struct job *job, make_job, free_job)
 
-CASE(a_requeued_attempt_leaves_its_node_and_its_log)
+CASE(a_requeued_attempt_leaves_its_node_and_its_log, job)
 {
-    struct job *job = *state;
     assert_null(job_earlier_rank(job, 0));
     assert_false(job_earlier_is_latest(job));
     allocate(job, 1, "n1", NULL);
@@ -84,9 +83,8 @@ CASE(a_requeued_attempt_leaves_its_node_and_its_log)
     assert_true(job_earlier_is_latest(job));
 }
 
-CASE(it_is_the_latest_output_until_the_next_attempt_starts)
+CASE(it_is_the_latest_output_until_the_next_attempt_starts, job)
 {
-    struct job *job = *state;
     allocate(job, 1, "n1", NULL);
     start(job, 1, "/home/a.log");
     requeue(job, 1, "/home/a.log");
@@ -100,9 +98,8 @@ CASE(it_is_the_latest_output_until_the_next_attempt_starts)
     assert_rank(job, 0, "n2", "/home/b.log");
 }
 
-CASE(an_attempt_that_never_ran_does_not_replace_it)
+CASE(an_attempt_that_never_ran_does_not_replace_it, job)
 {
-    struct job *job = *state;
     allocate(job, 1, "n1", NULL);
     start(job, 1, "/home/a.log");
     requeue(job, 1, "/home/a.log");
@@ -116,18 +113,16 @@ CASE(an_attempt_that_never_ran_does_not_replace_it)
     assert_true(job_earlier_is_latest(job));
 }
 
-CASE(the_log_of_an_attempt_whose_node_was_lost_is_that_of_its_start)
+CASE(the_log_of_an_attempt_whose_node_was_lost_is_that_of_its_start, job)
 {
-    struct job *job = *state;
     allocate(job, 1, "n1", NULL);
     start(job, 1, "/home/a.log");
     requeue(job, 1, NULL);
     assert_rank(job, 0, "n1", "/home/a.log");
 }
 
-CASE(each_rank_has_its_node_and_its_log)
+CASE(each_rank_has_its_node_and_its_log, job)
 {
-    struct job *job = *state;
     allocate(job, 1, "n1", "n2");
     start(job, 1, "/home/a.log");
     struct job_event event = { .attempt = 1, .cause = REQUEUE_FAILED };
@@ -142,9 +137,8 @@ CASE(each_rank_has_its_node_and_its_log)
     assert_null(job_earlier_rank(job, 1)->boot_id);
 }
 
-CASE(a_last_attempt_without_output_leaves_that_of_the_one_before)
+CASE(a_last_attempt_without_output_leaves_that_of_the_one_before, job)
 {
-    struct job *job = *state;
     allocate(job, 1, "n1", NULL);
     start(job, 1, "/home/a.log");
     requeue(job, 1, "/home/a.log");
@@ -154,9 +148,8 @@ CASE(a_last_attempt_without_output_leaves_that_of_the_one_before)
     assert_rank(job, 0, "n1", "/home/a.log");
 }
 
-CASE(the_output_of_a_last_attempt_whose_start_was_not_reported_is_its_own)
+CASE(the_output_of_a_last_attempt_whose_start_was_not_reported_is_its_own, job)
 {
-    struct job *job = *state;
     allocate(job, 1, "n1", NULL);
     start(job, 1, "/home/a.log");
     requeue(job, 1, "/home/a.log");

@@ -53,7 +53,7 @@ static int free_array(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, make_array, free_array)
+#define CASE(name, job) TEST_ON(name, struct job *job, make_array, free_array)
 
 static void split(struct job *job, uint32_t index)
 {
@@ -69,17 +69,15 @@ static void finish(struct job *job, uint32_t index, enum job_end end, int32_t ex
                    .exit_code = exit_code });
 }
 
-CASE(a_new_array_has_everything_left)
+CASE(a_new_array_has_everything_left, job)
 {
-    const struct job *job = *state;
     assert_true(job_is_array(job));
     assert_string_equal(job->array_left, "0-2");
     assert_int_equal(job->state, JOB_QUEUED);
 }
 
-CASE(a_split_takes_one_index_out)
+CASE(a_split_takes_one_index_out, job)
 {
-    struct job *job = *state;
     split(job, 0);
     assert_string_equal(job->array_left, "1-2");
     assert_int_equal(job->array_open, 1);
@@ -87,9 +85,8 @@ CASE(a_split_takes_one_index_out)
     assert_true(is_refused(job, (struct job_event){ .type = EVENT_SPLIT, .array_index = 3 }));
 }
 
-CASE(an_array_is_done_with_its_last_element)
+CASE(an_array_is_done_with_its_last_element, job)
 {
-    struct job *job = *state;
     split(job, 0);
     finish(job, 0, END_EXIT, 0);
     assert_int_equal(job->state, JOB_QUEUED);
@@ -104,9 +101,8 @@ CASE(an_array_is_done_with_its_last_element)
     assert_int_equal(job->array_failed, 0);
 }
 
-CASE(an_array_has_the_exit_code_of_its_first_failed_element)
+CASE(an_array_has_the_exit_code_of_its_first_failed_element, job)
 {
-    struct job *job = *state;
     for (uint32_t i = 0; i < 3; i++)
         split(job, i);
     finish(job, 1, END_SIGNAL, 139);
@@ -118,9 +114,8 @@ CASE(an_array_has_the_exit_code_of_its_first_failed_element)
     assert_int_equal(job->array_failed, 2);
 }
 
-CASE(an_element_without_an_exit_code_still_counts_as_failed)
+CASE(an_element_without_an_exit_code_still_counts_as_failed, job)
 {
-    struct job *job = *state;
     for (uint32_t i = 0; i < 3; i++)
         split(job, i);
     finish(job, 0, END_CANCELLED, 0);
@@ -129,9 +124,8 @@ CASE(an_element_without_an_exit_code_still_counts_as_failed)
     assert_int_equal(job->exit_code, 1);
 }
 
-CASE(an_array_without_open_elements_is_cancelled_at_once)
+CASE(an_array_without_open_elements_is_cancelled_at_once, job)
 {
-    struct job *job = *state;
     split(job, 0);
     finish(job, 0, END_EXIT, 0);
     apply(job, (struct job_event){ .type = EVENT_STOP, .uid = 7 });
@@ -140,9 +134,8 @@ CASE(an_array_without_open_elements_is_cancelled_at_once)
     assert_string_equal(job->array_left, "");
 }
 
-CASE(a_cancelled_array_waits_for_its_open_elements)
+CASE(a_cancelled_array_waits_for_its_open_elements, job)
 {
-    struct job *job = *state;
     split(job, 0);
     split(job, 1);
     apply(job, (struct job_event){ .type = EVENT_STOP, .uid = 7, .reason = END_DEPENDENCY });
@@ -157,9 +150,8 @@ CASE(a_cancelled_array_waits_for_its_open_elements)
     assert_int_equal(job->stopped_by, 7);
 }
 
-CASE(an_array_counts_its_elements_by_state)
+CASE(an_array_counts_its_elements_by_state, job)
 {
-    struct job *job = *state;
     for (uint32_t i = 0; i < 2; i++)
         split(job, i);
     finish(job, 0, END_EXIT, 3);
@@ -179,9 +171,8 @@ CASE(an_array_counts_its_elements_by_state)
     assert_int_equal(job->array_exit_max, 3);
 }
 
-CASE(elements_that_never_became_jobs_end_like_their_array)
+CASE(elements_that_never_became_jobs_end_like_their_array, job)
 {
-    struct job *job = *state;
     split(job, 0);
     apply(job, (struct job_event){ .type = EVENT_STOP, .uid = 7, .reason = END_CANCELLED });
     finish(job, 0, END_EXIT, 0);
@@ -191,16 +182,14 @@ CASE(elements_that_never_became_jobs_end_like_their_array)
     assert_int_equal(now.waiting + now.open + now.failed, 0);
 }
 
-CASE(an_array_never_runs_itself)
+CASE(an_array_never_runs_itself, job)
 {
-    struct job *job = *state;
     assert_true(is_refused(job, (struct job_event){ .type = EVENT_ALLOCATED, .attempt = 1 }));
     assert_true(is_refused(job, (struct job_event){ .type = EVENT_MEMBER }));
 }
 
-CASE(an_edit_changes_how_many_run_at_a_time_but_not_which)
+CASE(an_edit_changes_how_many_run_at_a_time_but_not_which, job)
 {
-    struct job *job = *state;
     struct job_ask ask;
     job_ask_copy(&ask, job->ask);
     free(ask.array);

@@ -27,7 +27,7 @@ static int drop_job(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, make_job, drop_job)
+#define CASE(name, job) TEST_ON(name, struct job *job, make_job, drop_job)
 
 static enum idle_level judge(const struct idle_policy *policy, struct job *job, int64_t idle_minutes)
 {
@@ -37,32 +37,30 @@ static enum idle_level judge(const struct idle_policy *policy, struct job *job, 
     return level;
 }
 
-CASE(a_job_is_told_first_and_yields_later)
+CASE(a_job_is_told_first_and_yields_later, job)
 {
-    assert_int_equal(judge(&site, *state, 0), IDLE_NONE);
-    assert_int_equal(judge(&site, *state, 29), IDLE_NONE);
-    assert_int_equal(judge(&site, *state, 30), IDLE_TOLD);
-    assert_int_equal(judge(&site, *state, 119), IDLE_TOLD);
-    assert_int_equal(judge(&site, *state, 120), IDLE_YIELDS);
+    assert_int_equal(judge(&site, job, 0), IDLE_NONE);
+    assert_int_equal(judge(&site, job, 29), IDLE_NONE);
+    assert_int_equal(judge(&site, job, 30), IDLE_TOLD);
+    assert_int_equal(judge(&site, job, 119), IDLE_TOLD);
+    assert_int_equal(judge(&site, job, 120), IDLE_YIELDS);
 }
 
-CASE(nothing_follows_where_nobody_wants_it)
+CASE(nothing_follows_where_nobody_wants_it, job)
 {
     const struct idle_policy none = { 0 };
-    assert_int_equal(judge(&none, *state, 100000), IDLE_NONE);
+    assert_int_equal(judge(&none, job, 100000), IDLE_NONE);
 }
 
-CASE(an_exempt_job_may_be_idle_for_ever)
+CASE(an_exempt_job_may_be_idle_for_ever, job)
 {
-    struct job *job = *state;
     job_set_ask(job, &(struct job_ask){ .gpus = 1, .idle_ok = true });
     assert_int_equal(judge(&strict, job, 100000), IDLE_NONE);
     assert_int_equal(idle_end_ms(&strict, job), 0);
 }
 
-CASE(only_running_jobs_whose_gpus_are_all_seen_are_judged)
+CASE(only_running_jobs_whose_gpus_are_all_seen_are_judged, job)
 {
-    struct job *job = *state;
     job->state = JOB_STOPPING;
     assert_int_equal(judge(&site, job, 200), IDLE_NONE);
     job->state = JOB_RUNNING;
@@ -72,9 +70,8 @@ CASE(only_running_jobs_whose_gpus_are_all_seen_are_judged)
     assert_int_equal(judge(&site, job, 200), IDLE_NONE);
 }
 
-CASE(the_shorter_of_the_sites_and_the_jobs_own_time_ends_it)
+CASE(the_shorter_of_the_sites_and_the_jobs_own_time_ends_it, job)
 {
-    struct job *job = *state;
     assert_int_equal(idle_end_ms(&site, job), 0);
     job_set_ask(job, &(struct job_ask){ .gpus = 1, .idle_timeout_ms = 20 * MINUTE });
     assert_int_equal(idle_end_ms(&site, job), 20 * MINUTE);
@@ -83,9 +80,8 @@ CASE(the_shorter_of_the_sites_and_the_jobs_own_time_ends_it)
     assert_int_equal(idle_end_ms(&strict, job), 60 * MINUTE);
 }
 
-CASE(a_job_is_told_before_it_is_ended)
+CASE(a_job_is_told_before_it_is_ended, job)
 {
-    struct job *job = *state;
     bool is_over = false;
     job_set_ask(job, &(struct job_ask){ .gpus = 1, .idle_timeout_ms = 20 * MINUTE });
     assert_int_equal(judge(&site, job, 14), IDLE_NONE);
@@ -98,9 +94,8 @@ CASE(a_job_is_told_before_it_is_ended)
     assert_true(is_over);
 }
 
-CASE(a_job_that_could_not_be_told_in_time_still_gets_its_notice)
+CASE(a_job_that_could_not_be_told_in_time_still_gets_its_notice, job)
 {
-    struct job *job = *state;
     bool is_over = false;
     assert_int_equal(judge(&strict, job, 500), IDLE_TOLD);
     job->idle_level = IDLE_TOLD;
@@ -111,7 +106,7 @@ CASE(a_job_that_could_not_be_told_in_time_still_gets_its_notice)
     assert_true(is_over);
 }
 
-CASE(levels_have_names)
+CASE(levels_have_names, job)
 {
     assert_null(idle_level_name(IDLE_NONE));
     assert_string_equal(idle_level_name(IDLE_TOLD), "told");

@@ -57,11 +57,10 @@ static int free_job(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, make_job, free_job)
+#define CASE(name, job) TEST_ON(name, struct job *job, make_job, free_job)
 
-CASE(a_submitted_job_is_queued_and_holds_nothing)
+CASE(a_submitted_job_is_queued_and_holds_nothing, job)
 {
-    const struct job *job = *state;
     assert_int_equal(job->state, JOB_QUEUED);
     assert_int_equal(job->uid, 1000);
     assert_int_equal(job->gid, 1001);
@@ -83,9 +82,8 @@ TEST(a_submission_replaces_the_request_of_the_specification)
     assert_int_equal(job->ask->time_limit_ms, 600000);
 }
 
-CASE(an_allocated_job_holds_its_gpus_in_the_order_given)
+CASE(an_allocated_job_holds_its_gpus_in_the_order_given, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     assert_int_equal(job->state, JOB_STARTING);
     assert_int_equal(job->attempt, 1);
@@ -95,9 +93,8 @@ CASE(an_allocated_job_holds_its_gpus_in_the_order_given)
     assert_string_equal(job->node, "box");
 }
 
-CASE(a_returned_job_gives_everything_back_and_queues_again)
+CASE(a_returned_job_gives_everything_back_and_queues_again, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     struct job_event event = make_event(EVENT_RETURNED, 1);
     event.text = xstrdup("the node was restarting");
@@ -111,9 +108,8 @@ CASE(a_returned_job_gives_everything_back_and_queues_again)
     assert_int_equal(job->attempt, 2);
 }
 
-CASE(a_job_whose_gate_never_opened_is_as_if_never_started)
+CASE(a_job_whose_gate_never_opened_is_as_if_never_started, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     apply(job, make_event(EVENT_STARTED, 1));
     assert_int_equal(job->state, JOB_RUNNING);
@@ -122,9 +118,8 @@ CASE(a_job_whose_gate_never_opened_is_as_if_never_started)
     assert_int_equal(job->started_ms, 0);
 }
 
-CASE(idleness_lasts_as_long_as_the_attempt)
+CASE(idleness_lasts_as_long_as_the_attempt, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     apply(job, make_event(EVENT_STARTED, 1));
     struct job_event event = make_event(EVENT_IDLE, 1);
@@ -145,9 +140,8 @@ CASE(idleness_lasts_as_long_as_the_attempt)
     assert_true(job->ask->preemptible);
 }
 
-CASE(idleness_of_another_attempt_or_an_unknown_level_is_refused)
+CASE(idleness_of_another_attempt_or_an_unknown_level_is_refused, job)
 {
-    struct job *job = *state;
     struct error err = { 0 };
     allocate(job, 1);
     apply(job, make_event(EVENT_STARTED, 1));
@@ -159,9 +153,8 @@ CASE(idleness_of_another_attempt_or_an_unknown_level_is_refused)
     assert_int_equal(job->idle_level, IDLE_NONE);
 }
 
-CASE(an_ended_job_keeps_what_is_to_be_shown)
+CASE(an_ended_job_keeps_what_is_to_be_shown, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     struct job_event started = make_event(EVENT_STARTED, 1);
     started.log_path = xstrdup("/log");
@@ -181,9 +174,8 @@ CASE(an_ended_job_keeps_what_is_to_be_shown)
     assert_int_equal(job->grants.count, 2);
 }
 
-CASE(what_belongs_to_an_attempt_is_there_from_the_first_one_on)
+CASE(what_belongs_to_an_attempt_is_there_from_the_first_one_on, job)
 {
-    struct job *job = *state;
     assert_null(job->run);
     assert_null(job_run(job)->boot_id);
     assert_int_equal(job_node_count(job), 0);
@@ -192,9 +184,8 @@ CASE(what_belongs_to_an_attempt_is_there_from_the_first_one_on)
     assert_string_equal(job_run(job)->boot_id, "boot");
 }
 
-CASE(a_queued_job_that_is_stopped_is_done_at_once)
+CASE(a_queued_job_that_is_stopped_is_done_at_once, job)
 {
-    struct job *job = *state;
     struct job_event event = make_event(EVENT_STOP, 0);
     event.uid = 1000;
     apply(job, event);
@@ -203,9 +194,8 @@ CASE(a_queued_job_that_is_stopped_is_done_at_once)
     assert_int_equal(job->stopped_by, 1000);
 }
 
-CASE(a_stop_before_the_verdict_ends_as_cancelled_without_running)
+CASE(a_stop_before_the_verdict_ends_as_cancelled_without_running, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     apply(job, make_event(EVENT_STOP, 1));
     assert_int_equal(job->state, JOB_STOPPING);
@@ -215,9 +205,8 @@ CASE(a_stop_before_the_verdict_ends_as_cancelled_without_running)
     assert_int_equal(job->started_ms, 0);
 }
 
-CASE(a_refused_event_changes_nothing)
+CASE(a_refused_event_changes_nothing, job)
 {
-    struct job *job = *state;
     struct error err = { 0 };
     allocate(job, 1);
     const struct job before = *job;
@@ -234,17 +223,15 @@ CASE(a_refused_event_changes_nothing)
     assert_memory_equal(job, &before, sizeof(before));
 }
 
-CASE(an_attempt_number_is_never_skipped)
+CASE(an_attempt_number_is_never_skipped, job)
 {
-    struct job *job = *state;
     struct job_event event = make_event(EVENT_ALLOCATED, 2);
     assert_int_equal(job_apply(job, &event, NULL), -EPROTO);
     assert_int_equal(job->state, JOB_QUEUED);
 }
 
-CASE(the_invariant_notices_what_must_not_be)
+CASE(the_invariant_notices_what_must_not_be, job)
 {
-    struct job *job = *state;
     struct error err = { 0 };
     job->token = 5;
     assert_int_equal(job_invariant(job, &err), -EBADMSG);
@@ -264,9 +251,8 @@ CASE(the_invariant_notices_what_must_not_be)
     assert_int_equal(job_invariant(job, &err), 0);
 }
 
-CASE(a_job_that_gives_way_goes_back_and_runs_again)
+CASE(a_job_that_gives_way_goes_back_and_runs_again, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     apply(job, make_event(EVENT_STARTED, 1));
     struct job_event preempted = make_event(EVENT_PREEMPTED, 1);
@@ -284,9 +270,8 @@ CASE(a_job_that_gives_way_goes_back_and_runs_again)
     assert_int_equal(job->state, JOB_STARTING);
 }
 
-CASE(a_job_that_gives_way_before_it_ran_goes_back_too)
+CASE(a_job_that_gives_way_before_it_ran_goes_back_too, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     apply(job, make_event(EVENT_PREEMPTED, 1));
     apply(job, make_event(EVENT_RETURNED, 1));
@@ -295,9 +280,8 @@ CASE(a_job_that_gives_way_before_it_ran_goes_back_too)
     assert_int_equal(job->preemptions, 1);
 }
 
-CASE(a_job_that_ends_while_it_gives_way_is_done)
+CASE(a_job_that_ends_while_it_gives_way_is_done, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     apply(job, make_event(EVENT_PREEMPTED, 1));
     struct job_event ended = make_event(EVENT_ENDED, 1);
@@ -307,9 +291,8 @@ CASE(a_job_that_ends_while_it_gives_way_is_done)
     assert_int_equal(job->preemptions, 0);
 }
 
-CASE(a_cancel_wins_over_going_back)
+CASE(a_cancel_wins_over_going_back, job)
 {
-    struct job *job = *state;
     struct error err = { 0 };
     allocate(job, 1);
     apply(job, make_event(EVENT_STARTED, 1));
@@ -324,9 +307,8 @@ CASE(a_cancel_wins_over_going_back)
     assert_int_equal(job->end, END_CANCELLED);
 }
 
-CASE(a_stop_gives_the_end_that_it_names)
+CASE(a_stop_gives_the_end_that_it_names, job)
 {
-    struct job *job = *state;
     struct job_event event = make_event(EVENT_STOP, 0);
     event.reason = END_DEADLINE;
     apply(job, event);
@@ -336,9 +318,8 @@ CASE(a_stop_gives_the_end_that_it_names)
     assert_int_equal(job_apply(job, &wrong, NULL), -EPROTO);
 }
 
-CASE(a_stop_that_is_about_an_attempt_that_never_ran_is_void)
+CASE(a_stop_that_is_about_an_attempt_that_never_ran_is_void, job)
 {
-    struct job *job = *state;
     struct error err = { 0 };
     allocate(job, 1);
     apply(job, make_event(EVENT_STARTED, 1));
@@ -360,9 +341,8 @@ CASE(a_stop_that_is_about_an_attempt_that_never_ran_is_void)
     assert_int_equal(job->end, END_CANCELLED);
 }
 
-CASE(a_time_limit_is_remembered_until_the_attempt_is_over)
+CASE(a_time_limit_is_remembered_until_the_attempt_is_over, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     apply(job, make_event(EVENT_STARTED, 1));
     struct job_event stop = make_event(EVENT_STOP, 1);
@@ -372,9 +352,8 @@ CASE(a_time_limit_is_remembered_until_the_attempt_is_over)
     assert_int_equal(job->end, END_NONE);
 }
 
-CASE(a_second_stop_changes_the_terms_and_not_the_end)
+CASE(a_second_stop_changes_the_terms_and_not_the_end, job)
 {
-    struct job *job = *state;
     allocate(job, 1);
     apply(job, make_event(EVENT_STARTED, 1));
     struct job_event stop = make_event(EVENT_STOP, 1);
@@ -395,9 +374,8 @@ CASE(a_second_stop_changes_the_terms_and_not_the_end)
     assert_int_equal(job_run(job)->stop_terms, 0);
 }
 
-CASE(a_held_job_does_not_start_until_every_hold_is_gone)
+CASE(a_held_job_does_not_start_until_every_hold_is_gone, job)
 {
-    struct job *job = *state;
     struct error err = { 0 };
     struct job_event held = make_event(EVENT_HELD, 0), released = make_event(EVENT_RELEASED, 0);
     held.hold = HOLD_USER | HOLD_ADMIN;
@@ -414,9 +392,8 @@ CASE(a_held_job_does_not_start_until_every_hold_is_gone)
     assert_int_equal(job_apply(job, &held, NULL), -EPROTO);
 }
 
-CASE(an_edit_replaces_the_request_while_the_job_waits)
+CASE(an_edit_replaces_the_request_while_the_job_waits, job)
 {
-    struct job *job = *state;
     struct job_ask ask = { .gpus = 2, .priority = 9, .after = (char *)(uintptr_t) "41" };
     struct job_event edited = make_event(EVENT_EDITED, 0);
     assert_int_equal(job_apply(job, &edited, NULL), -EPROTO);
@@ -433,9 +410,8 @@ CASE(an_edit_replaces_the_request_while_the_job_waits)
     assert_int_equal(job_apply(job, &edited, NULL), -EPROTO);
 }
 
-CASE(what_is_booked_on_the_nodes_is_kept_until_it_is_given_back)
+CASE(what_is_booked_on_the_nodes_is_kept_until_it_is_given_back, job)
 {
-    struct job *job = *state;
     struct job_event event = make_event(EVENT_ALLOCATED, 1);
     event.token = 1;
     event.node = xstrdup("a");
@@ -456,9 +432,8 @@ CASE(what_is_booked_on_the_nodes_is_kept_until_it_is_given_back)
     assert_int_equal(job_run(job)->memory, 0);
 }
 
-CASE(an_attempt_on_several_nodes_knows_them_in_order_of_rank)
+CASE(an_attempt_on_several_nodes_knows_them_in_order_of_rank, job)
 {
-    struct job *job = *state;
     struct job_event event = make_event(EVENT_ALLOCATED, 1);
     event.token = 1;
     event.node = xstrdup("a");
@@ -486,9 +461,8 @@ CASE(an_attempt_on_several_nodes_knows_them_in_order_of_rank)
     assert_int_equal(job_node_count(job), 0);
 }
 
-CASE(several_nodes_begin_with_the_one_that_the_event_names)
+CASE(several_nodes_begin_with_the_one_that_the_event_names, job)
 {
-    struct job *job = *state;
     struct error err = { 0 };
     struct job_event event = make_event(EVENT_ALLOCATED, 1);
     event.token = 1;

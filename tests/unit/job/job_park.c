@@ -75,7 +75,7 @@ static int free_job(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, make_early, free_job)
+#define CASE(name, job) TEST_ON(name, struct job *job, make_early, free_job)
 
 static void park(struct job *job, uint32_t cause, int64_t from_s, int64_t parked_s)
 {
@@ -103,9 +103,8 @@ static void assert_times(const struct job *job, int64_t ran_s, int64_t waited_s,
     assert_int_equal(job_park(job)->back_ms, back_s * 1000);
 }
 
-TEST_WITH(its_cpus_and_host_memory_stay_booked_and_its_times_add_up, make_job, free_job)
+TEST_ON(its_cpus_and_host_memory_stay_booked_and_its_times_add_up, struct job *job, make_job, free_job)
 {
-    struct job *job = *state;
     park(job, PARK_SHORTER, 200, 202);
     assert_int_equal(job_park(job)->phase, PARK_WAITING);
     assert_int_equal(job_park(job)->guest, 50);
@@ -123,9 +122,8 @@ TEST_WITH(its_cpus_and_host_memory_stay_booked_and_its_times_add_up, make_job, f
     assert_int_equal(job_parked_ms(job, 500000), 111000);
 }
 
-TEST_WITH(a_return_that_fails_is_more_waiting, make_job, free_job)
+TEST_ON(a_return_that_fails_is_more_waiting, struct job *job, make_job, free_job)
 {
-    struct job *job = *state;
     park(job, PARK_SHORTER, 199, 200);
     restore(job, 210);
     struct job_event refused = { .type = EVENT_PARKED };
@@ -138,9 +136,8 @@ TEST_WITH(a_return_that_fails_is_more_waiting, make_job, free_job)
     assert_times(job, 100, 21, 221);
 }
 
-TEST_WITH(a_refusal_changes_nothing, make_job, free_job)
+TEST_ON(a_refusal_changes_nothing, struct job *job, make_job, free_job)
 {
-    struct job *job = *state;
     struct job_event refused = { .type = EVENT_UNPARKED };
     refused.text = xstrdup("it uses MIG");
     apply(job, (struct job_event){ .type = EVENT_PARK, .park_cause = PARK_SHORTER, .park_guest = 50 }, 200);
@@ -155,9 +152,8 @@ TEST_WITH(a_refusal_changes_nothing, make_job, free_job)
     assert_false(job_park_was_refused(job, &seen));
 }
 
-TEST_WITH(a_park_by_somebody_else_begins_anew, make_job, free_job)
+TEST_ON(a_park_by_somebody_else_begins_anew, struct job *job, make_job, free_job)
 {
-    struct job *job = *state;
     park(job, PARK_SHORTER, 200, 200);
     return_at(job, 300, 300);
     park(job, PARK_ASKED, 400, 400);
@@ -172,9 +168,8 @@ TEST_WITH(a_park_by_somebody_else_begins_anew, make_job, free_job)
     assert_times(job, 50, 0, 600);
 }
 
-TEST_WITH(a_user_may_keep_it_parked, make_job, free_job)
+TEST_ON(a_user_may_keep_it_parked, struct job *job, make_job, free_job)
 {
-    struct job *job = *state;
     park(job, PARK_SHORTER, 200, 200);
     apply(job, (struct job_event){ .type = EVENT_PARK, .park_cause = PARK_ASKED }, 210);
     assert_int_equal(job_park(job)->phase, PARK_PARKED);
@@ -193,9 +188,8 @@ static void assert_kept(const struct job *job, uint32_t cpu_milli, uint64_t kept
     assert_int_equal(job_park(job)->memory, parked);
 }
 
-CASE(it_has_its_cpus_outside_the_ledger_from_its_start_to_its_end)
+CASE(it_has_its_cpus_outside_the_ledger_from_its_start_to_its_end, job)
 {
-    struct job *job = *state;
     assert_true(job_is_early(job) && job_is_parked(job) && !job_is_stopped(job) && !job_holds_gpus(job));
     assert_kept(job, 4000, 8 * GIB, 0);
     assert_int_equal(job_early_ms(job, 130000), 30000);
@@ -216,18 +210,16 @@ CASE(it_has_its_cpus_outside_the_ledger_from_its_start_to_its_end)
 }
 
 /* It waits for longer than it ran: clocks of two machines, or a report that was late. */
-CASE(it_saves_no_less_than_nothing)
+CASE(it_saves_no_less_than_nothing, job)
 {
-    struct job *job = *state;
     restore(job, 110);
     apply(job, (struct job_event){ .type = EVENT_UNPARKED, .waited_ms = 999999 }, 111);
     assert_int_equal(job_park(job)->saved_ms, 0);
     assert_int_equal(job_park(job)->early_ms, 11000);
 }
 
-CASE(a_refused_grant_leaves_it_early)
+CASE(a_refused_grant_leaves_it_early, job)
 {
-    struct job *job = *state;
     struct job_event refused = { .type = EVENT_PARKED };
     restore(job, 110);
     refused.text = xstrdup("its filter cannot be changed");
@@ -238,9 +230,8 @@ CASE(a_refused_grant_leaves_it_early)
     assert_int_equal(job_park(job)->early_ms, 21000);
 }
 
-CASE(one_that_is_parked_before_its_grant_is_stopped_and_early_again_afterwards)
+CASE(one_that_is_parked_before_its_grant_is_stopped_and_early_again_afterwards, job)
 {
-    struct job *job = *state;
     uint32_t terms = job_run(job)->terms;
     apply(job, (struct job_event){ .type = EVENT_PARK, .park_cause = PARK_ASKED }, 110);
     assert_true(job_is_stopped(job));
@@ -251,9 +242,8 @@ CASE(one_that_is_parked_before_its_grant_is_stopped_and_early_again_afterwards)
     assert_int_equal(job_run(job)->terms, terms + 2);
 }
 
-CASE(one_that_is_parked_after_its_grant_leaves_its_cpus)
+CASE(one_that_is_parked_after_its_grant_leaves_its_cpus, job)
 {
-    struct job *job = *state;
     return_at(job, 110, 111);
     park(job, PARK_ASKED, 120, 121);
     assert_kept(job, 0, 0, 8 * GIB);
@@ -264,9 +254,8 @@ CASE(one_that_is_parked_after_its_grant_leaves_its_cpus)
     assert_int_equal(job_park(job)->early_ms, 11000); // the park is none
 }
 
-CASE(it_asks_for_exactly_its_gpus_and_its_whole_time)
+CASE(it_asks_for_exactly_its_gpus_and_its_whole_time, job)
 {
-    struct job *job = *state;
     struct job_ask ask, wanted = *job->ask;
     wanted.time_limit_ms = 60000;
     wanted.cpu_milli = 4000;
@@ -330,7 +319,7 @@ TEST(a_preemption_for_a_parked_job_is_kept_over_all_attempts)
         }
 }
 
-CASE(only_a_job_with_gpus_on_one_node_starts_early)
+TEST_WITH(only_a_job_with_gpus_on_one_node_starts_early, make_early, free_job)
 {
     struct job *job = make_queued();
     struct job_event allocated = { .job = 42,

@@ -25,7 +25,7 @@ static int free_spec(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, make_spec, free_spec)
+#define CASE(name, spec) TEST_ON(name, struct job_spec *spec, make_spec, free_spec)
 
 static void set(char **field, const char *text)
 {
@@ -48,17 +48,15 @@ static void assert_refused(const struct job_spec *spec, int code, const char *wo
     assert_non_null(strstr(err.message, word));
 }
 
-CASE(a_plain_request_asks_for_one_gpu_and_is_accepted)
+CASE(a_plain_request_asks_for_one_gpu_and_is_accepted, spec)
 {
-    const struct job_spec *spec = *state;
     assert_int_equal(spec->ask.gpus, 1);
     assert_int_equal(spec->umask, 022);
     assert_int_equal(job_spec_validate(spec, NULL), 0);
 }
 
-CASE(a_request_without_a_command_is_refused_with_an_example)
+CASE(a_request_without_a_command_is_refused_with_an_example, spec)
 {
-    struct job_spec *spec = *state;
     struct error err = { 0 };
     strings_clear(&spec->command);
     assert_int_equal(job_spec_validate(spec, &err), -EINVAL);
@@ -67,9 +65,8 @@ CASE(a_request_without_a_command_is_refused_with_an_example)
     assert_refused(spec, -EINVAL, "command");
 }
 
-CASE(the_working_directory_must_be_absolute)
+CASE(the_working_directory_must_be_absolute, spec)
 {
-    struct job_spec *spec = *state;
     set(&spec->cwd, "home");
     assert_refused(spec, -EINVAL, "cwd");
     set(&spec->cwd, "/home/ana");
@@ -80,9 +77,8 @@ CASE(the_working_directory_must_be_absolute)
     assert_refused(spec, -EINVAL, "cwd");
 }
 
-CASE(priority_and_umask_have_bounds)
+CASE(priority_and_umask_have_bounds, spec)
 {
-    struct job_spec *spec = *state;
     spec->ask.priority = ASK_PRIORITY_MAX;
     assert_int_equal(job_spec_validate(spec, NULL), 0);
     spec->ask.priority = ASK_PRIORITY_MAX + 1;
@@ -94,9 +90,8 @@ CASE(priority_and_umask_have_bounds)
     assert_refused(spec, -ERANGE, "umask");
 }
 
-CASE(texts_have_limits_and_are_not_empty)
+CASE(texts_have_limits_and_are_not_empty, spec)
 {
-    struct job_spec *spec = *state;
     set_repeated(&spec->name, 'n', SPEC_NAME_MAX);
     assert_int_equal(job_spec_validate(spec, NULL), 0);
     set_repeated(&spec->name, 'n', SPEC_NAME_MAX + 1);
@@ -111,16 +106,14 @@ CASE(texts_have_limits_and_are_not_empty)
     assert_refused(spec, -EINVAL, "output");
 }
 
-CASE(a_name_holds_no_control_characters)
+CASE(a_name_holds_no_control_characters, spec)
 {
-    struct job_spec *spec = *state;
     set(&spec->name, "tr\x1b[31main");
     assert_refused(spec, -EINVAL, "control character");
 }
 
-CASE(command_and_environment_have_limits)
+CASE(command_and_environment_have_limits, spec)
 {
-    struct job_spec *spec = *state;
     char *word = NULL;
     set_repeated(&word, 'x', SPEC_COMMAND_MAX);
     strings_take(&spec->command, word);
@@ -134,9 +127,8 @@ CASE(command_and_environment_have_limits)
     assert_refused(spec, -E2BIG, "env");
 }
 
-CASE(an_environment_entry_has_a_name)
+CASE(an_environment_entry_has_a_name, spec)
 {
-    struct job_spec *spec = *state;
     strings_add(&spec->env, "=x");
     assert_refused(spec, -EINVAL, "NAME=value");
     strings_clear(&spec->env);
@@ -144,9 +136,8 @@ CASE(an_environment_entry_has_a_name)
     assert_refused(spec, -EINVAL, "novalue");
 }
 
-CASE(gpu_requests_must_make_sense)
+CASE(gpu_requests_must_make_sense, spec)
 {
-    struct job_spec *spec = *state;
     spec->ask.gpus = SPEC_GPUS_MAX + 1;
     assert_refused(spec, -ERANGE, "gpus");
     spec->ask.gpus = 0;
@@ -163,9 +154,8 @@ CASE(gpu_requests_must_make_sense)
     assert_int_equal(job_spec_validate(spec, NULL), 0);
 }
 
-CASE(the_request_is_checked_with_the_rest)
+CASE(the_request_is_checked_with_the_rest, spec)
 {
-    struct job_spec *spec = *state;
     spec->ask.nodes = 2;
     assert_refused(spec, -EINVAL, "more nodes than GPUs");
     spec->ask.nodes = 0;
@@ -177,9 +167,8 @@ CASE(the_request_is_checked_with_the_rest)
     assert_int_equal(job_spec_validate(spec, NULL), 0);
 }
 
-CASE(a_request_is_read_back_with_what_it_asks_for)
+CASE(a_request_is_read_back_with_what_it_asks_for, spec)
 {
-    struct job_spec *spec = *state;
     _cleanup_buffer_ struct buffer bytes = { 0 };
     struct job_spec back;
     set(&spec->ask.after, "41");
@@ -193,9 +182,8 @@ CASE(a_request_is_read_back_with_what_it_asks_for)
     job_spec_clear(&back);
 }
 
-CASE(the_shown_name_is_the_commands_last_component)
+CASE(the_shown_name_is_the_commands_last_component, spec)
 {
-    struct job_spec *spec = *state;
     _cleanup_free_ char *by_command = job_spec_display_name(spec);
     assert_string_equal(by_command, "python3");
     set(&spec->name, "train");
@@ -203,18 +191,16 @@ CASE(the_shown_name_is_the_commands_last_component)
     assert_string_equal(by_name, "train");
 }
 
-CASE(a_command_cannot_smuggle_control_bytes_into_the_shown_name)
+CASE(a_command_cannot_smuggle_control_bytes_into_the_shown_name, spec)
 {
-    struct job_spec *spec = *state;
     set(&spec->command.items[0], "/bin/\x1b[2J");
     _cleanup_free_ char *name = job_spec_display_name(spec);
     assert_null(strchr(name, '\x1b'));
 }
 
 /* Whatever the command is called: the name goes to the node in a field that has this limit. */
-CASE(the_shown_name_is_never_longer_than_a_name_may_be)
+CASE(the_shown_name_is_never_longer_than_a_name_may_be, spec)
 {
-    struct job_spec *spec = *state;
     static const char *const units[] = { "a", "\x01", "\xff", "€" };
     for (size_t unit = 0; unit < sizeof(units) / sizeof(units[0]); unit++) {
         char word[4 * 200 + 16] = "/bin/";
@@ -227,9 +213,8 @@ CASE(the_shown_name_is_never_longer_than_a_name_may_be)
     }
 }
 
-CASE(the_same_request_hashes_alike_whatever_its_key)
+CASE(the_same_request_hashes_alike_whatever_its_key, spec)
 {
-    struct job_spec *spec = *state;
     uint64_t hash = job_spec_hash(spec);
     set(&spec->submit_key, "k1");
     assert_true(job_spec_hash(spec) == hash);
@@ -250,9 +235,8 @@ static uint64_t hash_without_key(const struct job_spec *spec)
     return hash;
 }
 
-CASE(a_request_is_encoded_once_with_the_hash_that_is_in_stores)
+CASE(a_request_is_encoded_once_with_the_hash_that_is_in_stores, spec)
 {
-    struct job_spec *spec = *state;
     set(&spec->submit_key, "k1");
     set(&spec->image, "docker://x"); // after the key in the record
     struct spec_bytes *bytes = spec_bytes_new(spec), *held = spec_bytes_hold(bytes);
@@ -267,7 +251,7 @@ CASE(a_request_is_encoded_once_with_the_hash_that_is_in_stores)
     spec_bytes_drop(held);
 }
 
-CASE(a_launch_carries_the_bytes_of_the_request_with_its_edits)
+TEST_WITH(a_launch_carries_the_bytes_of_the_request_with_its_edits, make_spec, free_spec)
 {
     struct job_spec *spec = *state, carried;
     set(&spec->name, "old");
@@ -292,9 +276,8 @@ CASE(a_launch_carries_the_bytes_of_the_request_with_its_edits)
 }
 
 /* Its node completes it: repeated, it comes without what was completed. */
-CASE(adoption_has_the_same_hash_before_and_after_completion)
+CASE(adoption_has_the_same_hash_before_and_after_completion, spec)
 {
-    struct job_spec *spec = *state;
     spec->ask.adopted_pid = 7;
     set(&spec->submit_key, "k1");
     uint64_t hash = job_spec_hash(spec);

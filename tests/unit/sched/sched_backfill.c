@@ -17,7 +17,7 @@ static int close_scene(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_scene, close_scene)
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
 
 static int64_t started_at(const struct scene *scene, uint64_t job)
 {
@@ -26,9 +26,8 @@ static int64_t started_at(const struct scene *scene, uint64_t job)
     return start->at_ms;
 }
 
-CASE(a_short_job_passes_a_blocked_wide_one)
+CASE(a_short_job_passes_a_blocked_wide_one, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 4);
     uint64_t first = scene_add(scene, 3, 100), wide = scene_add(scene, 4, 100);
     uint64_t brief = scene_add(scene, 1, 90), longer = scene_add(scene, 1, 200);
@@ -43,9 +42,8 @@ CASE(a_short_job_passes_a_blocked_wide_one)
     assert_true(scene_runs(scene, wide));
 }
 
-CASE(a_long_job_passes_on_gpus_that_are_not_kept)
+CASE(a_long_job_passes_on_gpus_that_are_not_kept, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 4);
     scene_add(scene, 2, 100);
     scene_add(scene, 3, 100); // needs the two that run and one of the two free ones
@@ -53,9 +51,8 @@ CASE(a_long_job_passes_on_gpus_that_are_not_kept)
     assert_false(scene_runs(scene, scene_add(scene, 1, 100000)));
 }
 
-CASE(what_is_kept_of_one_gpu_moves_nobody_on_another)
+CASE(what_is_kept_of_one_gpu_moves_nobody_on_another, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_status status;
     scene->settings.reservations = 3;
     scene_open(scene, 1, 2);
@@ -68,9 +65,8 @@ CASE(what_is_kept_of_one_gpu_moves_nobody_on_another)
     assert_int_equal(status.shadow_ms, scene->now_ms + 400000);
 }
 
-CASE(a_stream_of_narrow_jobs_does_not_starve_a_wide_one)
+CASE(a_stream_of_narrow_jobs_does_not_starve_a_wide_one, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 4);
     uint64_t running[4], wide = 0;
     for (size_t i = 0; i < 4; i++)
@@ -86,9 +82,8 @@ CASE(a_stream_of_narrow_jobs_does_not_starve_a_wide_one)
     }
 }
 
-CASE(a_job_that_outlives_its_estimate_moves_the_reservation_on)
+CASE(a_job_that_outlives_its_estimate_moves_the_reservation_on, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_status status;
     scene_open(scene, 1, 2);
     uint64_t late = scene_add(scene, 1, 100), wide = scene_add(scene, 2, 100);
@@ -102,9 +97,8 @@ CASE(a_job_that_outlives_its_estimate_moves_the_reservation_on)
     assert_false(scene_runs(scene, wide));
 }
 
-CASE(strict_fifo_lets_nobody_pass)
+CASE(strict_fifo_lets_nobody_pass, scene)
 {
-    struct scene *scene = *state;
     scene->settings.policy = policy_find("fifo");
     scene_open(scene, 1, 4);
     uint64_t first = scene_add(scene, 3, 100);
@@ -115,9 +109,8 @@ CASE(strict_fifo_lets_nobody_pass)
     assert_false(scene_runs(scene, narrow));
 }
 
-CASE(conservative_backfill_delays_no_class)
+CASE(conservative_backfill_delays_no_class, scene)
 {
-    struct scene *scene = *state;
     scene->settings.policy = policy_find("conservative");
     scene_open(scene, 1, 4);
     scene_add(scene, 2, 100);
@@ -130,9 +123,8 @@ CASE(conservative_backfill_delays_no_class)
     assert_int_equal(status.shadow_ms, scene->now_ms + 200000); // behind the wide one, which begins at +100 s
 }
 
-CASE(a_reservation_is_on_the_node_that_is_free_soonest)
+CASE(a_reservation_is_on_the_node_that_is_free_soonest, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_status status;
     scene_open(scene, 200, 2); // more than are looked at one by one
     for (uint32_t n = 0; n < 200; n++)
@@ -142,9 +134,8 @@ CASE(a_reservation_is_on_the_node_that_is_free_soonest)
     assert_int_equal(status.shadow_ms, scene->now_ms + 801000);
 }
 
-CASE(wide_jobs_get_whole_nodes_and_are_not_starved)
+CASE(wide_jobs_get_whole_nodes_and_are_not_starved, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 3, 4);
     uint64_t narrow[3];
     for (size_t i = 0; i < 3; i++)
@@ -162,9 +153,8 @@ CASE(wide_jobs_get_whole_nodes_and_are_not_starved)
     assert_true(scene_runs(scene, wide));
 }
 
-CASE(a_share_waits_for_its_part_and_others_share_the_gpu)
+CASE(a_share_waits_for_its_part_and_others_share_the_gpu, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 1);
     struct sched_job_spec half = scene_job(scene, 1, 100);
     half.key.request.share = 500;
@@ -178,9 +168,8 @@ CASE(a_share_waits_for_its_part_and_others_share_the_gpu)
     assert_true(scene_runs(scene, third));
 }
 
-CASE(shares_that_would_delay_the_head_are_not_tried_one_by_one)
+CASE(shares_that_would_delay_the_head_are_not_tried_one_by_one, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 2);
     scene_add(scene, 1, 100);
     uint64_t first = scene_add(scene, 1, 50);
@@ -202,9 +191,8 @@ CASE(shares_that_would_delay_the_head_are_not_tried_one_by_one)
 }
 
 /* 12 + 6 GiB are in use of 24; the share needs 9.6 from +50 s on, so 5 GiB may be used until then. */
-CASE(what_is_kept_for_a_share_of_a_gpu_is_its_memory_as_well)
+CASE(what_is_kept_for_a_share_of_a_gpu_is_its_memory_as_well, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 1);
     struct sched_job_spec half = scene_job(scene, 1, 1000), by_memory = scene_job(scene, 1, 50),
                           share = scene_job(scene, 1, 1000), late = scene_job(scene, 1, 100);
@@ -224,9 +212,8 @@ CASE(what_is_kept_for_a_share_of_a_gpu_is_its_memory_as_well)
     assert_true(scene_runs(scene, brief));
 }
 
-CASE(a_pass_without_news_looks_at_nothing)
+CASE(a_pass_without_news_looks_at_nothing, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 1);
     scene_add(scene, 1, 100);
     for (size_t i = 0; i < 50; i++)
@@ -237,9 +224,8 @@ CASE(a_pass_without_news_looks_at_nothing)
     assert_int_equal(sched_counts(scene->sched)->passes, passes);
 }
 
-CASE(preemptible_jobs_give_way_and_lose_the_least)
+CASE(preemptible_jobs_give_way_and_lose_the_least, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 2, 2);
     uint64_t idle[4];
     for (size_t i = 0; i < 4; i++) {
@@ -262,9 +248,8 @@ CASE(preemptible_jobs_give_way_and_lose_the_least)
     assert_true(scene_runs(scene, idle[3]));
 }
 
-CASE(a_named_gpu_is_promised_for_when_the_host_has_room_as_well)
+CASE(a_named_gpu_is_promised_for_when_the_host_has_room_as_well, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_status status;
     scene_open(scene, 1, 4);
     struct sched_job_spec holder = scene_job(scene, 1, 100);
@@ -287,9 +272,8 @@ CASE(a_named_gpu_is_promised_for_when_the_host_has_room_as_well)
 
 /* The second GPU is free now and reserved from +50 s on; the memory comes free at +100 s, the first at +500
  * s. */
-CASE(a_gpu_is_not_promised_for_a_time_when_it_is_reserved)
+CASE(a_gpu_is_not_promised_for_a_time_when_it_is_reserved, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_status status;
     struct error err = { 0 };
     uint32_t uid = 7;
@@ -333,9 +317,8 @@ static void assert_starts_for(struct scene *scene, uint64_t job, size_t n_preemp
     assert_true(scene_runs(scene, job));
 }
 
-CASE(an_idle_job_gives_way_until_it_works_again)
+CASE(an_idle_job_gives_way_until_it_works_again, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 4);
     uint64_t idle = scene_add(scene, 4, 10000);
     scene_wait(scene, 100);
@@ -352,9 +335,8 @@ CASE(an_idle_job_gives_way_until_it_works_again)
     sched_stopped(scene->sched, scene->now_ms, idle, 0);
 }
 
-CASE(an_idle_job_of_a_higher_priority_stays)
+CASE(an_idle_job_of_a_higher_priority_stays, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 4);
     struct sched_job_spec spec = scene_job(scene, 4, 10000);
     spec.key.priority = 5;
@@ -365,9 +347,8 @@ CASE(an_idle_job_of_a_higher_priority_stays)
     assert_int_equal(scene->n_preempted, 0);
 }
 
-CASE(preemptible_jobs_give_way_to_a_job_on_several_nodes)
+CASE(preemptible_jobs_give_way_to_a_job_on_several_nodes, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 4, 2);
     scene_add(scene, 2, 10000); // one node is nobody's to give
     uint64_t jobs[6];
@@ -381,9 +362,8 @@ CASE(preemptible_jobs_give_way_to_a_job_on_several_nodes)
     assert_starts_for(scene, urgent, 4);
 }
 
-CASE(a_wide_preemptible_job_is_told_once_and_alone_if_that_is_enough)
+CASE(a_wide_preemptible_job_is_told_once_and_alone_if_that_is_enough, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 2, 4);
     uint64_t wide = add_preemptible(scene, 6, 2);
     uint64_t narrow = add_preemptible(scene, 1, 0);
@@ -395,9 +375,8 @@ CASE(a_wide_preemptible_job_is_told_once_and_alone_if_that_is_enough)
     assert_true(scene_runs(scene, narrow));
 }
 
-CASE(nobody_gives_way_when_the_nodes_are_not_enough)
+CASE(nobody_gives_way_when_the_nodes_are_not_enough, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 2, 2);
     scene_add(scene, 1, 10000);
     scene_add(scene, 1, 10000);
@@ -408,9 +387,8 @@ CASE(nobody_gives_way_when_the_nodes_are_not_enough)
     assert_int_equal(scene->n_preempted, 0);
 }
 
-CASE(the_holders_of_named_gpus_give_way_on_all_nodes)
+CASE(the_holders_of_named_gpus_give_way_on_all_nodes, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 2, 2);
     for (size_t i = 0; i < 4; i++)
         (void)add_preemptible(scene, 1, 0);
@@ -422,9 +400,8 @@ CASE(the_holders_of_named_gpus_give_way_on_all_nodes)
     assert_starts_for(scene, scene_submit(scene, &spec), 2);
 }
 
-CASE(preemptible_jobs_do_not_make_each_other_give_way)
+CASE(preemptible_jobs_do_not_make_each_other_give_way, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 1);
     for (size_t i = 0; i < 2; i++) {
         struct sched_job_spec spec = scene_job(scene, 1, 100);
@@ -434,9 +411,8 @@ CASE(preemptible_jobs_do_not_make_each_other_give_way)
     assert_int_equal(scene->n_preempted, 0);
 }
 
-CASE(reservations_of_people_keep_others_out_and_come_back_unused)
+CASE(reservations_of_people_keep_others_out_and_come_back_unused, scene)
 {
-    struct scene *scene = *state;
     struct error err = { 0 };
     scene->settings.unused_ms = 600 * 1000;
     scene_open(scene, 1, 2);
@@ -466,9 +442,8 @@ CASE(reservations_of_people_keep_others_out_and_come_back_unused)
     assert_true(scene_runs(scene, endless));
 }
 
-CASE(reservations_do_not_overlap_and_do_not_lie_in_the_past)
+CASE(reservations_do_not_overlap_and_do_not_lie_in_the_past, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 2);
     uint32_t uid = 7;
     struct sched_request two = { .gpus = 2 };
@@ -489,9 +464,8 @@ CASE(reservations_do_not_overlap_and_do_not_lie_in_the_past)
     free(second.gpus);
 }
 
-CASE(a_job_that_waits_for_the_night_begins_it_with_the_reservation_over)
+CASE(a_job_that_waits_for_the_night_begins_it_with_the_reservation_over, scene)
 {
-    struct scene *scene = *state;
     scene_open(scene, 1, 1);
     uint32_t uid = 7;
     struct sched_request one = { .gpus = 1 };

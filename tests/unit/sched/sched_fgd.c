@@ -7,7 +7,7 @@
 
 #include "sched/placement/fgd.h"
 
-#define CASE(name) TEST_WITH(name, clusters_open, clusters_close)
+#define CASE(name, c) TEST_ON(name, struct cluster *c, clusters_open, clusters_close)
 
 #define HELD 300U
 
@@ -36,7 +36,7 @@ static void tell(struct cluster *c, const struct placement *way, void *memory)
     c->n_dirty = 0;
 }
 
-CASE(fragments_are_what_the_typical_shapes_cannot_use)
+CASE(fragments_are_what_the_typical_shapes_cannot_use, c)
 {
     struct fgd_typicals typicals = { .n = 3 };
     typicals.shapes[0] = (struct fgd_shape){ .weight = 0.2, .cpu_milli = 1000 };
@@ -53,7 +53,7 @@ CASE(fragments_are_what_the_typical_shapes_cannot_use)
     assert_int_equal((int)fgd_rule_plain.score(-1000, 0), 73);
 }
 
-CASE(what_a_shape_can_use_ends_with_the_cpus)
+CASE(what_a_shape_can_use_ends_with_the_cpus, c)
 {
     struct fgd_typicals typicals = { .n = 3, .gpu_weight = 0.8 };
     typicals.holes[HOLE_UNITS] = 1;
@@ -76,7 +76,7 @@ CASE(what_a_shape_can_use_ends_with_the_cpus)
     assert_float_equal(fgd_rule_plus.value(&node, &typicals), -2400 + 10 * (2000 - 2400), 1e-6);
 }
 
-CASE(published_best_fit_counts_what_is_left_in_whole_hundredths)
+CASE(published_best_fit_counts_what_is_left_in_whole_hundredths, c)
 {
     struct fgd_node node = { .cpu_milli = 64000, .n = 2, .free = { 1000, 500 } };
     double value = fgd_rule_best_fit.value(&node, NULL);
@@ -92,7 +92,7 @@ static void assert_hole(const double *holes, uint32_t units, double expected)
         fail_msg("a hole of %u is worth %.3f, not %.2f", units, holes[units], expected);
 }
 
-CASE(a_hole_is_worth_what_its_shares_would_cost_elsewhere)
+CASE(a_hole_is_worth_what_its_shares_would_cost_elsewhere, c)
 {
     double demand[HOLE_UNITS + 1] = { 0 }, holes[HOLE_UNITS + 1];
     fgd_holes(demand, holes); // no shares are asked for
@@ -117,9 +117,8 @@ CASE(a_hole_is_worth_what_its_shares_would_cost_elsewhere)
         assert_true(holes[units] >= holes[units - 1]);
 }
 
-CASE(shares_that_fill_a_gpu_meet)
+CASE(shares_that_fill_a_gpu_meet, c)
 {
-    struct cluster *c = *state;
     const struct placement *way = &placement_fgd;
     void *memory = way->open();
     struct sched_request large = { .gpus = 1, .share = 650 }, small = { .gpus = 1, .share = 300 };
@@ -144,9 +143,8 @@ CASE(shares_that_fill_a_gpu_meet)
 }
 
 /* As all that takes nodes in the order of their positions: jobs that end then leave the same end empty. */
-CASE(of_equal_nodes_the_first_is_filled_whatever_its_name)
+CASE(of_equal_nodes_the_first_is_filled_whatever_its_name, c)
 {
-    struct cluster *c = *state;
     static const char *const names[][3] = { { "a", "b", "c" }, { "c", "b", "a" }, { "b", "c", "a" } };
     const struct placement *way = &placement_fgd;
     struct sched_request half = { .gpus = 1, .share = 500 };
@@ -167,9 +165,8 @@ CASE(of_equal_nodes_the_first_is_filled_whatever_its_name)
 
 /* Four of a hundred are not typical, but eight of their GPUs are: a node with both GPUs free is kept for
  * them. */
-CASE(a_request_is_as_typical_as_the_gpus_it_asks_for)
+CASE(a_request_is_as_typical_as_the_gpus_it_asks_for, c)
 {
-    struct cluster *c = *state;
     const struct placement *way = &placement_fgd;
     void *memory = way->open();
     struct sched_request half = { .gpus = 1, .share = 500 }, one = { .gpus = 1 }, both = { .gpus = 2 };
@@ -194,9 +191,8 @@ CASE(a_request_is_as_typical_as_the_gpus_it_asks_for)
     way->close(memory);
 }
 
-CASE(memory_alone_counts_as_its_part_of_the_gpu)
+CASE(memory_alone_counts_as_its_part_of_the_gpu, c)
 {
-    struct cluster *c = *state;
     struct fgd_node view;
     struct allocation held;
     add_nodes(c, 1, 2);
@@ -210,9 +206,8 @@ CASE(memory_alone_counts_as_its_part_of_the_gpu)
     allocation_clear(&held);
 }
 
-CASE(typical_shapes_cover_most_of_what_was_asked_and_old_habits_fade)
+CASE(typical_shapes_cover_most_of_what_was_asked_and_old_habits_fade, c)
 {
-    struct cluster *c = *state;
     struct fgd_counts counts;
     struct sched_request one = { .gpus = 1 }, half = { .gpus = 1, .share = 500 }, rare = { .gpus = 3 };
     add_nodes(c, 1, 8);
@@ -241,9 +236,8 @@ CASE(typical_shapes_cover_most_of_what_was_asked_and_old_habits_fade)
     fgd_counts_clear(&counts);
 }
 
-CASE(a_job_wider_than_all_nodes_counts_as_one_of_a_whole_node)
+CASE(a_job_wider_than_all_nodes_counts_as_one_of_a_whole_node, c)
 {
-    struct cluster *c = *state;
     struct fgd_counts counts;
     add_nodes(c, 2, 4);
     fgd_counts_init(&counts);
@@ -256,9 +250,8 @@ CASE(a_job_wider_than_all_nodes_counts_as_one_of_a_whole_node)
     fgd_counts_clear(&counts);
 }
 
-CASE(a_share_goes_to_a_gpu_that_is_broken_already)
+CASE(a_share_goes_to_a_gpu_that_is_broken_already, c)
 {
-    struct cluster *c = *state;
     void *memory = placement_fgd_plain.open();
     struct sched_request half = { .gpus = 1, .share = 500 }, one = { .gpus = 1 };
     struct allocation held[3];
@@ -320,18 +313,17 @@ static void try_kept(struct cluster *c, const struct placement *way)
     way->close(kept);
 }
 
-CASE(kept_scores_choose_as_fresh_ones)
+CASE(kept_scores_choose_as_fresh_ones, c)
 {
-    add_nodes(*state, 40, 4);
-    try_kept(*state, &placement_fgd);
-    try_kept(*state, &placement_fgd_plain);
-    try_kept(*state, &placement_best_fit_plain);
+    add_nodes(c, 40, 4);
+    try_kept(c, &placement_fgd);
+    try_kept(c, &placement_fgd_plain);
+    try_kept(c, &placement_best_fit_plain);
 }
 
 /* More nodes than are scored for one decision, and shapes that change all the time: some scores are old. */
-CASE(nothing_that_fits_is_refused_while_scores_are_due)
+CASE(nothing_that_fits_is_refused_while_scores_are_due, c)
 {
-    struct cluster *c = *state;
     const struct placement *way = &placement_fgd;
     void *memory = way->open(), *again = way->open();
     uint32_t seed = 11, placed = 0;
@@ -364,9 +356,8 @@ CASE(nothing_that_fits_is_refused_while_scores_are_due)
     way->close(again);
 }
 
-CASE(a_node_that_is_held_is_passed_over_and_comes_back)
+CASE(a_node_that_is_held_is_passed_over_and_comes_back, c)
 {
-    struct cluster *c = *state;
     void *memory = placement_fgd.open();
     struct sched_request half = { .gpus = 1, .share = 500 };
     struct allocation found;
@@ -386,9 +377,8 @@ CASE(a_node_that_is_held_is_passed_over_and_comes_back)
     placement_fgd.close(memory);
 }
 
-CASE(whole_gpus_alone_are_placed_as_best_fit_does)
+CASE(whole_gpus_alone_are_placed_as_best_fit_does, c)
 {
-    struct cluster *c = *state;
     void *memory = placement_fgd.open();
     uint32_t seed = 5;
     add_nodes(c, 20, 8);

@@ -21,16 +21,15 @@ static int close_cluster(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_cluster, close_cluster)
+#define CASE(name, c) TEST_ON(name, struct cluster *c, open_cluster, close_cluster)
 
 static bool fits(struct cluster *c, const struct sched_request *request, const struct fit *fit)
 {
     return fit_gpu(c, &c->nodes[0], &c->nodes[0].gpus[0], request, fit);
 }
 
-CASE(a_share_fits_while_thousandths_memory_and_slots_are_left)
+CASE(a_share_fits_while_thousandths_memory_and_slots_are_left, c)
 {
-    struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
     struct fit fit = clusters_fit();
     struct sched_request memory = { .gpus = 1, .gpu_mem = 60 * GIB };
@@ -53,9 +52,8 @@ CASE(a_share_fits_while_thousandths_memory_and_slots_are_left)
     assert_false(fits(c, &memory, &fit));
 }
 
-CASE(external_process_does_not_block_its_own_adoption)
+CASE(external_process_does_not_block_its_own_adoption, c)
 {
-    struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
     struct fit fit = clusters_fit();
     struct sched_request adopted = { .gpus = 1, .adopted_pid = 4711 },
@@ -73,9 +71,8 @@ CASE(external_process_does_not_block_its_own_adoption)
     assert_false(fits(c, &adopted, &fit));
 }
 
-CASE(what_is_held_is_left_to_its_owner_and_to_those_who_end_before)
+CASE(what_is_held_is_left_to_its_owner_and_to_those_who_end_before, c)
 {
-    struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
     struct fit fit = clusters_fit();
     gpu->hold_from_ms = 500;
@@ -96,9 +93,8 @@ CASE(what_is_held_is_left_to_its_owner_and_to_those_who_end_before)
     assert_false(fits(c, &whole, &fit));
 }
 
-CASE(what_its_node_calls_closed_is_given_to_nobody)
+CASE(what_its_node_calls_closed_is_given_to_nobody, c)
 {
-    struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
     struct fit fit = clusters_fit();
     const uint32_t bits[] = { DEVICE_EXTERNAL, DEVICE_UNHEALTHY, DEVICE_UNCLEAN, 1U << 20 };
@@ -111,9 +107,8 @@ CASE(what_its_node_calls_closed_is_given_to_nobody)
     assert_true(fits(c, &whole, &fit));
 }
 
-CASE(a_crowded_gpu_takes_no_further_share)
+CASE(a_crowded_gpu_takes_no_further_share, c)
 {
-    struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
     struct fit fit = clusters_fit();
     gpu->share_slots = 2;
@@ -127,9 +122,8 @@ CASE(a_crowded_gpu_takes_no_further_share)
     gpu->closed = 0;
 }
 
-CASE(memory_of_others_leaves_the_rest_to_shares_and_nothing_whole)
+CASE(memory_of_others_leaves_the_rest_to_shares_and_nothing_whole, c)
 {
-    struct cluster *c = *state;
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
     struct fit fit = clusters_fit();
     struct sched_request rest = { .gpus = 1, .gpu_mem = 30 * GIB };
@@ -145,9 +139,8 @@ CASE(memory_of_others_leaves_the_rest_to_shares_and_nothing_whole)
     gpu->memory_external = gpu->memory_booked = gpu->share_slots = 0;
 }
 
-CASE(held_cpus_and_memory_are_kept_as_well)
+CASE(held_cpus_and_memory_are_kept_as_well, c)
 {
-    struct cluster *c = *state;
     struct cluster_node *node = &c->nodes[0];
     struct fit fit = clusters_fit();
     struct sched_request request = { .gpus = 1, .cpu_milli = 8000, .memory = 32 * GIB };
@@ -166,9 +159,8 @@ CASE(held_cpus_and_memory_are_kept_as_well)
     assert_false(fit_host(node, &request, &fit));
 }
 
-CASE(a_reservation_keeps_out_others_now_and_those_who_might_not_end_in_time)
+CASE(a_reservation_keeps_out_others_now_and_those_who_might_not_end_in_time, c)
 {
-    struct cluster *c = *state;
     struct cluster_booking booking = { .reservation = 5, .from_ms = 100, .until_ms = 200 };
     struct cluster_gpu *gpu = &c->nodes[0].gpus[0];
     const uint64_t own[] = { 5 };
@@ -193,9 +185,8 @@ CASE(a_reservation_keeps_out_others_now_and_those_who_might_not_end_in_time)
     gpu->n_bookings = 0;
 }
 
-CASE(model_and_allowed_set_decide_which_gpus_suit)
+CASE(model_and_allowed_set_decide_which_gpus_suit, c)
 {
-    struct cluster *c = *state;
     struct fit fit = clusters_fit();
     char one[] = "a100|h200", other[] = "a100";
     uint32_t allow[] = { 1, 3 };
@@ -212,9 +203,8 @@ CASE(model_and_allowed_set_decide_which_gpus_suit)
     allocation_clear(&found);
 }
 
-CASE(a_share_goes_where_least_is_left_over_or_to_the_gpu_named)
+CASE(a_share_goes_where_least_is_left_over_or_to_the_gpu_named, c)
 {
-    struct cluster *c = *state;
     struct fit fit = clusters_fit();
     struct cluster_gpu *gpus = c->nodes[0].gpus;
     struct allocation found = { 0 };
@@ -249,14 +239,13 @@ static void assert_chosen(struct cluster *c, uint32_t count, uint64_t candidates
     assert_int_equal(chosen, expected);
 }
 
-CASE(without_a_topology_the_lowest_indexes_are_taken)
+CASE(without_a_topology_the_lowest_indexes_are_taken, c)
 {
-    assert_chosen(*state, 3, 0xfe, 0x0e);
+    assert_chosen(c, 3, 0xfe, 0x0e);
 }
 
-CASE(gpus_behind_one_switch_go_together_and_singles_do_not_break_pairs)
+CASE(gpus_behind_one_switch_go_together_and_singles_do_not_break_pairs, c)
 {
-    struct cluster *c = *state;
     for (int16_t i = 0; i < 8; i++) {
         c->nodes[0].gpus[i].numa = i / 4;
         c->nodes[0].gpus[i].pcie_switch = i / 2;
@@ -267,9 +256,8 @@ CASE(gpus_behind_one_switch_go_together_and_singles_do_not_break_pairs)
     assert_chosen(c, 2, 0x55, 0x05); // no pair of a switch is left: one NUMA node
 }
 
-CASE(nvlink_counts_more_than_a_switch)
+CASE(nvlink_counts_more_than_a_switch, c)
 {
-    struct cluster *c = *state;
     struct cluster_gpu *gpus = c->nodes[0].gpus;
     for (int16_t i = 0; i < 8; i++)
         gpus[i].pcie_switch = i / 4;
@@ -279,9 +267,8 @@ CASE(nvlink_counts_more_than_a_switch)
     assert_chosen(c, 4, 0xff, 0x0f); // all pairs count: one link does not make a group
 }
 
-CASE(many_gpus_are_grown_into_a_close_group)
+CASE(many_gpus_are_grown_into_a_close_group, c)
 {
-    struct cluster *c = *state;
     struct cluster_node *node = clusters_add(c, "box", 40);
     for (int16_t i = 0; i < 40; i++)
         node->gpus[i].pcie_switch = i % 4;

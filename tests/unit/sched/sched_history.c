@@ -25,7 +25,7 @@ static int close_history(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_history, close_history)
+#define CASE(name, history) TEST_ON(name, struct history *history, open_history, close_history)
 
 static struct estimate estimate(const struct history *history, struct history_key key)
 {
@@ -48,18 +48,17 @@ static void add(struct history *history, struct history_key key, int64_t run_ms,
         history_add(history, &key, 0, run_ms);
 }
 
-CASE(without_history_the_default_is_expected)
+CASE(without_history_the_default_is_expected, history)
 {
-    struct estimate none = estimate(*state, ada);
+    struct estimate none = estimate(history, ada);
     assert_int_equal(none.basis, BASIS_NONE);
     assert_int_equal(none.order_ms, HOUR_MS);
     assert_int_equal(none.likely_ms, HOUR_MS);
     assert_int_equal(none.samples, 0);
 }
 
-CASE(runs_of_the_same_command_decide_once_there_are_some)
+CASE(runs_of_the_same_command_decide_once_there_are_some, history)
 {
-    struct history *history = *state;
     struct history_key other = ada;
     other.stem = 8;
     add(history, other, 10 * HOUR_MS, 30);
@@ -71,9 +70,8 @@ CASE(runs_of_the_same_command_decide_once_there_are_some)
     assert_about(estimate(history, other).likely_ms, 10 * HOUR_MS);
 }
 
-CASE(an_unknown_command_is_taken_to_be_like_the_users_others)
+CASE(an_unknown_command_is_taken_to_be_like_the_users_others, history)
 {
-    struct history *history = *state;
     const struct history_key bob = { .uid = 2, .gid = 1, .stem = 9, .gpu_milli = 8000 };
     add(history, ada, MINUTE_MS, 20);
     add(history, bob, 20 * HOUR_MS, 20);
@@ -89,9 +87,8 @@ CASE(an_unknown_command_is_taken_to_be_like_the_users_others)
     assert_true(of_all.likely_ms > MINUTE_MS && of_all.safe_ms > 10 * HOUR_MS);
 }
 
-CASE(one_run_moves_an_estimate_but_does_not_decide_it)
+CASE(one_run_moves_an_estimate_but_does_not_decide_it, history)
 {
-    struct history *history = *state;
     struct history_key asked = ada;
     add(history, ada, 10 * HOUR_MS, 40);
     asked.stem = 99;
@@ -103,9 +100,8 @@ CASE(one_run_moves_an_estimate_but_does_not_decide_it)
     assert_int_equal(after.basis, BASIS_USER_GPUS);
 }
 
-CASE(old_runs_fade)
+CASE(old_runs_fade, history)
 {
-    struct history *history = *state;
     add(history, ada, 10 * HOUR_MS, 200);
     add(history, ada, MINUTE_MS, 60);
     assert_about(estimate(history, ada).likely_ms, MINUTE_MS);
@@ -113,18 +109,16 @@ CASE(old_runs_fade)
     assert_true(estimate(history, ada).safe_ms < 5 * MINUTE_MS);
 }
 
-CASE(durations_of_any_length_are_taken)
+CASE(durations_of_any_length_are_taken, history)
 {
-    struct history *history = *state;
     add(history, ada, 0, 40);
     assert_true(estimate(history, ada).likely_ms < 8000);
     add(history, ada, INT64_MAX, 100);
     assert_true(estimate(history, ada).likely_ms > 100 * 24 * (int64_t)HOUR_MS);
 }
 
-CASE(what_has_run_longer_is_expected_to_run_longer)
+CASE(what_has_run_longer_is_expected_to_run_longer, history)
 {
-    struct history *history = *state;
     struct estimate before = { 0 }, now;
     add(history, ada, 10 * MINUTE_MS, 10);
     for (int64_t elapsed_ms = 0; elapsed_ms < 400 * 24 * (int64_t)HOUR_MS;
@@ -138,9 +132,8 @@ CASE(what_has_run_longer_is_expected_to_run_longer)
     assert_true(now.likely_ms > 0);
 }
 
-CASE(a_time_limit_bounds_what_is_expected)
+CASE(a_time_limit_bounds_what_is_expected, history)
 {
-    struct history *history = *state;
     struct history_key limited = ada;
     limited.limit_ms = HOUR_MS;
     add(history, ada, 10 * HOUR_MS, 40);
@@ -164,9 +157,8 @@ static struct history_key member(struct history *history, int64_t submit_ms)
     return key;
 }
 
-CASE(jobs_submitted_shortly_after_each_other_are_one_burst)
+CASE(jobs_submitted_shortly_after_each_other_are_one_burst, history)
 {
-    struct history *history = *state;
     uint64_t first = history_burst(history, CLASS, 0);
     assert_true(first != 0);
     assert_int_equal(history_burst(history, CLASS, 30000), first);
@@ -177,9 +169,8 @@ CASE(jobs_submitted_shortly_after_each_other_are_one_burst)
     assert_int_equal(history_burst(history, CLASS, 45000), first); // back by an edit, or after a restart
 }
 
-CASE(what_was_submitted_together_takes_as_long)
+CASE(what_was_submitted_together_takes_as_long, history)
 {
-    struct history *history = *state;
     add(history, ada, MINUTE_MS, 40);
     struct history_key key = member(history, 0);
     (void)member(history, 1000);
@@ -192,9 +183,8 @@ CASE(what_was_submitted_together_takes_as_long)
     assert_about(estimate(history, ada).likely_ms, MINUTE_MS); // one burst is no rule
 }
 
-CASE(members_that_still_run_tell_that_it_takes_longer)
+CASE(members_that_still_run_tell_that_it_takes_longer, history)
 {
-    struct history *history = *state;
     add(history, ada, MINUTE_MS, 40);
     struct history_key key = member(history, 0);
     int64_t alone_ms = estimate(history, key).order_ms, before_ms = alone_ms;
@@ -213,9 +203,8 @@ CASE(members_that_still_run_tell_that_it_takes_longer)
     assert_int_equal(estimate(history, key).order_ms, alone_ms);
 }
 
-CASE(bursts_before_and_behind_tell_too_the_less_the_farther)
+CASE(bursts_before_and_behind_tell_too_the_less_the_farther, history)
 {
-    struct history *history = *state;
     add(history, ada, MINUTE_MS, 40);
     struct history_key before = member(history, 0), between = member(history, 2 * MINUTE_MS);
     struct history_key behind = member(history, 4 * MINUTE_MS),
@@ -229,9 +218,8 @@ CASE(bursts_before_and_behind_tell_too_the_less_the_farther)
     assert_true(estimate(history, between).order_ms > one_ms);
 }
 
-CASE(one_that_crashes_does_not_decide_for_the_others)
+CASE(one_that_crashes_does_not_decide_for_the_others, history)
 {
-    struct history *history = *state;
     struct history_key key = member(history, 0);
     for (int i = 0; i < 6; i++)
         history_add(history, &key, 0, 5 * HOUR_MS);
@@ -239,9 +227,8 @@ CASE(one_that_crashes_does_not_decide_for_the_others)
     assert_about(estimate(history, key).likely_ms, 5 * HOUR_MS);
 }
 
-CASE(an_estimate_says_which_jobs_it_rests_on)
+CASE(an_estimate_says_which_jobs_it_rests_on, history)
 {
-    struct history *history = *state;
     struct history_key key = member(history, 0);
     history_survived(history, key.burst, 0, 6);
     struct estimate of_it;
@@ -259,9 +246,8 @@ CASE(an_estimate_says_which_jobs_it_rests_on)
     assert_int_equal(of_it.running, 2);
 }
 
-CASE(who_is_asked_for_near_bursts_gets_their_owners)
+CASE(who_is_asked_for_near_bursts_gets_their_owners, history)
 {
-    struct history *history = *state;
     void *owners[HISTORY_NEAR];
     uint64_t bursts[9];
     for (int i = 0; i < 9; i++) {
@@ -276,7 +262,7 @@ CASE(who_is_asked_for_near_bursts_gets_their_owners)
     assert_int_equal(history_burst_near(history, 0, owners), 0);
 }
 
-CASE(a_burst_without_jobs_is_kept_for_what_it_knows)
+TEST_WITH(a_burst_without_jobs_is_kept_for_what_it_knows, open_history, close_history)
 {
     struct history *history = *state;
     struct history_key knows = member(history, 0), nothing = member(history, HOUR_MS);
@@ -293,9 +279,8 @@ CASE(a_burst_without_jobs_is_kept_for_what_it_knows)
     history_burst_leave(history, knows.burst);
 }
 
-CASE(the_number_of_bursts_is_bounded)
+CASE(the_number_of_bursts_is_bounded, history)
 {
-    struct history *history = *state;
     struct history_key key = ada;
     uint64_t last = 0;
     for (uint64_t i = 0; i < 65536; i++)
@@ -333,7 +318,7 @@ static void keep(void *arg, const char *name, const struct buffer *bytes)
     buffer_append(&kept->bytes[kept->count++], bytes->bytes, bytes->length);
 }
 
-CASE(cells_outlive_a_restart_exactly)
+TEST_WITH(cells_outlive_a_restart_exactly, open_history, close_history)
 {
     struct history *history = *state, *again = history_new(1000, HOUR_MS);
     struct kept kept = { 0 };
@@ -360,7 +345,7 @@ CASE(cells_outlive_a_restart_exactly)
     history_free(again);
 }
 
-CASE(the_number_of_cells_is_bounded_and_what_is_forgotten_is_told)
+TEST_WITH(the_number_of_cells_is_bounded_and_what_is_forgotten_is_told, open_history, close_history)
 {
     struct history *history = history_new(100, HOUR_MS);
     size_t told = 0, made = 0;
@@ -387,7 +372,7 @@ CASE(the_number_of_cells_is_bounded_and_what_is_forgotten_is_told)
 
 /* --- the histogram --- */
 
-CASE(a_bin_begins_where_it_says)
+CASE(a_bin_begins_where_it_says, history)
 {
     assert_int_equal(run_bin_of(0), 0);
     assert_int_equal(run_bin_of(8000), 0);
@@ -400,7 +385,7 @@ CASE(a_bin_begins_where_it_says)
     assert_int_equal(run_bin_of(INT64_MAX), RUN_BINS - 1);
 }
 
-CASE(quantiles_are_within_a_bin_of_the_exact_ones)
+CASE(quantiles_are_within_a_bin_of_the_exact_ones, history)
 {
     struct run_histogram runs = { 0 };
     for (int64_t i = 0; i < 6400; i++)
@@ -417,7 +402,7 @@ CASE(quantiles_are_within_a_bin_of_the_exact_ones)
     assert_about((int64_t)run_belief_mean_ms(&belief, 50 * MINUTE_MS), 75 * MINUTE_MS);
 }
 
-CASE(belief_without_runs_has_the_usual_duration_as_its_median)
+CASE(belief_without_runs_has_the_usual_duration_as_its_median, history)
 {
     struct run_belief belief;
     run_belief_init(&belief, HOUR_MS);
@@ -428,7 +413,7 @@ CASE(belief_without_runs_has_the_usual_duration_as_its_median)
     assert_true(sum > 0.999 && sum < 1.001);
 }
 
-CASE(the_index_tells_apart_what_may_be_over_soon)
+CASE(the_index_tells_apart_what_may_be_over_soon, history)
 {
     struct run_belief soon = { 0 }, late = { 0 };
     soon.parts[5] = 0.5, soon.parts[35] = 0.5; // half of them crash in the first minute

@@ -60,7 +60,7 @@ static int close_model(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_model, close_model)
+#define CASE(name, model) TEST_ON(name, struct model *model, open_model, close_model)
 
 static int64_t find_slowly(struct model *model, const struct node_need *need, int64_t whole, uint32_t from)
 {
@@ -74,9 +74,8 @@ static int64_t find_slowly(struct model *model, const struct node_need *need, in
     return -1;
 }
 
-CASE(it_finds_what_a_walk_over_all_nodes_finds)
+CASE(it_finds_what_a_walk_over_all_nodes_finds, model)
 {
-    struct model *model = *state;
     uint64_t work = 0;
     for (int round = 0; round < 5000; round++) {
         set_random(model, draw(model, NODES));
@@ -95,9 +94,8 @@ CASE(it_finds_what_a_walk_over_all_nodes_finds)
     }
 }
 
-CASE(the_soonest_come_in_order_of_time_and_position)
+CASE(the_soonest_come_in_order_of_time_and_position, model)
 {
-    struct model *model = *state;
     uint64_t work = 0;
     for (uint32_t k = 1; k <= 9; k++) {
         uint32_t positions[NODES];
@@ -116,9 +114,8 @@ CASE(the_soonest_come_in_order_of_time_and_position)
     }
 }
 
-CASE(a_position_that_was_never_set_is_not_found)
+CASE(a_position_that_was_never_set_is_not_found, model)
 {
-    struct model *model = *state;
     struct node_need anything = { 0 };
     uint64_t work = 0;
     assert_int_equal(node_index_find(model->index, &anything, NODES, &work), -1);

@@ -21,7 +21,7 @@ static int close_scene(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_scene, close_scene)
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
 
 /* One second after the last, so that the times of submission differ. */
 static uint64_t add(struct scene *scene, uint32_t uid, int32_t own_priority)
@@ -46,9 +46,8 @@ static void assert_order(const struct scene *scene, const uint64_t *jobs, size_t
         assert_int_equal(place(scene, jobs[i]), i + 1);
 }
 
-CASE(an_own_priority_orders_the_jobs_of_its_owner)
+CASE(an_own_priority_orders_the_jobs_of_its_owner, scene)
 {
-    struct scene *scene = *state;
     uint64_t first = add(scene, 1, 0), low = add(scene, 1, 0), middle = add(scene, 1, 4),
              high = add(scene, 1, 9);
     assert_order(scene, (uint64_t[]){ high, middle, low }, 3);
@@ -59,17 +58,15 @@ CASE(an_own_priority_orders_the_jobs_of_its_owner)
     assert_order(scene, (uint64_t[]){ low }, 1);
 }
 
-CASE(it_brings_no_job_before_one_of_another_user)
+CASE(it_brings_no_job_before_one_of_another_user, scene)
 {
-    struct scene *scene = *state;
     (void)add(scene, 3, 0);
     uint64_t low = add(scene, 1, 0), other = add(scene, 2, 0), high = add(scene, 1, 1000);
     assert_order(scene, (uint64_t[]){ other, high, low }, 3);
 }
 
-CASE(whoever_is_held_back_takes_its_place_again_when_the_higher_job_leaves)
+CASE(whoever_is_held_back_takes_its_place_again_when_the_higher_job_leaves, scene)
 {
-    struct scene *scene = *state;
     (void)add(scene, 3, 0);
     uint64_t low = add(scene, 1, 0), other = add(scene, 2, 0), high = add(scene, 1, 5);
     sched_withdraw(scene->sched, scene->now_ms, high);
@@ -77,9 +74,8 @@ CASE(whoever_is_held_back_takes_its_place_again_when_the_higher_job_leaves)
     assert_order(scene, (uint64_t[]){ low, other }, 2);
 }
 
-CASE(a_flood_of_the_highest_priority_keeps_no_other_user_waiting)
+CASE(a_flood_of_the_highest_priority_keeps_no_other_user_waiting, scene)
 {
-    struct scene *scene = *state;
     uint64_t running = add(scene, 1, 1000);
     for (int i = 0; i < 5; i++)
         (void)add(scene, 1, 1000);
@@ -94,9 +90,8 @@ CASE(a_flood_of_the_highest_priority_keeps_no_other_user_waiting)
     assert_true(scene_runs(scene, other));
 }
 
-CASE(a_preemptible_job_holds_back_preemptible_ones_only)
+CASE(a_preemptible_job_holds_back_preemptible_ones_only, scene)
 {
-    struct scene *scene = *state;
     (void)add(scene, 3, 0);
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.key.own_priority = 7;
@@ -105,9 +100,8 @@ CASE(a_preemptible_job_holds_back_preemptible_ones_only)
     assert_order(scene, (uint64_t[]){ low, high }, 2);
 }
 
-CASE(a_priority_of_all_goes_before_own_ones)
+CASE(a_priority_of_all_goes_before_own_ones, scene)
 {
-    struct scene *scene = *state;
     (void)add(scene, 3, 0);
     uint64_t low = add(scene, 1, 0), high = add(scene, 1, 9);
     struct sched_job_spec spec = scene_job(scene, 1, 60);

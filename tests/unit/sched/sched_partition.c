@@ -40,7 +40,7 @@ static int close_scene(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_scene, close_scene)
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
 
 static struct sched_job_spec in(struct scene *scene, char *partition, uint32_t gpus)
 {
@@ -55,9 +55,8 @@ static uint64_t add(struct scene *scene, char *partition, uint32_t gpus)
     return scene_submit(scene, &spec);
 }
 
-CASE(jobs_start_on_the_nodes_of_their_partition)
+CASE(jobs_start_on_the_nodes_of_their_partition, scene)
 {
-    struct scene *scene = *state;
     for (int i = 0; i < 2; i++)
         assert_int_equal(scene_start_of(scene, add(scene, debug_name, 1))->node, 1);
     uint64_t late = add(scene, debug_name, 1);
@@ -67,9 +66,8 @@ CASE(jobs_start_on_the_nodes_of_their_partition)
     assert_int_equal(scene_start_of(scene, add(scene, both, 1))->node, 0);
 }
 
-CASE(a_blocked_partition_holds_nothing_of_another)
+CASE(a_blocked_partition_holds_nothing_of_another, scene)
 {
-    struct scene *scene = *state;
     (void)add(scene, debug_name, 2);
     assert_false(scene_runs(scene, add(scene, debug_name, 2)));
     struct sched_job_spec longer = in(scene, rest_name, 2);
@@ -77,9 +75,8 @@ CASE(a_blocked_partition_holds_nothing_of_another)
     assert_true(scene_runs(scene, scene_submit(scene, &longer)));
 }
 
-CASE(a_partition_of_higher_priority_comes_first)
+CASE(a_partition_of_higher_priority_comes_first, scene)
 {
-    struct scene *scene = *state;
     uint64_t all = scene_add(scene, 4, 60);
     assert_true(scene_runs(scene, all));
     uint64_t plain = scene_add(scene, 2, 60), urgent = add(scene, debug_name, 2);
@@ -90,9 +87,8 @@ CASE(a_partition_of_higher_priority_comes_first)
     assert_int_equal(status.position, 2);
 }
 
-CASE(of_several_partitions_the_highest_priority_counts)
+CASE(of_several_partitions_the_highest_priority_counts, scene)
 {
-    struct scene *scene = *state;
     int32_t priority = 0;
     assert_true(cluster_partition_bits(sched_cluster(scene->sched), "debug,rest", &priority) != 0);
     assert_int_equal(priority, 5);
@@ -100,9 +96,8 @@ CASE(of_several_partitions_the_highest_priority_counts)
     assert_int_equal(priority, 5);
 }
 
-CASE(waiting_jobs_follow_a_change_of_the_partitions)
+CASE(waiting_jobs_follow_a_change_of_the_partitions, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     static char gone[] = "gone";
     uint64_t job = add(scene, gone, 1);
@@ -118,9 +113,8 @@ CASE(waiting_jobs_follow_a_change_of_the_partitions)
     assert_true(scene_runs(scene, job));
 }
 
-CASE(a_request_larger_than_its_partition_is_refused)
+CASE(a_request_larger_than_its_partition_is_refused, scene)
 {
-    struct scene *scene = *state;
     struct error err = { 0 };
     struct sched_job_spec spec = in(scene, debug_name, 3);
     assert_int_equal(sched_check(scene->sched, &spec, &err), -EBADSLT);
@@ -129,9 +123,8 @@ CASE(a_request_larger_than_its_partition_is_refused)
     assert_int_equal(sched_check(scene->sched, &spec, &err), 0);
 }
 
-CASE(forecasts_know_partitions)
+CASE(forecasts_know_partitions, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     (void)add(scene, debug_name, 2);
     uint64_t late = add(scene, debug_name, 1);
@@ -151,9 +144,8 @@ static uint64_t add_alone(struct scene *scene, char *partition, uint32_t gpus, i
     return scene_submit(scene, &spec);
 }
 
-CASE(an_exclusive_job_has_its_node_alone)
+CASE(an_exclusive_job_has_its_node_alone, scene)
 {
-    struct scene *scene = *state;
     uint64_t small = add(scene, debug_name, 1), alone = add_alone(scene, debug_name, 1, 60);
     assert_false(scene_runs(scene, alone));
     scene_end(scene, small);
@@ -164,9 +156,8 @@ CASE(an_exclusive_job_has_its_node_alone)
     assert_true(scene_runs(scene, late) && scene_runs(scene, host));
 }
 
-CASE(a_waiting_exclusive_job_is_not_starved_by_small_ones)
+CASE(a_waiting_exclusive_job_is_not_starved_by_small_ones, scene)
 {
-    struct scene *scene = *state;
     uint64_t small = add(scene, debug_name, 1), alone = add_alone(scene, debug_name, 1, 60);
     struct sched_job_spec longer = in(scene, debug_name, 1);
     longer.key.estimate_ms = 3600 * 1000;
@@ -175,9 +166,8 @@ CASE(a_waiting_exclusive_job_is_not_starved_by_small_ones)
     assert_true(scene_runs(scene, alone));
 }
 
-CASE(an_exclusive_job_takes_a_node_that_is_free)
+CASE(an_exclusive_job_takes_a_node_that_is_free, scene)
 {
-    struct scene *scene = *state;
     (void)add(scene, debug_name, 1);
     assert_int_equal(scene_start_of(scene, add_alone(scene, NULL, 1, 60))->node, 0);
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CASE(name) TEST_WITH(name, clusters_open, clusters_close)
+#define CASE(name, c) TEST_ON(name, struct cluster *c, clusters_open, clusters_close)
 
 #define NODES 24U
 #define WIDTH 8U
@@ -33,9 +33,8 @@ static void assert_placed(
     assert_string_equal(text, expected);
 }
 
-CASE(best_fit_takes_the_fullest_node_and_first_fit_the_first)
+CASE(best_fit_takes_the_fullest_node_and_first_fit_the_first, c)
 {
-    struct cluster *c = *state;
     clusters_add(c, "a", 4);
     clusters_add(c, "b", 4);
     clusters_add(c, "c", 4);
@@ -47,9 +46,8 @@ CASE(best_fit_takes_the_fullest_node_and_first_fit_the_first)
     assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 4 }, "");
 }
 
-CASE(spread_takes_the_node_with_the_most_gpus_free)
+CASE(spread_takes_the_node_with_the_most_gpus_free, c)
 {
-    struct cluster *c = *state;
     clusters_add(c, "a", 4);
     clusters_add(c, "b", 4);
     clusters_add(c, "c", 2);
@@ -75,11 +73,10 @@ static void add_sizes(struct cluster *c)
     (void)cluster_set_gpu(c, node, 3, "b3", "MIG 1g.18gb+me", 16 * GIB, true);
 }
 
-CASE(a_request_by_memory_gets_the_smallest_gpu_that_has_it)
+CASE(a_request_by_memory_gets_the_smallest_gpu_that_has_it, c)
 {
     const struct placement *const all[] = { &placement_fgd, &placement_best_fit, &placement_first_fit };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        struct cluster *c = *state;
         cluster_clear(c);
         cluster_init(c);
         add_sizes(c);
@@ -92,7 +89,7 @@ CASE(a_request_by_memory_gets_the_smallest_gpu_that_has_it)
     }
 }
 
-CASE(mig_instances_are_requested_by_their_profile)
+CASE(mig_instances_are_requested_by_their_profile, c)
 {
     static const struct {
         const char *model, *expected;
@@ -110,7 +107,6 @@ CASE(mig_instances_are_requested_by_their_profile)
         { NULL, "", 4 },
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct cluster *c = *state;
         struct error err = { 0 };
         cluster_clear(c);
         cluster_init(c);
@@ -122,9 +118,8 @@ CASE(mig_instances_are_requested_by_their_profile)
     }
 }
 
-CASE(best_fit_fills_the_fullest_gpu_with_shares)
+CASE(best_fit_fills_the_fullest_gpu_with_shares, c)
 {
-    struct cluster *c = *state;
     struct gpu_pick picks[] = { { (char[]){ "b" }, 1 } };
     clusters_add(c, "a", 2);
     clusters_add(c, "b", 2);
@@ -136,9 +131,8 @@ CASE(best_fit_fills_the_fullest_gpu_with_shares)
     assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 2, .share = 900 }, "");
 }
 
-CASE(named_gpus_are_given_in_the_order_asked_or_not_at_all)
+CASE(named_gpus_are_given_in_the_order_asked_or_not_at_all, c)
 {
-    struct cluster *c = *state;
     char a[] = "a", b[] = "b";
     struct gpu_pick any[] = { { NULL, 3 }, { NULL, 1 } }, named[] = { { b, 0 }, { a, 2 }, { b, 2 } };
     clusters_add(c, "a", 4);
@@ -152,9 +146,8 @@ CASE(named_gpus_are_given_in_the_order_asked_or_not_at_all)
         "b:0 a:2 b:2");
 }
 
-CASE(jobs_without_gpus_go_where_gpus_are_least_disturbed)
+CASE(jobs_without_gpus_go_where_gpus_are_least_disturbed, c)
 {
-    struct cluster *c = *state;
     struct sched_request job = { .cpu_milli = 10000 };
     clusters_add(c, "a", 4);
     clusters_add(c, "b", 4);
@@ -165,9 +158,8 @@ CASE(jobs_without_gpus_go_where_gpus_are_least_disturbed)
         assert_placed(c, &placement_best_fit, job, expected[i]);
 }
 
-CASE(a_job_wider_than_any_node_takes_whole_nodes_and_the_rest_where_it_fits_best)
+CASE(a_job_wider_than_any_node_takes_whole_nodes_and_the_rest_where_it_fits_best, c)
 {
-    struct cluster *c = *state;
     clusters_add(c, "a", 4);
     clusters_add(c, "b", 4);
     clusters_add(c, "c", 4);
@@ -177,9 +169,8 @@ CASE(a_job_wider_than_any_node_takes_whole_nodes_and_the_rest_where_it_fits_best
     assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 5 }, "c:0,1,2,3 a:3");
 }
 
-CASE(unequal_nodes_serve_a_wide_job_from_the_widest)
+CASE(unequal_nodes_serve_a_wide_job_from_the_widest, c)
 {
-    struct cluster *c = *state;
     clusters_add(c, "s1", 2);
     clusters_add(c, "w", 4);
     clusters_add(c, "s2", 2);
@@ -188,9 +179,8 @@ CASE(unequal_nodes_serve_a_wide_job_from_the_widest)
     assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 7 }, "w:0,1,2,3 s2:0,1 s1:1");
 }
 
-CASE(wide_nodes_that_could_never_serve_do_not_keep_a_job_waiting)
+CASE(wide_nodes_that_could_never_serve_do_not_keep_a_job_waiting, c)
 {
-    struct cluster *c = *state;
     clusters_add(c, "poor", 8)->memory = GIB;
     clusters_add(c, "a", 4);
     clusters_add(c, "b", 4);
@@ -198,9 +188,8 @@ CASE(wide_nodes_that_could_never_serve_do_not_keep_a_job_waiting)
         "a:0,1,2,3 b:0,1,2,3");
 }
 
-CASE(job_on_n_nodes_is_allocated_on_each)
+CASE(job_on_n_nodes_is_allocated_on_each, c)
 {
-    struct cluster *c = *state;
     clusters_add(c, "a", 4);
     clusters_add(c, "b", 4);
     clusters_add(c, "c", 4);
@@ -253,9 +242,8 @@ static bool place_like_reference(struct reference *ref, uint32_t gpus, uint32_t 
     return true;
 }
 
-CASE(consolidate_chooses_as_the_reference_simulator)
+CASE(consolidate_chooses_as_the_reference_simulator, c)
 {
-    struct cluster *c = *state;
     struct reference ref;
     struct allocation held[HELD];
     uint32_t seed = 11, n = 0, placed = 0, wide = 0;
@@ -410,9 +398,8 @@ static void try_way(struct cluster *c, const struct placement *way, uint32_t see
         way->close(memory);
 }
 
-CASE(every_way_places_what_fits_somewhere_and_nothing_else)
+CASE(every_way_places_what_fits_somewhere_and_nothing_else, c)
 {
-    struct cluster *c = *state;
     for (size_t i = 0; placements[i] != NULL; i++) {
         for (uint32_t seed = 1; seed <= 4; seed++) {
             cluster_clear(c);
@@ -422,7 +409,7 @@ CASE(every_way_places_what_fits_somewhere_and_nothing_else)
     }
 }
 
-CASE(ways_are_found_by_name)
+CASE(ways_are_found_by_name, c)
 {
     assert_ptr_equal(placement_find("fgd"), &placement_fgd);
     assert_ptr_equal(placement_find("best-fit"), &placement_best_fit);

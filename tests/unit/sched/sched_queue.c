@@ -33,7 +33,7 @@ static int close_queue(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_queue, close_queue)
+#define CASE(name, f) TEST_ON(name, struct fixture *f, open_queue, close_queue)
 
 static uint64_t draw(struct fixture *f, uint64_t below)
 {
@@ -65,9 +65,8 @@ static void assert_sound(const struct fixture *f)
         fail_msg("%s", err.message);
 }
 
-CASE(equal_keys_are_one_class_and_any_difference_makes_another)
+CASE(equal_keys_are_one_class_and_any_difference_makes_another, f)
 {
-    struct fixture *f = *state;
     uint32_t allow[] = { 0, 3 };
     char model[] = "h200";
     const struct class_key keys[] = {
@@ -99,9 +98,8 @@ CASE(equal_keys_are_one_class_and_any_difference_makes_another)
     assert_int_equal(f->queue.classes.count, 0);
 }
 
-CASE(a_class_lives_empty_while_somebody_holds_it)
+CASE(a_class_lives_empty_while_somebody_holds_it, f)
 {
-    struct fixture *f = *state;
     struct queue_class *class = hold(f, 1, 0);
     add(f, 1, 10, class);
     queue_remove(&f->queue, &f->entries[1]);
@@ -113,9 +111,8 @@ CASE(a_class_lives_empty_while_somebody_holds_it)
     assert_sound(f);
 }
 
-CASE(a_job_that_comes_back_takes_its_old_place)
+CASE(a_job_that_comes_back_takes_its_old_place, f)
 {
-    struct fixture *f = *state;
     struct queue_class *class = hold(f, 1, 0);
     for (uint64_t job = 1; job <= 9; job++)
         add(f, job, (int64_t)(job / 3) * 100, class);
@@ -128,9 +125,8 @@ CASE(a_job_that_comes_back_takes_its_old_place)
     }
 }
 
-CASE(equal_ranks_stand_in_order_of_their_oldest_jobs)
+CASE(equal_ranks_stand_in_order_of_their_oldest_jobs, f)
 {
-    struct fixture *f = *state;
     struct queue_class *a = hold(f, 1, 5), *b = hold(f, 2, 5);
     add(f, 1, 10, a);
     add(f, 2, 20, b);
@@ -145,9 +141,8 @@ CASE(equal_ranks_stand_in_order_of_their_oldest_jobs)
     assert_sound(f);
 }
 
-CASE(a_parked_class_is_passed_over_until_it_is_unparked_and_fresh)
+CASE(a_parked_class_is_passed_over_until_it_is_unparked_and_fresh, f)
 {
-    struct fixture *f = *state;
     struct queue_class *a = hold(f, 1, 1), *b = hold(f, 2, 2);
     add(f, 1, 10, a);
     add(f, 2, 20, b);
@@ -182,9 +177,8 @@ static struct queue_class *seek(const struct fixture *f, const struct queue_clas
     return seek_counting(f, after, offers, n_offers, &work);
 }
 
-CASE(a_brief_offer_helps_only_jobs_that_end_within_its_window)
+CASE(a_brief_offer_helps_only_jobs_that_end_within_its_window, f)
 {
-    struct fixture *f = *state;
     struct queue_class *longer = hold(f, 1, 1), *shorter = hold(f, 2, 2);
     longer->horizon_ms = 5000;
     shorter->horizon_ms = 400;
@@ -203,9 +197,8 @@ CASE(a_brief_offer_helps_only_jobs_that_end_within_its_window)
     assert_null(seek(f, shorter, &offer, 1));
 }
 
-CASE(models_of_a_need_are_alternatives)
+CASE(models_of_a_need_are_alternatives, f)
 {
-    struct fixture *f = *state;
     struct queue_class *class = hold(f, 1, 1);
     class->need.models = 6;
     class->is_fresh = false;
@@ -327,9 +320,8 @@ static void compare_with_naive(struct fixture *f)
     }
 }
 
-CASE(random_histories_agree_with_a_sorted_array)
+CASE(random_histories_agree_with_a_sorted_array, f)
 {
-    struct fixture *f = *state;
     for (uint32_t i = 0; i < CLASSES; i++) {
         f->classes[i] = hold(f, i, (double)draw(f, 12));
         draw_need(f, f->classes[i]);
@@ -343,9 +335,8 @@ CASE(random_histories_agree_with_a_sorted_array)
     }
 }
 
-CASE(a_seek_that_finds_nothing_looks_at_a_few_nodes_of_ten_thousand)
+CASE(a_seek_that_finds_nothing_looks_at_a_few_nodes_of_ten_thousand, f)
 {
-    struct fixture *f = *state;
     struct queue_entry *entries = calloc(10000, sizeof(*entries));
     struct queue_class *narrow = NULL;
     for (uint32_t i = 0; i < 10000; i++) {
@@ -367,9 +358,8 @@ CASE(a_seek_that_finds_nothing_looks_at_a_few_nodes_of_ten_thousand)
     free(entries);
 }
 
-CASE(a_bit_of_everything_is_no_help_to_those_who_need_much_of_one_thing)
+CASE(a_bit_of_everything_is_no_help_to_those_who_need_much_of_one_thing, f)
 {
-    struct fixture *f = *state;
     struct queue_entry *entries = calloc(1000, sizeof(*entries));
     for (uint32_t i = 0; i < 1000; i++) {
         struct queue_class *class = hold(f, i, (double)draw(f, 1000000));
@@ -386,9 +376,8 @@ CASE(a_bit_of_everything_is_no_help_to_those_who_need_much_of_one_thing)
     free(entries);
 }
 
-CASE(a_search_goes_on_when_new_needs_come)
+CASE(a_search_goes_on_when_new_needs_come, f)
 {
-    struct fixture *f = *state;
     struct queue_class *first = hold(f, 1, 1), *second = hold(f, 2, 2);
     uint64_t work = 0;
     struct queue_offer offer = { .any = { .whole = 2 } };

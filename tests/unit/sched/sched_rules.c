@@ -21,11 +21,10 @@ static int close_scene(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_scene, close_scene)
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
 
-CASE(a_held_job_waits_until_it_is_released)
+CASE(a_held_job_waits_until_it_is_released, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.hold = BLOCK_HELD_USER | BLOCK_HELD_ADMIN;
     uint64_t job = scene_submit(scene, &spec);
@@ -39,9 +38,8 @@ CASE(a_held_job_waits_until_it_is_released)
     assert_true(scene_runs(scene, job));
 }
 
-CASE(a_job_begins_at_its_begin_time)
+CASE(a_job_begins_at_its_begin_time, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.begin_ms = scene->now_ms + 90000;
     uint64_t job = scene_submit(scene, &spec);
@@ -50,9 +48,8 @@ CASE(a_job_begins_at_its_begin_time)
     assert_int_equal(scene_start_of(scene, job)->at_ms, spec.begin_ms);
 }
 
-CASE(backoff_ends_by_itself)
+CASE(backoff_ends_by_itself, scene)
 {
-    struct scene *scene = *state;
     uint64_t job = scene_add(scene, 1, 60);
     sched_stopped(scene->sched, scene->now_ms, job, 0);
     sched_block(scene->sched, scene->now_ms, job, BLOCK_BACKOFF, 0, scene->now_ms + 5000);
@@ -71,9 +68,8 @@ static uint64_t submit_after(struct scene *scene, uint64_t job, enum after_kind 
     return scene_submit(scene, &spec);
 }
 
-CASE(dependents_start_when_the_end_is_as_asked)
+CASE(dependents_start_when_the_end_is_as_asked, scene)
 {
-    struct scene *scene = *state;
     uint64_t good = scene_add(scene, 1, 60), bad = scene_add(scene, 1, 60);
     const struct {
         uint64_t job;
@@ -107,9 +103,8 @@ CASE(dependents_start_when_the_end_is_as_asked)
     }
 }
 
-CASE(a_job_waits_for_all_it_names)
+CASE(a_job_waits_for_all_it_names, scene)
 {
-    struct scene *scene = *state;
     uint64_t first = scene_add(scene, 1, 60), second = scene_add(scene, 1, 60);
     struct ask_after after[] = { { .job = first, .kind = AFTER_OK }, { .job = second, .kind = AFTER_OK } };
     struct sched_job_spec spec = scene_job(scene, 1, 60);
@@ -139,9 +134,8 @@ static bool can_never_start(const struct scene *scene, uint64_t job)
     return (status.blockers & BLOCK_NEVER) != 0;
 }
 
-CASE(one_of_several_suffices_and_none_is_never)
+CASE(one_of_several_suffices_and_none_is_never, scene)
 {
-    struct scene *scene = *state;
     uint64_t first = scene_add(scene, 1, 60), second = scene_add(scene, 1, 60);
     uint64_t succeeds = submit_any(scene, first, second, AFTER_OK);
     uint64_t fails = submit_any(scene, first, second, AFTER_FAIL);
@@ -158,9 +152,8 @@ CASE(one_of_several_suffices_and_none_is_never)
     assert_true(can_never_start(scene, mixed));
 }
 
-CASE(a_job_may_wait_for_the_start_of_another)
+CASE(a_job_may_wait_for_the_start_of_another, scene)
 {
-    struct scene *scene = *state;
     uint64_t first = scene_add(scene, 1, 60);
     uint64_t after_start = submit_after(scene, first, AFTER_START),
              after_end = submit_after(scene, first, AFTER_OK);
@@ -173,9 +166,8 @@ CASE(a_job_may_wait_for_the_start_of_another)
     assert_true(scene_runs(scene, after_end));
 }
 
-CASE(a_delay_counts_from_the_start_even_if_the_job_has_ended)
+CASE(a_delay_counts_from_the_start_even_if_the_job_has_ended, scene)
 {
-    struct scene *scene = *state;
     uint64_t first = scene_add(scene, 1, 60), other = scene_add(scene, 1, 600);
     struct ask_after both[] = { { .job = first, .kind = AFTER_START, .delay_ms = 30000 },
         { .job = other, .kind = AFTER_START, .delay_ms = 90000 } };
@@ -204,9 +196,8 @@ CASE(a_delay_counts_from_the_start_even_if_the_job_has_ended)
     assert_true(scene_runs(scene, all));
 }
 
-CASE(circles_and_unknown_jobs_are_refused)
+CASE(circles_and_unknown_jobs_are_refused, scene)
 {
-    struct scene *scene = *state;
     struct error err = { 0 };
     uint64_t first = scene_add(scene, 4, 60);
     uint64_t second = submit_after(scene, first, AFTER_OK), third = submit_after(scene, second, AFTER_OK);
@@ -221,9 +212,8 @@ CASE(circles_and_unknown_jobs_are_refused)
     assert_non_null(strstr(err.message, "999"));
 }
 
-CASE(an_array_starts_element_after_element_and_keeps_its_limit)
+CASE(an_array_starts_element_after_element_and_keeps_its_limit, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.is_array = true;
     spec.elements = 6;
@@ -250,9 +240,8 @@ static uint64_t take_out(struct scene *scene, struct sched_job_spec *array)
     return scene_submit(scene, &element);
 }
 
-CASE(elements_that_were_taken_out_keep_the_limit_of_their_array)
+CASE(elements_that_were_taken_out_keep_the_limit_of_their_array, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.is_array = true;
@@ -278,9 +267,8 @@ CASE(elements_that_were_taken_out_keep_the_limit_of_their_array)
     assert_int_equal(scene->n_starts, 5);
 }
 
-CASE(what_is_left_of_an_array_can_be_withdrawn)
+CASE(what_is_left_of_an_array_can_be_withdrawn, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_spec spec = scene_job(scene, 2, 60);
     spec.is_array = true;
     spec.elements = 9;
@@ -293,9 +281,8 @@ CASE(what_is_left_of_an_array_can_be_withdrawn)
     assert_int_equal(sched_queue(scene->sched)->length, 0);
 }
 
-CASE(an_edited_job_is_looked_at_anew)
+CASE(an_edited_job_is_looked_at_anew, scene)
 {
-    struct scene *scene = *state;
     scene_add(scene, 3, 3600);
     uint64_t job = scene_add(scene, 2, 60);
     assert_false(scene_runs(scene, job));
@@ -306,9 +293,8 @@ CASE(an_edited_job_is_looked_at_anew)
     assert_true(scene_runs(scene, job));
 }
 
-CASE(limits_of_a_user_hold_and_end_with_a_job)
+CASE(limits_of_a_user_hold_and_end_with_a_job, scene)
 {
-    struct scene *scene = *state;
     fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_USER)->limits.jobs = 2;
     uint64_t first = scene_add(scene, 1, 60);
     scene_add(scene, 1, 60);
@@ -321,9 +307,8 @@ CASE(limits_of_a_user_hold_and_end_with_a_job)
     assert_true(scene_runs(scene, third));
 }
 
-CASE(limits_of_a_group_count_gpus_of_all_its_users)
+CASE(limits_of_a_group_count_gpus_of_all_its_users, scene)
 {
-    struct scene *scene = *state;
     fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_GROUP)->limits.gpu_milli = 3000;
     uint64_t first = scene_add(scene, 2, 60);
     struct sched_job_spec other = scene_job(scene, 2, 60);
@@ -335,9 +320,8 @@ CASE(limits_of_a_group_count_gpus_of_all_its_users)
     assert_true(scene_runs(scene, second));
 }
 
-CASE(a_used_up_quota_ends_by_decay)
+CASE(a_used_up_quota_ends_by_decay, scene)
 {
-    struct scene *scene = *state;
     fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_USER)->limits.gpu_seconds = 3600;
     uint64_t first = scene_add(scene, 4, 3600);
     scene_wait(scene, 1800);               // 7200 GPU-seconds
@@ -351,9 +335,8 @@ CASE(a_used_up_quota_ends_by_decay)
     assert_true(scene_runs(scene, second));
 }
 
-CASE(what_is_above_its_owners_limit_is_refused_by_name)
+CASE(what_is_above_its_owners_limit_is_refused_by_name, scene)
 {
-    struct scene *scene = *state;
     struct fairshare *fairshare = sched_fairshare(scene->sched);
     struct error err = { 0 };
     fairshare->user_limits.gpu_milli = 2000;
@@ -374,9 +357,8 @@ CASE(what_is_above_its_owners_limit_is_refused_by_name)
     assert_true(scene_runs(scene, scene_submit(scene, &spec)));
 }
 
-CASE(a_limit_that_is_lowered_is_why_a_job_waits)
+CASE(a_limit_that_is_lowered_is_why_a_job_waits, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     uint64_t first = scene_add(scene, 4, 60), second = scene_add(scene, 4, 60);
     struct account *account = fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_USER);
@@ -394,7 +376,7 @@ CASE(a_limit_that_is_lowered_is_why_a_job_waits)
     assert_false(scene_runs(scene, second));
 }
 
-CASE(a_box_runs_only_so_many_jobs)
+TEST_WITH(a_box_runs_only_so_many_jobs, open_scene, close_scene)
 {
     struct scene *scene = *state;
     scene_free(scene);
@@ -409,9 +391,8 @@ CASE(a_box_runs_only_so_many_jobs)
     assert_true(scene_runs(scene, third));
 }
 
-CASE(a_cancelled_job_lets_its_class_go_on)
+CASE(a_cancelled_job_lets_its_class_go_on, scene)
 {
-    struct scene *scene = *state;
     uint64_t first = scene_add(scene, 4, 60), second = scene_add(scene, 4, 60),
              third = scene_add(scene, 4, 60);
     sched_withdraw(scene->sched, scene->now_ms, second);

@@ -22,7 +22,7 @@ static int close_scene(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_scene, close_scene)
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
 
 static uint64_t add_cpu(struct scene *scene)
 {
@@ -36,9 +36,8 @@ static void note_start(struct scene *scene, uint64_t job)
     sched_pass(scene->sched, scene->now_ms);
 }
 
-CASE(the_next_job_is_allocated_when_a_start_is_reported)
+CASE(the_next_job_is_allocated_when_a_start_is_reported, scene)
 {
-    struct scene *scene = *state;
     uint64_t jobs[6];
     for (size_t i = 0; i < 6; i++)
         jobs[i] = add_cpu(scene);
@@ -50,9 +49,8 @@ CASE(the_next_job_is_allocated_when_a_start_is_reported)
     }
 }
 
-CASE(an_end_or_a_return_before_the_start_counts_too)
+CASE(an_end_or_a_return_before_the_start_counts_too, scene)
 {
-    struct scene *scene = *state;
     uint64_t first = add_cpu(scene), second = add_cpu(scene), third = add_cpu(scene), fourth = add_cpu(scene);
     scene_end(scene, first);
     assert_true(scene_runs(scene, third));
@@ -63,7 +61,7 @@ CASE(an_end_or_a_return_before_the_start_counts_too)
     assert_true(scene_runs(scene, fourth));
 }
 
-CASE(jobs_with_gpus_and_on_several_nodes_do_not_wait)
+TEST_WITH(jobs_with_gpus_and_on_several_nodes_do_not_wait, open_scene, close_scene)
 {
     struct scene *scene = *state;
     scene_free(scene);
@@ -81,7 +79,7 @@ CASE(jobs_with_gpus_and_on_several_nodes_do_not_wait)
     assert_false(scene_runs(scene, blocked));
 }
 
-CASE(another_node_takes_it)
+TEST_WITH(another_node_takes_it, open_scene, close_scene)
 {
     struct scene *scene = *state;
     scene_free(scene);
@@ -94,9 +92,8 @@ CASE(another_node_takes_it)
 }
 
 /* The user's home hangs: the commands never start. */
-CASE(a_start_that_hangs_delays_others_for_a_bounded_time)
+CASE(a_start_that_hangs_delays_others_for_a_bounded_time, scene)
 {
-    struct scene *scene = *state;
     (void)add_cpu(scene);
     (void)add_cpu(scene);
     uint64_t third = add_cpu(scene);
@@ -106,9 +103,8 @@ CASE(a_start_that_hangs_delays_others_for_a_bounded_time)
     assert_true(scene_runs(scene, third));
 }
 
-CASE(nothing_is_preempted_for_it)
+CASE(nothing_is_preempted_for_it, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_spec yielding = scene_job(scene, 0, 600);
     yielding.key.is_preemptible = true;
     (void)scene_submit(scene, &yielding);
@@ -118,9 +114,8 @@ CASE(nothing_is_preempted_for_it)
     assert_int_equal(scene->n_preempted, 0);
 }
 
-CASE(the_first_in_the_queue_is_the_next_to_start)
+CASE(the_first_in_the_queue_is_the_next_to_start, scene)
 {
-    struct scene *scene = *state;
     uint64_t first = add_cpu(scene);
     (void)add_cpu(scene);
     uint64_t third = add_cpu(scene);
@@ -132,9 +127,8 @@ CASE(the_first_in_the_queue_is_the_next_to_start)
     assert_false(scene_runs(scene, third));
 }
 
-CASE(elements_of_an_array_wait_as_well)
+CASE(elements_of_an_array_wait_as_well, scene)
 {
-    struct scene *scene = *state;
     struct sched_job_spec array = scene_job(scene, 0, 600);
     array.is_array = true;
     array.elements = 4;
@@ -144,9 +138,8 @@ CASE(elements_of_an_array_wait_as_well)
     assert_int_equal(scene_starts_from(scene, array.id), 3);
 }
 
-CASE(attempts_count_again_after_a_restart)
+CASE(attempts_count_again_after_a_restart, scene)
 {
-    struct scene *scene = *state;
     struct allocation allocation = { .n_nodes = 1, .nodes = (struct alloc_node[]){ { .node = 0 } } };
     struct sched_job_spec specs[2] = { scene_job(scene, 0, 600), scene_job(scene, 0, 600) };
     sched_resume(scene->sched, scene->now_ms, &specs[0], &allocation, 0);
@@ -158,9 +151,8 @@ CASE(attempts_count_again_after_a_restart)
     assert_true(scene_runs(scene, next));
 }
 
-CASE(the_bound_can_be_changed_and_lifted)
+CASE(the_bound_can_be_changed_and_lifted, scene)
 {
-    struct scene *scene = *state;
     uint64_t jobs[5];
     for (size_t i = 0; i < 5; i++)
         jobs[i] = add_cpu(scene);
@@ -178,9 +170,8 @@ CASE(the_bound_can_be_changed_and_lifted)
     assert_int_equal(sched_cluster(scene->sched)->nodes[0].starts, 0);
 }
 
-CASE(a_forecast_does_not_wait_for_reports)
+CASE(a_forecast_does_not_wait_for_reports, scene)
 {
-    struct scene *scene = *state;
     (void)add_cpu(scene);
     (void)add_cpu(scene);
     uint64_t third = add_cpu(scene);
@@ -190,9 +181,8 @@ CASE(a_forecast_does_not_wait_for_reports)
     scene_free(copy);
 }
 
-CASE(why_says_it_in_a_sentence)
+CASE(why_says_it_in_a_sentence, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     (void)add_cpu(scene);
     (void)add_cpu(scene);

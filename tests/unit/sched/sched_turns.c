@@ -43,7 +43,7 @@ static int close_turns(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_turns, close_turns)
+#define CASE(name, turns) TEST_ON(name, struct turns *turns, open_turns, close_turns)
 
 static struct turner *add(struct turns *turns, uint32_t uid, int64_t limit_s, int32_t priority)
 {
@@ -99,9 +99,8 @@ static double share(const struct turns *turns, const struct turner *job)
     return (double)job->had_ms / (double)all_ms;
 }
 
-CASE(two_users_with_unequal_limits_alternate)
+CASE(two_users_with_unequal_limits_alternate, turns)
 {
-    struct turns *turns = *state;
     const struct turner *brief = add(turns, 1, 3, 0), *lengthy = add(turns, 2, 600, 0);
     run(turns, HOUR_S);
     assert_in_range(brief->turns, lengthy->turns, lengthy->turns + 1);
@@ -109,9 +108,8 @@ CASE(two_users_with_unequal_limits_alternate)
     assert_in_range((int64_t)(share(turns, lengthy) * 1000), 993, 996); // 600 of 603
 }
 
-CASE(every_job_has_as_many_turns_as_each_other)
+CASE(every_job_has_as_many_turns_as_each_other, turns)
 {
-    struct turns *turns = *state;
     add(turns, 1, 5, 0);
     add(turns, 1, 20, 0);
     add(turns, 2, 60, 0);
@@ -124,17 +122,15 @@ CASE(every_job_has_as_many_turns_as_each_other)
     }
 }
 
-CASE(a_priority_does_not_keep_others_from_their_turns)
+CASE(a_priority_does_not_keep_others_from_their_turns, turns)
 {
-    struct turns *turns = *state;
     const struct turner *urgent = add(turns, 1, 30, 10), *usual = add(turns, 2, 30, 0);
     run(turns, HOUR_S);
     assert_in_range(urgent->turns, usual->turns, usual->turns + 1);
 }
 
-CASE(a_job_that_came_later_waits_for_one_turn_only)
+CASE(a_job_that_came_later_waits_for_one_turn_only, turns)
 {
-    struct turns *turns = *state;
     const struct turner *brief = add(turns, 1, 10, 0);
     run(turns, 100);
     assert_int_equal(brief->turns, 10);
@@ -143,9 +139,8 @@ CASE(a_job_that_came_later_waits_for_one_turn_only)
     assert_ptr_equal(running(turns), late);
 }
 
-CASE(a_job_is_not_behind_those_who_came_after_its_turn)
+CASE(a_job_is_not_behind_those_who_came_after_its_turn, turns)
 {
-    struct turns *turns = *state;
     struct turner *first = add(turns, 1, 10, 0), *second = add(turns, 2, 20, 0);
     run(turns, 10);
     assert_ptr_equal(running(turns), second);

@@ -24,7 +24,7 @@ static int close_scene(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_scene, close_scene)
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
 
 static const struct why_reason *reason_of(
     struct scene *scene, uint64_t job, enum why_code code, struct why *why)
@@ -40,9 +40,8 @@ static const struct why_reason *reason_of(
     return NULL;
 }
 
-CASE(what_keeps_it_from_the_queue_is_told)
+CASE(what_keeps_it_from_the_queue_is_told, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.hold = BLOCK_HELD_USER | BLOCK_HELD_ADMIN;
@@ -69,9 +68,8 @@ static int open_scene_of_default(void **state)
     return 0;
 }
 
-TEST_WITH(a_job_that_was_overtaken_is_told_why, open_scene_of_default, close_scene)
+TEST_ON(a_job_that_was_overtaken_is_told_why, struct scene *scene, open_scene_of_default, close_scene)
 {
-    struct scene *scene = *state;
     struct why why;
     (void)scene_add(scene, 4, 600);
     int64_t submitted_ms = scene->now_ms;
@@ -100,9 +98,8 @@ TEST_WITH(a_job_that_was_overtaken_is_told_why, open_scene_of_default, close_sce
     assert_int_equal(why.reasons[why.n_reasons - 1].jobs[0], first);
 }
 
-CASE(nobody_is_ahead_of_a_job_that_waits_for_its_begin_time_alone)
+CASE(nobody_is_ahead_of_a_job_that_waits_for_its_begin_time_alone, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     (void)scene_add(scene, 2, 60);
     struct sched_job_spec spec = scene_job(scene, 2, 60);
@@ -116,9 +113,8 @@ CASE(nobody_is_ahead_of_a_job_that_waits_for_its_begin_time_alone)
     why_clear(&why);
 }
 
-CASE(dependencies_are_told_with_the_jobs_and_their_end)
+CASE(dependencies_are_told_with_the_jobs_and_their_end, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     uint64_t first = scene_add(scene, 1, 60);
     struct ask_after after = { .job = first, .kind = AFTER_OK };
@@ -134,9 +130,8 @@ CASE(dependencies_are_told_with_the_jobs_and_their_end)
     assert_int_equal(reason_of(scene, job, WHY_DEPENDENCY_NEVER, &why)->until_ms, TIME_NEVER);
 }
 
-CASE(the_holders_of_what_it_needs_are_told)
+CASE(the_holders_of_what_it_needs_are_told, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     uint64_t first = scene_add(scene, 3, 60);
     uint64_t job = scene_add(scene, 2, 60);
@@ -146,9 +141,8 @@ CASE(the_holders_of_what_it_needs_are_told)
     assert_non_null(strstr(reason->text, "1 of 4"));
 }
 
-CASE(gpu_memory_is_told_when_memory_was_asked)
+CASE(gpu_memory_is_told_when_memory_was_asked, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     scene_add(scene, 4, 60);
     struct sched_job_spec spec = scene_job(scene, 1, 60);
@@ -156,9 +150,8 @@ CASE(gpu_memory_is_told_when_memory_was_asked)
     (void)reason_of(scene, scene_submit(scene, &spec), WHY_GPU_MEMORY, &why);
 }
 
-CASE(closed_gpus_are_told)
+CASE(closed_gpus_are_told, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct cluster *cluster = sched_cluster(scene->sched);
     struct cluster_node *node = &cluster->nodes[0];
@@ -177,9 +170,8 @@ CASE(closed_gpus_are_told)
     assert_int_equal(reason_of(scene, job, WHY_NODE_DOWN, &why)->n_gpus, 4);
 }
 
-CASE(gpus_that_others_use_or_that_are_not_well_are_told)
+CASE(gpus_that_others_use_or_that_are_not_well_are_told, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct cluster *cluster = sched_cluster(scene->sched);
     struct cluster_node *node = &cluster->nodes[0];
@@ -210,9 +202,8 @@ CASE(gpus_that_others_use_or_that_are_not_well_are_told)
         assert_int_not_equal(why.reasons[i].code, WHY_NODE_DOWN);
 }
 
-CASE(a_share_that_waits_for_a_crowded_gpu_is_told_so)
+CASE(a_share_that_waits_for_a_crowded_gpu_is_told_so, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct cluster *cluster = sched_cluster(scene->sched);
     struct sched_job_spec spec = scene_job(scene, 1, 60);
@@ -231,9 +222,8 @@ CASE(a_share_that_waits_for_a_crowded_gpu_is_told_so)
     assert_true(scene_runs(scene, job)); // alone there, nothing is crowded
 }
 
-CASE(what_is_kept_for_others_is_told_as_priority)
+CASE(what_is_kept_for_others_is_told_as_priority, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     scene_add(scene, 3, 60);
     uint64_t head = scene_add(scene, 4, 60);
@@ -246,9 +236,8 @@ CASE(what_is_kept_for_others_is_told_as_priority)
     assert_int_equal(why.n_reasons, 1);
 }
 
-CASE(limits_are_told)
+CASE(limits_are_told, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct fairshare *fairshare = sched_fairshare(scene->sched);
     fairshare_account(fairshare, 1, ACCOUNT_USER)->limits.jobs = 1;
@@ -270,9 +259,8 @@ CASE(limits_are_told)
     assert_true(until_ms > scene->now_ms && until_ms < TIME_NEVER);
 }
 
-CASE(reservations_are_told)
+CASE(reservations_are_told, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct sched_request request = { .gpus = 4 };
     uint32_t uid = 9;
@@ -289,9 +277,8 @@ CASE(reservations_are_told)
     (void)reason_of(scene, scene_add(scene, 1, 60), WHY_RESERVATION, &why);
 }
 
-CASE(what_never_fits_is_told)
+CASE(what_never_fits_is_told, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     (void)reason_of(scene, scene_add(scene, 5, 60), WHY_NEVER_FITS, &why);
     why_explain(scene->sched, scene->now_ms, 1, NULL, &why);
@@ -300,9 +287,8 @@ CASE(what_never_fits_is_told)
 }
 
 /* The sizes of nodes are known from before mgpud started. */
-CASE(node_that_has_not_reported_since_the_start_is_named)
+CASE(node_that_has_not_reported_since_the_start_is_named, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct cluster *known = sched_known(scene->sched);
     struct cluster_node *node = cluster_set_node(known, "n7", 64000, 256ULL << 30);
@@ -318,9 +304,8 @@ CASE(node_that_has_not_reported_since_the_start_is_named)
     (void)reason_of(scene, scene_add(scene, 9, 60), WHY_NEVER_FITS, &why);
 }
 
-CASE(who_will_start_in_the_next_pass_has_no_reason)
+CASE(who_will_start_in_the_next_pass_has_no_reason, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     sched_submit(scene->sched, scene->now_ms, &spec);
@@ -329,9 +314,8 @@ CASE(who_will_start_in_the_next_pass_has_no_reason)
 }
 
 /* 4 GPUs; 1: all for 100 s (limit 200), 2: all for 50 s (limit 80), 3: asked about. */
-CASE(the_start_is_forecast_likely_and_latest)
+CASE(the_start_is_forecast_likely_and_latest, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     int64_t from = scene->now_ms;
     struct sched_job_spec spec = scene_job(scene, 4, 100);
@@ -351,9 +335,8 @@ CASE(the_start_is_forecast_likely_and_latest)
     assert_int_equal(sched_queue(scene->sched)->length, 2);
 }
 
-CASE(a_job_without_a_limit_leaves_the_latest_start_open)
+CASE(a_job_without_a_limit_leaves_the_latest_start_open, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     scene_add(scene, 4, 100);
     uint64_t job = scene_add(scene, 4, 10);
@@ -366,9 +349,8 @@ CASE(a_job_without_a_limit_leaves_the_latest_start_open)
 
 /* 4 GPUs; 1: two for 50 s without a limit, 2: two for 100 s (limit 300), 3: asked about. The likely start is
  * the end of 1, the latest is the limit of 2. */
-CASE(the_latest_start_does_not_rest_on_a_limit_that_is_none)
+CASE(the_latest_start_does_not_rest_on_a_limit_that_is_none, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     int64_t from = scene->now_ms;
     uint64_t endless = scene_add(scene, 2, 50);
@@ -384,9 +366,8 @@ CASE(the_latest_start_does_not_rest_on_a_limit_that_is_none)
     why_clear(&why);
 }
 
-CASE(a_begin_time_is_the_likely_start)
+CASE(a_begin_time_is_the_likely_start, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.begin_ms = scene->now_ms + 90000;
@@ -396,9 +377,8 @@ CASE(a_begin_time_is_the_likely_start)
     why_clear(&why);
 }
 
-CASE(the_cheapest_change_is_told)
+CASE(the_cheapest_change_is_told, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     scene_add(scene, 3, 600);
     uint64_t job = scene_add(scene, 2, 600);
@@ -410,9 +390,8 @@ CASE(the_cheapest_change_is_told)
 }
 
 /* 1 CPU and 1 GiB of the node's 64 CPUs and memory are those of a job that runs without its GPU. */
-CASE(what_jobs_keep_that_started_early_is_named)
+CASE(what_jobs_keep_that_started_early_is_named, scene)
 {
-    struct scene *scene = *state;
     struct cluster *cluster = sched_cluster(scene->sched);
     struct why why;
     cluster_keep(cluster, &cluster->nodes[0], 1000, 1ULL << 30);
@@ -430,9 +409,8 @@ CASE(what_jobs_keep_that_started_early_is_named)
 }
 
 /* A job of its own has the rest, too: the early one alone does not explain it. */
-CASE(what_they_keep_is_not_named_when_something_else_is_missing)
+CASE(what_they_keep_is_not_named_when_something_else_is_missing, scene)
 {
-    struct scene *scene = *state;
     struct cluster *cluster = sched_cluster(scene->sched);
     struct why why;
     struct sched_job_spec spec = scene_job(scene, 0, 60);
@@ -448,9 +426,8 @@ CASE(what_they_keep_is_not_named_when_something_else_is_missing)
     cluster_keep(cluster, &cluster->nodes[0], 0, 0);
 }
 
-CASE(a_job_that_does_not_exist_yet_can_be_asked_about)
+CASE(a_job_that_does_not_exist_yet_can_be_asked_about, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.id = 0;
@@ -487,9 +464,8 @@ static uint64_t wait_beside_a_reservation(struct scene *scene)
     return scene_add(scene, 2, 60);
 }
 
-CASE(a_reservation_that_nobody_uses_is_forecast_to_be_returned_but_not_for_certain)
+CASE(a_reservation_that_nobody_uses_is_forecast_to_be_returned_but_not_for_certain, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     uint64_t job = wait_beside_a_reservation(scene);
     why_explain(scene->sched, scene->now_ms, job, NULL, &why);
@@ -498,9 +474,8 @@ CASE(a_reservation_that_nobody_uses_is_forecast_to_be_returned_but_not_for_certa
     why_clear(&why);
 }
 
-CASE(a_reservation_whose_user_waits_is_forecast_to_be_used_to_its_end)
+CASE(a_reservation_whose_user_waits_is_forecast_to_be_used_to_its_end, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     uint64_t job = wait_beside_a_reservation(scene);
     struct sched_job_spec spec = scene_job(scene, 4, 60); // does not start on the two alone
@@ -512,9 +487,8 @@ CASE(a_reservation_whose_user_waits_is_forecast_to_be_used_to_its_end)
     why_clear(&why);
 }
 
-CASE(a_job_that_a_limit_keeps_out_of_the_queue_has_no_position)
+CASE(a_job_that_a_limit_keeps_out_of_the_queue_has_no_position, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct sched_job_status status;
     fairshare_account(sched_fairshare(scene->sched), 1, ACCOUNT_USER)->limits.jobs = 1;
@@ -528,9 +502,8 @@ CASE(a_job_that_a_limit_keeps_out_of_the_queue_has_no_position)
     }
 }
 
-CASE(all_that_closes_a_gpu_is_told_and_that_it_is_taken)
+CASE(all_that_closes_a_gpu_is_told_and_that_it_is_taken, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     scene_add(scene, 3, 600);
     struct cluster *cluster = sched_cluster(scene->sched);
@@ -545,9 +518,8 @@ CASE(all_that_closes_a_gpu_is_told_and_that_it_is_taken)
         strstr(reason_of(scene, job, WHY_RESOURCES, &why)->text, "jobs use 3 of 4 suitable GPUs"));
 }
 
-CASE(only_jobs_between_it_and_its_gpus_are_ahead)
+CASE(only_jobs_between_it_and_its_gpus_are_ahead, scene)
 {
-    struct scene *scene = *state;
     struct why why;
     struct gpu_pick first = { NULL, 0 }, last = { NULL, 3 };
     struct sched_job_spec spec = scene_job(scene, 1, 100);
@@ -574,7 +546,7 @@ CASE(only_jobs_between_it_and_its_gpus_are_ahead)
     why_clear(&why);
 }
 
-CASE(under_a_strict_policy_every_job_before_it_is_in_the_way)
+TEST_WITH(under_a_strict_policy_every_job_before_it_is_in_the_way, open_scene, close_scene)
 {
     struct scene *scene = *state;
     struct why why;
@@ -597,7 +569,7 @@ CASE(under_a_strict_policy_every_job_before_it_is_in_the_way)
     assert_int_equal(reason->jobs[0], head);
 }
 
-CASE(the_basis_of_a_start_is_the_true_one)
+TEST_WITH(the_basis_of_a_start_is_the_true_one, open_scene, close_scene)
 {
     struct scene *scene = *state;
     struct why why;
@@ -628,7 +600,7 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-CASE(forecasts_of_large_queues_and_endless_jobs_end_soon)
+TEST_WITH(forecasts_of_large_queues_and_endless_jobs_end_soon, open_scene, close_scene)
 {
     struct scene *scene = *state;
     scene_free(scene);

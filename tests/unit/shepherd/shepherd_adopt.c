@@ -16,10 +16,10 @@
 #include "unit_test.h"
 
 /* Each without a cgroup and with one. */
-#define CASE(name)                                                                                           \
-    static void name(void **state);                                                                          \
-    TEST_AS(name##_with_cgroup, name, fixture_setup_cgroup, fixture_teardown)                                \
-    TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, f)                                                                                        \
+    static void run_##name(void **state);                                                                    \
+    TEST_AS(name##_with_cgroup, run_##name, fixture_setup_cgroup, fixture_teardown)                          \
+    TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
 
 static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
 {
@@ -43,9 +43,8 @@ static void start_and_kill(struct fixture *f, const char *script)
     fixture_kill_shepherd(f);
 }
 
-CASE(the_exit_code_survives_the_shepherd)
+CASE(the_exit_code_survives_the_shepherd, f)
 {
-    struct fixture *f = *state;
     start_and_kill(f, "echo ready; sleep 0.2; echo more; exit 33");
     fixture_adopt(f);
     fixture_finish(f);
@@ -57,9 +56,8 @@ CASE(the_exit_code_survives_the_shepherd)
     assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
 }
 
-CASE(so_does_one_that_came_before_the_adopter)
+CASE(so_does_one_that_came_before_the_adopter, f)
 {
-    struct fixture *f = *state;
     /* It ends when its init has another parent: not before the shepherd is dead, which may record the end
      * else. */
     start_and_kill(f, "of() { cut -d' ' -f4 /proc/$PPID/stat; }; shepherd=$(of); echo ready; "
@@ -69,9 +67,8 @@ CASE(so_does_one_that_came_before_the_adopter)
     assert_end(f, END_EXIT, 34);
 }
 
-CASE(an_adopter_stops_the_job)
+CASE(an_adopter_stops_the_job, f)
 {
-    struct fixture *f = *state;
     start_and_kill(f, "trap 'echo term; exit 8' TERM; echo ready; while :; do sleep 98711 & wait; done");
     fixture_adopt(f);
     fixture_stop(f, SIGTERM, 15000);
@@ -81,9 +78,8 @@ CASE(an_adopter_stops_the_job)
 }
 
 /* What the command makes of the stop comes after the shepherd's death. */
-CASE(a_stop_is_known_to_who_adopts_the_step)
+CASE(a_stop_is_known_to_who_adopts_the_step, f)
 {
-    struct fixture *f = *state;
     fixture_script(
         f, "trap 'echo term; sleep 0.3; exit 8' TERM; echo ready; while :; do sleep 98713 & wait; done");
     fixture_start(f);
@@ -96,9 +92,8 @@ CASE(a_stop_is_known_to_who_adopts_the_step)
     assert_end(f, END_CANCELLED, 8);
 }
 
-CASE(so_is_why_it_was_stopped)
+CASE(so_is_why_it_was_stopped, f)
 {
-    struct fixture *f = *state;
     struct init_stop stop = {
         .signal = SIGTERM, .end = END_NODE_LOST, .is_sent = true, .kill_boot_ms = clock_boot_ms() + 15000
     };
@@ -126,9 +121,8 @@ static void stop_and_kill(struct fixture *f, const char *script, int64_t grace_m
     fixture_finish(f);
 }
 
-CASE(the_grace_goes_on_with_who_adopts_the_step)
+CASE(the_grace_goes_on_with_who_adopts_the_step, f)
 {
-    struct fixture *f = *state;
     stop_and_kill(f,
         "trap 'echo left; exit 7' TERM; (trap 'sleep 0.5; echo saved; exit 0' TERM; echo ready; "
         "while :; do sleep 0.05; done) & wait",
@@ -137,18 +131,16 @@ CASE(the_grace_goes_on_with_who_adopts_the_step)
     assert_non_null(strstr(f->output, "saved\n"));
 }
 
-CASE(and_ends_with_him)
+CASE(and_ends_with_him, f)
 {
-    struct fixture *f = *state;
     stop_and_kill(
         f, "trap 'echo left; exit 7' TERM; (trap '' TERM; echo ready; exec sleep 98717) & wait", 600);
     assert_end(f, END_CANCELLED, 7);
     assert_int_equal(fixture_count_sleepers(f, "98717"), 0);
 }
 
-CASE(who_was_held_is_let_go_by_who_adopts_the_step)
+CASE(who_was_held_is_let_go_by_who_adopts_the_step, f)
 {
-    struct fixture *f = *state;
     stop_and_kill(f,
         "(trap 'echo left; sleep 0.3; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done); "
         "echo went on",
@@ -158,9 +150,8 @@ CASE(who_was_held_is_let_go_by_who_adopts_the_step)
     assert_null(strstr(f->output, "went on"));
 }
 
-CASE(an_adopter_ends_what_the_command_left)
+CASE(an_adopter_ends_what_the_command_left, f)
 {
-    struct fixture *f = *state;
     start_and_kill(f, "setsid sh -c 'sleep 98712 & exit' >/dev/null 2>&1; echo ready; exit 2");
     fixture_adopt(f);
     fixture_finish(f);
@@ -168,9 +159,8 @@ CASE(an_adopter_ends_what_the_command_left)
     assert_int_equal(fixture_count_sleepers(f, "98712"), 0);
 }
 
-CASE(a_lost_status_is_unknown_and_never_zero)
+CASE(a_lost_status_is_unknown_and_never_zero, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "kill -9 $PPID; echo ready; sleep 0.2; exit 0");
     fixture_start(f);
     fixture_await_output(f, "ready");
@@ -182,9 +172,8 @@ CASE(a_lost_status_is_unknown_and_never_zero)
     assert_non_null(strstr(f->exit.text, "lost"));
 }
 
-CASE(a_shepherd_that_died_after_its_verdict_has_executed_nothing)
+CASE(a_shepherd_that_died_after_its_verdict_has_executed_nothing, f)
 {
-    struct fixture *f = *state;
     int fd = open_spool(f);
     assert_int_equal(file_write_record(fd, SPOOL_SPEC, &launch_spec_record, &f->spec, false), 0);
     assert_int_equal(spool_decide(fd, VERDICT_GO), VERDICT_GO);
@@ -195,9 +184,8 @@ CASE(a_shepherd_that_died_after_its_verdict_has_executed_nothing)
     assert_int_equal(f->exit.is_executed, 0);
 }
 
-CASE(without_a_verdict_an_adopter_leaves)
+CASE(without_a_verdict_an_adopter_leaves, f)
 {
-    struct fixture *f = *state;
     int fd = open_spool(f);
     assert_int_equal(file_write_record(fd, SPOOL_SPEC, &launch_spec_record, &f->spec, false), 0);
     (void)close(fd);
@@ -205,9 +193,8 @@ CASE(without_a_verdict_an_adopter_leaves)
     assert_int_equal(fixture_wait(f), SHEPHERD_SETTLED);
 }
 
-CASE(a_finished_step_is_left_alone)
+CASE(a_finished_step_is_left_alone, f)
 {
-    struct fixture *f = *state;
     fixture_run(f);
     fixture_kill_shepherd(f);
     fixture_adopt(f);

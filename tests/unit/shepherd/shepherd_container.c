@@ -19,7 +19,7 @@
 #include "shepherd/first.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
 
 static char net[] = "lab/net:1";
 
@@ -49,11 +49,11 @@ static bool has(const struct strings *words, const char *word)
     return false;
 }
 
-CASE(no_word_of_the_command_stands_before_the_image)
+CASE(no_word_of_the_command_stands_before_the_image, f)
 {
     _cleanup_strings_ struct strings command = { 0 }, words = { 0 };
     const struct launch_image image = { .name = net };
-    make_node(*state, "podman");
+    make_node(f, "podman");
     strings_add(&command, "--rm");
     strings_add(&command, "two\nlines");
     assert_int_equal(container_words(&image, &command, &words), STEP_NONE);
@@ -65,13 +65,13 @@ CASE(no_word_of_the_command_stands_before_the_image)
     assert_string_equal(words.items[last - 3], "--");
 }
 
-CASE(variables_go_by_name_and_those_of_the_node_stay)
+CASE(variables_go_by_name_and_those_of_the_node_stay, f)
 {
     static const char *const passed[] = { "--env=MGPU_JOB_ID", "--env=MINE" };
     static const char *const kept[] = { "--env=PATH", "--env=LD_PRELOAD", "--env=CONDA_PREFIX", "--env=PWD" };
     _cleanup_strings_ struct strings command = { 0 }, words = { 0 };
     const struct launch_image image = { .name = net };
-    make_node(*state, "podman");
+    make_node(f, "podman");
     (void)setenv("MGPU_JOB_ID", "42", 1);
     (void)setenv("MINE", "a=b\nc", 1);
     (void)setenv("LD_PRELOAD", "", 1);
@@ -84,9 +84,8 @@ CASE(variables_go_by_name_and_those_of_the_node_stay)
     (void)unsetenv("LD_PRELOAD");
 }
 
-CASE(the_image_keeps_its_own_directories)
+CASE(the_image_keeps_its_own_directories, f)
 {
-    struct fixture *f = *state;
     _cleanup_strings_ struct strings command = { 0 }, words = { 0 }, again = { 0 };
     struct launch_image image = { .name = net };
     _cleanup_free_ char *volume = xasprintf("--volume=%s:%s:rslave", f->home, f->home);
@@ -104,9 +103,8 @@ CASE(the_image_keeps_its_own_directories)
     strings_clear(&image.mounts);
 }
 
-CASE(a_directory_that_cannot_be_mounted_is_told)
+CASE(a_directory_that_cannot_be_mounted_is_told, f)
 {
-    struct fixture *f = *state;
     _cleanup_strings_ struct strings command = { 0 }, words = { 0 };
     const struct launch_image image = { .name = net };
     make_node(f, "podman");
@@ -116,9 +114,8 @@ CASE(a_directory_that_cannot_be_mounted_is_told)
     assert_int_equal(container_words(&image, &command, &words), STEP_MOUNT);
 }
 
-CASE(gpus_come_by_their_description_where_there_is_one)
+CASE(gpus_come_by_their_description_where_there_is_one, f)
 {
-    struct fixture *f = *state;
     const char *const directories[] = { "/nowhere", f->home, NULL };
     _cleanup_strings_ struct strings words = { 0 };
     struct launch_image image = { .name = net };
@@ -136,11 +133,11 @@ CASE(gpus_come_by_their_description_where_there_is_one)
     strings_clear(&image.gpus);
 }
 
-CASE(device_nodes_that_are_there_are_given_else)
+CASE(device_nodes_that_are_there_are_given_else, f)
 {
     _cleanup_strings_ struct strings command = { 0 }, words = { 0 };
     struct launch_image image = { .name = net };
-    make_node(*state, "podman");
+    make_node(f, "podman");
     strings_add(&image.devices, "/dev/null");
     strings_add(&image.devices, "/dev/nowhere0");
     assert_int_equal(container_words(&image, &command, &words), STEP_NONE);
@@ -149,7 +146,7 @@ CASE(device_nodes_that_are_there_are_given_else)
     strings_clear(&image.devices);
 }
 
-CASE(the_runtime_is_what_was_asked_for_or_what_is_there)
+CASE(the_runtime_is_what_was_asked_for_or_what_is_there, f)
 {
     static char sif[] = "/a/net.sif", podman[] = "podman", apptainer[] = "apptainer";
     static const struct {
@@ -161,7 +158,7 @@ CASE(the_runtime_is_what_was_asked_for_or_what_is_there)
         { net, podman, NULL },
         { sif, NULL, "singularity" },
     };
-    make_node(*state, "singularity");
+    make_node(f, "singularity");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         _cleanup_strings_ struct strings command = { 0 }, words = { 0 };
         const struct launch_image image = { .name = rows[i].name, .runtime = rows[i].runtime };
@@ -172,9 +169,8 @@ CASE(the_runtime_is_what_was_asked_for_or_what_is_there)
     }
 }
 
-CASE(a_user_without_a_range_of_ids_is_known)
+CASE(a_user_without_a_range_of_ids_is_known, f)
 {
-    struct fixture *f = *state;
     char text[64];
     assert_int_equal(chdir(f->home), 0);
     assert_int_equal(setenv("USER", "ada", 1), 0);

@@ -13,7 +13,7 @@
 #include "shepherd/exec.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
 
 /* Runs exec_search in a child; returns its exit status, which is the errno when nothing was executed. */
 static int search(const char *path, const char *name, const char *argument)
@@ -42,7 +42,7 @@ static void make_file(const struct fixture *f, const char *name, const char *tex
     assert_int_equal(chmod(path, mode), 0);
 }
 
-CASE(the_first_directory_that_has_it_wins)
+CASE(the_first_directory_that_has_it_wins, f)
 {
     assert_int_equal(search("/nosuchdir:/usr/bin:/bin", "true", NULL), 0);
     assert_int_equal(search(NULL, "true", NULL), 0);
@@ -50,15 +50,14 @@ CASE(the_first_directory_that_has_it_wins)
     assert_int_equal(search("/bin", "", NULL), ENOENT);
 }
 
-CASE(a_slash_means_no_search)
+CASE(a_slash_means_no_search, f)
 {
     assert_int_equal(search("/bin", "./true", NULL), ENOENT);
     assert_int_equal(search("/nosuchdir", "/bin/true", NULL), 0);
 }
 
-CASE(what_may_not_be_executed_is_passed_over_but_told)
+CASE(what_may_not_be_executed_is_passed_over_but_told, f)
 {
-    struct fixture *f = *state;
     char path[200];
     make_file(f, "true", "text", 0644);
     (void)snprintf(path, sizeof(path), "%s:/bin", f->home);
@@ -66,9 +65,8 @@ CASE(what_may_not_be_executed_is_passed_over_but_told)
     assert_int_equal(search(f->home, "true", NULL), EACCES);
 }
 
-CASE(an_empty_element_is_the_current_directory)
+CASE(an_empty_element_is_the_current_directory, f)
 {
-    struct fixture *f = *state;
     make_file(f, "local", "#!/bin/sh\nexit 77\n", 0755);
     assert_int_equal(chdir(f->home), 0);
     assert_int_equal(search("/nosuchdir:", "local", NULL), 77);
@@ -76,9 +74,8 @@ CASE(an_empty_element_is_the_current_directory)
     assert_int_equal(chdir("/"), 0);
 }
 
-CASE(a_script_without_a_line_goes_to_the_shell)
+CASE(a_script_without_a_line_goes_to_the_shell, f)
 {
-    struct fixture *f = *state;
     make_file(f, "script", "exit $1\n", 0755);
     assert_int_equal(search(f->home, "script", "78"), 78);
 }
@@ -90,9 +87,8 @@ static int check(const char *path, const char *name)
     return exec_check(word, path);
 }
 
-CASE(what_would_fail_is_known_before_it_is_executed)
+CASE(what_would_fail_is_known_before_it_is_executed, f)
 {
-    struct fixture *f = *state;
     make_file(f, "data", "text", 0644);
     make_file(f, "lost", "#! /no/such/interpreter -x\n", 0755);
     make_file(f, "found", "#!/bin/sh\n", 0755);
@@ -110,14 +106,14 @@ CASE(what_would_fail_is_known_before_it_is_executed)
     assert_int_equal(chdir("/"), 0);
 }
 
-CASE(the_setup_script_quotes_its_words)
+CASE(the_setup_script_quotes_its_words, f)
 {
     char *script = exec_setup_script("echo it's");
     assert_string_equal(script, "eval 'echo it'\\''s' || exit\nexec /proc/self/fd/101 --exec 100\n");
     free(script);
 }
 
-CASE(a_request_says_when_its_turn_came)
+CASE(a_request_says_when_its_turn_came, f)
 {
     struct strings variables = { 0 }, command = { 0 };
     enum launch_step step = STEP_NONE;
@@ -140,7 +136,7 @@ CASE(a_request_says_when_its_turn_came)
     strings_clear(&command);
 }
 
-CASE(a_request_that_was_tampered_with_is_refused)
+CASE(a_request_that_was_tampered_with_is_refused, f)
 {
     struct strings variables = { 0 }, command = { 0 };
     strings_add(&command, "true");

@@ -22,7 +22,7 @@
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
 
 static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
 {
@@ -31,9 +31,8 @@ static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
             f->exit.text != NULL ? f->exit.text : "", f->output);
 }
 
-CASE(a_command_that_succeeds_ends_with_zero)
+CASE(a_command_that_succeeds_ends_with_zero, f)
 {
-    struct fixture *f = *state;
     fixture_run(f);
     assert_end(f, END_EXIT, 0);
     assert_int_equal(f->exit.is_executed, 1);
@@ -44,9 +43,8 @@ CASE(a_command_that_succeeds_ends_with_zero)
     assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
 }
 
-CASE(the_exit_code_is_kept)
+CASE(the_exit_code_is_kept, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo out; echo err >&2; exit 42");
     fixture_run(f);
     assert_end(f, END_EXIT, 42);
@@ -55,18 +53,16 @@ CASE(the_exit_code_is_kept)
     assert_null(f->exit.text);
 }
 
-CASE(a_signal_is_told_apart_from_an_exit)
+CASE(a_signal_is_told_apart_from_an_exit, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "kill -SEGV $$");
     fixture_run(f);
     assert_end(f, END_SIGNAL, 128 + SIGSEGV);
     assert_int_equal(f->exit.signal, SIGSEGV);
 }
 
-CASE(a_missing_command_ends_with_127)
+CASE(a_missing_command_ends_with_127, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "nosuchcmd", NULL);
     fixture_run(f);
     assert_end(f, END_START_FAILED, 127);
@@ -75,9 +71,8 @@ CASE(a_missing_command_ends_with_127)
     assert_int_equal(f->exit.started_wall_ms, 0);
 }
 
-CASE(a_file_that_is_no_program_ends_with_126)
+CASE(a_file_that_is_no_program_ends_with_126, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "/etc/passwd", NULL);
     fixture_run(f);
     assert_end(f, END_START_FAILED, 126);
@@ -95,9 +90,8 @@ static void write_program(const struct fixture *f, const char *name, const char 
     assert_int_equal(chmod(path, 0755), 0);
 }
 
-CASE(a_missing_interpreter_is_told)
+CASE(a_missing_interpreter_is_told, f)
 {
-    struct fixture *f = *state;
     write_program(f, "tool", "#!/nosuchpython\n");
     fixture_command(f, "./tool", NULL);
     fixture_run(f);
@@ -106,9 +100,8 @@ CASE(a_missing_interpreter_is_told)
         f->exit.text, "cannot execute ./tool: the interpreter named in its first line does not exist");
 }
 
-CASE(a_script_without_interpreter_is_run_by_the_shell)
+CASE(a_script_without_interpreter_is_run_by_the_shell, f)
 {
-    struct fixture *f = *state;
     write_program(f, "plain", "echo \"plain $1\"; exit 3\n");
     strings_set_env(&f->spec.env, "PATH", f->home);
     fixture_command(f, "plain", "words here", NULL);
@@ -117,18 +110,16 @@ CASE(a_script_without_interpreter_is_run_by_the_shell)
     assert_string_equal(f->output, "plain words here\n");
 }
 
-CASE(the_assignment_is_set_over_the_environment)
+CASE(the_assignment_is_set_over_the_environment, f)
 {
-    struct fixture *f = *state;
     strings_set_env(&f->spec.env, "CUDA_VISIBLE_DEVICES", "7");
     fixture_script(f, "echo $CUDA_VISIBLE_DEVICES $FLAVOUR; env | wc -l");
     fixture_run(f);
     assert_string_equal(f->output, "2,0 plain\n4\n"); // with PWD, which the shell adds
 }
 
-CASE(a_setup_runs_in_the_same_shell_and_cannot_change_the_assignment)
+CASE(a_setup_runs_in_the_same_shell_and_cannot_change_the_assignment, f)
 {
-    struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/sh");
     f->spec.setup = xstrdup(
         "FLAVOUR='set up'; export FLAVOUR CUDA_VISIBLE_DEVICES=7; set -- a b; echo \"setup $# it's\"");
@@ -140,9 +131,8 @@ CASE(a_setup_runs_in_the_same_shell_and_cannot_change_the_assignment)
 }
 
 /* As in a clone below root's home: the user of the job cannot go there. */
-CASE(a_setup_needs_no_way_to_this_program)
+CASE(a_setup_needs_no_way_to_this_program, f)
 {
-    struct fixture *f = *state;
     const char *given = getenv("MGPU_SHEPHERD");
     _cleanup_free_ char *usual = xstrdup(given), *folder = xasprintf("%s/closed", f->run_dir);
     _cleanup_free_ char *copy = xasprintf("%s/mgpu-shepherd", folder);
@@ -160,9 +150,8 @@ CASE(a_setup_needs_no_way_to_this_program)
     assert_string_equal(f->output, "set up\ndone\n0 1 2 3 "); // 3: the directory that ls reads
 }
 
-CASE(a_sourced_setup_sees_no_arguments)
+CASE(a_sourced_setup_sees_no_arguments, f)
 {
-    struct fixture *f = *state;
     write_program(f, "activate",
         "echo \"args $#\"\nexport PATH="
         "$PWD:$PATH\n");
@@ -175,9 +164,8 @@ CASE(a_sourced_setup_sees_no_arguments)
     assert_string_equal(f->output, "args 0\nfound\n");
 }
 
-CASE(a_failing_setup_ends_the_job_with_its_status)
+CASE(a_failing_setup_ends_the_job_with_its_status, f)
 {
-    struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/sh");
     f->spec.setup = xstrdup("echo before; (exit 9)");
     fixture_command(f, "echo", "never", NULL);
@@ -188,18 +176,16 @@ CASE(a_failing_setup_ends_the_job_with_its_status)
     assert_string_equal(f->output, "before\nmgpu: setup command failed with status 9\n");
 }
 
-CASE(a_setup_that_leaves_the_shell_is_no_success)
+CASE(a_setup_that_leaves_the_shell_is_no_success, f)
 {
-    struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/sh");
     f->spec.setup = xstrdup("exit 0");
     fixture_run(f);
     assert_end(f, END_SETUP_FAILED, 125);
 }
 
-CASE(a_missing_command_after_a_setup_ends_with_127)
+CASE(a_missing_command_after_a_setup_ends_with_127, f)
 {
-    struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/sh");
     f->spec.setup = xstrdup("sleep 30 & :"); // holds all that the shell has open
     fixture_command(f, "nosuchcmd", NULL);
@@ -208,9 +194,8 @@ CASE(a_missing_command_after_a_setup_ends_with_127)
     assert_string_equal(f->exit.text, "cannot execute nosuchcmd: No such file or directory");
 }
 
-CASE(a_missing_setup_shell_is_named)
+CASE(a_missing_setup_shell_is_named, f)
 {
-    struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/nosuchshell");
     f->spec.setup = xstrdup("true");
     fixture_run(f);
@@ -219,9 +204,8 @@ CASE(a_missing_setup_shell_is_named)
         f->exit.text, "cannot execute /bin/nosuchshell for the setup command: No such file or directory");
 }
 
-CASE(a_missing_directory_fails_the_start)
+CASE(a_missing_directory_fails_the_start, f)
 {
-    struct fixture *f = *state;
     free(f->spec.cwd);
     f->spec.cwd = xstrdup("/nosuchdir");
     free(f->spec.output);
@@ -233,9 +217,8 @@ CASE(a_missing_directory_fails_the_start)
 }
 
 /* Without the group it would run without its limit. */
-CASE(a_missing_directory_is_replaced_by_the_one_that_was_chosen)
+CASE(a_missing_directory_is_replaced_by_the_one_that_was_chosen, f)
 {
-    struct fixture *f = *state;
     struct launch_started started;
     _cleanup_free_ char *said =
         xasprintf("cannot change to directory /nosuchdir: No such file or directory; running in %s", f->home);
@@ -253,9 +236,8 @@ CASE(a_missing_directory_is_replaced_by_the_one_that_was_chosen)
     record_clear(&launch_started_record, &started);
 }
 
-CASE(without_a_place_to_fall_back_to_the_first_one_is_named)
+CASE(without_a_place_to_fall_back_to_the_first_one_is_named, f)
 {
-    struct fixture *f = *state;
     free(f->spec.cwd);
     f->spec.cwd = xstrdup("/nosuchdir");
     f->spec.cwd_fallback = xstrdup("/nosuchdir/either");
@@ -264,9 +246,8 @@ CASE(without_a_place_to_fall_back_to_the_first_one_is_named)
     assert_string_equal(f->exit.text, "cannot change to directory /nosuchdir: No such file or directory");
 }
 
-CASE(a_group_that_cannot_be_entered_gives_the_job_back)
+CASE(a_group_that_cannot_be_entered_gives_the_job_back, f)
 {
-    struct fixture *f = *state;
     strings_add(&f->spec.v1_cgroups, "/nosuchgroup");
     fixture_run(f);
     assert_end(f, END_UNKNOWN, 125);
@@ -276,9 +257,8 @@ CASE(a_group_that_cannot_be_entered_gives_the_job_back)
         f->exit.text, "cannot enter the cgroups that limit the job: No such file or directory");
 }
 
-CASE(a_directory_that_only_root_may_enter_fails_the_start)
+CASE(a_directory_that_only_root_may_enter_fails_the_start, f)
 {
-    struct fixture *f = *state;
     if (!is_root())
         skip();
     free(f->spec.cwd);
@@ -288,18 +268,16 @@ CASE(a_directory_that_only_root_may_enter_fails_the_start)
     assert_non_null(strstr(f->exit.text, "Permission denied"));
 }
 
-CASE(a_log_that_is_a_link_is_refused)
+CASE(a_log_that_is_a_link_is_refused, f)
 {
-    struct fixture *f = *state;
     assert_int_equal(symlink("/tmp/elsewhere", f->log), 0);
     fixture_run(f);
     assert_end(f, END_START_FAILED, 125);
     assert_non_null(strstr(f->exit.text, "Too many levels of symbolic links"));
 }
 
-CASE(a_log_that_is_a_fifo_is_refused_at_once)
+CASE(a_log_that_is_a_fifo_is_refused_at_once, f)
 {
-    struct fixture *f = *state;
     assert_int_equal(mkfifo(f->log, 0666), 0);
     assert_int_equal(chmod(f->log, 0666), 0);
     int reader = open(f->log, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -310,9 +288,8 @@ CASE(a_log_that_is_a_fifo_is_refused_at_once)
     assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
 }
 
-CASE(the_job_has_exactly_three_descriptors)
+CASE(the_job_has_exactly_three_descriptors, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "ls", "-l", "/proc/self/fd", NULL);
     fixture_run(f);
     assert_end(f, END_EXIT, 0);
@@ -323,9 +300,8 @@ CASE(the_job_has_exactly_three_descriptors)
     assert_null(strstr(f->output, "4 -> "));
 }
 
-CASE(after_a_setup_too)
+CASE(after_a_setup_too, f)
 {
-    struct fixture *f = *state;
     f->spec.shell = xstrdup("/bin/sh");
     f->spec.setup = xstrdup("true");
     fixture_command(f, "ls", "/proc/self/fd", NULL);
@@ -340,9 +316,8 @@ static void ignore_signal_32(void)
     assert_int_equal(syscall(SYS_rt_sigaction, 32, ignore, NULL, (size_t)8), 0);
 }
 
-CASE(the_job_is_its_user_with_his_groups_and_umask)
+CASE(the_job_is_its_user_with_his_groups_and_umask, f)
 {
-    struct fixture *f = *state;
     if (!is_root())
         skip();
     ignore_signal_32();
@@ -393,9 +368,8 @@ static pid_t send_unread(uid_t uid)
     return pid;
 }
 
-CASE(descriptors_in_flight_of_the_user_keep_no_job_with_a_low_limit_from_starting)
+CASE(descriptors_in_flight_of_the_user_keep_no_job_with_a_low_limit_from_starting, f)
 {
-    struct fixture *f = *state;
     f->spec.nofile_soft = 77;
     f->spec.nofile_hard = 88;
     fixture_script(f, "ulimit -n; ulimit -Hn");
@@ -407,9 +381,8 @@ CASE(descriptors_in_flight_of_the_user_keep_no_job_with_a_low_limit_from_startin
     assert_string_equal(f->output, "77\n88\n");
 }
 
-CASE(a_second_shepherd_leaves)
+CASE(a_second_shepherd_leaves, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo here; read never <&1; sleep 40");
     fixture_start(f);
     fixture_await_output(f, "here");
@@ -423,9 +396,8 @@ CASE(a_second_shepherd_leaves)
     assert_string_equal(f->output, "here\n");
 }
 
-CASE(nogo_wins_and_nothing_is_executed)
+CASE(nogo_wins_and_nothing_is_executed, f)
 {
-    struct fixture *f = *state;
     int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(spool_decide(fd, VERDICT_NOGO), VERDICT_NOGO);
     fixture_command(f, "touch", "ran", NULL);
@@ -437,9 +409,8 @@ CASE(nogo_wins_and_nothing_is_executed)
     assert_int_equal(access(path, F_OK), -1);
 }
 
-CASE(a_verdict_of_a_dead_shepherd_is_not_used_again)
+CASE(a_verdict_of_a_dead_shepherd_is_not_used_again, f)
 {
-    struct fixture *f = *state;
     int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(spool_decide(fd, VERDICT_GO), VERDICT_GO);
     fixture_start(f);
@@ -447,9 +418,8 @@ CASE(a_verdict_of_a_dead_shepherd_is_not_used_again)
     (void)close(fd);
 }
 
-CASE(an_unwanted_record_is_copied_after_a_second)
+CASE(an_unwanted_record_is_copied_after_a_second, f)
 {
-    struct fixture *f = *state;
     char path[160];
     f->spec.exit_copy_dir = xstrdup(f->home);
     fixture_run(f);
@@ -458,9 +428,8 @@ CASE(an_unwanted_record_is_copied_after_a_second)
     assert_int_equal(access(path, F_OK), 0);
 }
 
-CASE(the_copy_stays_when_the_spool_entry_was_removed_under_the_job)
+CASE(the_copy_stays_when_the_spool_entry_was_removed_under_the_job, f)
 {
-    struct fixture *f = *state;
     char path[200], name[SPOOL_NAME_SIZE];
     f->spec.exit_copy_dir = xstrdup(f->home);
     fixture_script(f, "echo ready; while ! test -e gate; do sleep 0.05; done; exit 33");
@@ -477,9 +446,8 @@ CASE(the_copy_stays_when_the_spool_entry_was_removed_under_the_job)
     assert_int_equal(access(path, F_OK), 0);
 }
 
-CASE(the_last_lines_of_a_command_that_failed_are_kept)
+CASE(the_last_lines_of_a_command_that_failed_are_kept, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "for i in $(seq 1000); do echo line $i; done; echo the reason >&2; exit 3");
     fixture_run(f);
     assert_end(f, END_EXIT, 3);
@@ -490,17 +458,15 @@ CASE(the_last_lines_of_a_command_that_failed_are_kept)
     assert_string_equal(f->exit.tail + length - 11, "the reason\n");
 }
 
-CASE(a_command_that_succeeds_leaves_no_last_lines)
+CASE(a_command_that_succeeds_leaves_no_last_lines, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo all is well");
     fixture_run(f);
     assert_null(f->exit.tail);
 }
 
-CASE(what_a_setup_said_before_it_failed_is_kept)
+CASE(what_a_setup_said_before_it_failed_is_kept, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "true", NULL);
     f->spec.setup = xstrdup("echo no such module; false");
     f->spec.shell = xstrdup("/bin/sh");
@@ -509,9 +475,8 @@ CASE(what_a_setup_said_before_it_failed_is_kept)
     assert_string_equal(f->exit.tail, "no such module\nmgpu: setup command failed with status 1\n");
 }
 
-CASE(text_of_an_earlier_job_in_the_same_log_is_not_its_last_lines)
+CASE(text_of_an_earlier_job_in_the_same_log_is_not_its_last_lines, f)
 {
-    struct fixture *f = *state;
     _cleanup_close_ int fd = open(f->log, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(write(fd, "of another\n", 11), 11);
     if (is_root())
@@ -522,9 +487,8 @@ CASE(text_of_an_earlier_job_in_the_same_log_is_not_its_last_lines)
     assert_string_equal(f->exit.tail, "mine\n");
 }
 
-CASE(the_last_lines_outlive_a_killed_shepherd)
+CASE(the_last_lines_outlive_a_killed_shepherd, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo begun; read word < go; echo over; exit 4");
     char path[160];
     (void)snprintf(path, sizeof(path), "%s/go", f->home);

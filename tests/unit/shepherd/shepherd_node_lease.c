@@ -12,7 +12,7 @@
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
 
 #define LEASE_MS 1500
 
@@ -29,9 +29,8 @@ static void renew(const struct fixture *f, int64_t ms)
     assert_int_equal(spool_renew(fd, clock_boot_ms() + ms), 0);
 }
 
-CASE(a_step_ends_when_its_lease_does)
+CASE(a_step_ends_when_its_lease_does, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "sleep", "98801", NULL);
     lease_for(f, LEASE_MS);
     fixture_run(f);
@@ -40,9 +39,8 @@ CASE(a_step_ends_when_its_lease_does)
     assert_string_equal(f->exit.text, "its node had no contact to mgpud for longer than its lease of 1 s");
 }
 
-CASE(a_step_that_ignores_the_signal_is_gone_when_the_lease_ends)
+CASE(a_step_that_ignores_the_signal_is_gone_when_the_lease_ends, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "trap '' TERM; while :; do sleep 98802; done");
     lease_for(f, LEASE_MS);
     fixture_run(f);
@@ -51,9 +49,8 @@ CASE(a_step_that_ignores_the_signal_is_gone_when_the_lease_ends)
     assert_int_equal(fixture_count_sleepers(f, "98802"), 0);
 }
 
-CASE(a_renewed_lease_lets_it_go_on)
+CASE(a_renewed_lease_lets_it_go_on, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ready; sleep 2; exit 5");
     lease_for(f, LEASE_MS);
     fixture_start(f);
@@ -64,9 +61,8 @@ CASE(a_renewed_lease_lets_it_go_on)
     assert_int_equal(f->exit.exit_code, 5);
 }
 
-CASE(who_adopts_keeps_the_lease_too)
+CASE(who_adopts_keeps_the_lease_too, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ready; sleep 98803");
     lease_for(f, LEASE_MS);
     fixture_start(f);
@@ -77,9 +73,8 @@ CASE(who_adopts_keeps_the_lease_too)
     assert_int_equal(f->exit.end, END_NODE_LOST);
 }
 
-CASE(an_attempt_that_comes_too_late_never_starts)
+CASE(an_attempt_that_comes_too_late_never_starts, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ran");
     lease_for(f, -1);
     fixture_start(f);

@@ -17,7 +17,7 @@
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
 
 static void tell(const struct fixture *f, const struct spool_command *command)
 {
@@ -70,9 +70,8 @@ static int verdict(const struct fixture *f)
     return spool_verdict(fd);
 }
 
-CASE(nothing_runs_before_it_is_let_go)
+CASE(nothing_runs_before_it_is_let_go, f)
 {
-    struct fixture *f = *state;
     struct launch_started ready;
     fixture_script(f, "echo ran");
     start_part(f);
@@ -88,9 +87,8 @@ CASE(nothing_runs_before_it_is_let_go)
     assert_string_equal(f->output, "ran\n");
 }
 
-CASE(one_that_was_taken_back_finds_that_out_and_ends)
+CASE(one_that_was_taken_back_finds_that_out_and_ends, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ran");
     start_part(f);
     _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -100,9 +98,8 @@ CASE(one_that_was_taken_back_finds_that_out_and_ends)
     assert_int_equal(access(f->log, F_OK), 0); // it was prepared, and is empty
 }
 
-CASE(a_signal_that_comes_early_reaches_the_command)
+CASE(a_signal_that_comes_early_reaches_the_command, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "sleep", "1000", NULL);
     start_part(f);
     tell(f, &(struct spool_command){ .magic = SPOOL_COMMAND_MAGIC, .signal = SIGUSR1, .grace_ms = -1 });
@@ -112,9 +109,8 @@ CASE(a_signal_that_comes_early_reaches_the_command)
     assert_int_equal(f->exit.signal, SIGUSR1);
 }
 
-CASE(what_cannot_be_prepared_is_told_without_waiting)
+CASE(what_cannot_be_prepared_is_told_without_waiting, f)
 {
-    struct fixture *f = *state;
     f->spec.is_gated = true;
     free(f->spec.cwd);
     f->spec.cwd = xstrdup("/nowhere");
@@ -123,9 +119,8 @@ CASE(what_cannot_be_prepared_is_told_without_waiting)
     assert_int_equal(f->exit.is_executed, 0);
 }
 
-CASE(the_first_rank_says_a_port_that_is_free_and_is_told_the_same)
+CASE(the_first_rank_says_a_port_that_is_free_and_is_told_the_same, f)
 {
-    struct fixture *f = *state;
     struct meeting mine;
     char expected[32];
     meeting_init(&mine);
@@ -144,9 +139,8 @@ CASE(the_first_rank_says_a_port_that_is_free_and_is_told_the_same)
     meeting_close(&mine);
 }
 
-CASE(another_rank_is_told_the_port_of_the_first)
+CASE(another_rank_is_told_the_port_of_the_first, f)
 {
-    struct fixture *f = *state;
     expect_port(f);
     start_part(f);
     assert_int_equal(port_said(f, SPOOL_READY), 0);
@@ -155,9 +149,8 @@ CASE(another_rank_is_told_the_port_of_the_first)
     assert_string_equal(f->output, "29777 29777\n");
 }
 
-CASE(a_setup_cannot_change_the_port)
+CASE(a_setup_cannot_change_the_port, f)
 {
-    struct fixture *f = *state;
     expect_port(f);
     f->spec.setup = xstrdup("echo $MASTER_PORT; export MASTER_PORT=2");
     f->spec.shell = xstrdup("/bin/sh");
@@ -167,9 +160,8 @@ CASE(a_setup_cannot_change_the_port)
     assert_string_equal(f->output, "29777\n29777 29777\n");
 }
 
-CASE(a_command_that_is_missing_is_told_before_it_is_ready)
+CASE(a_command_that_is_missing_is_told_before_it_is_ready, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "no-such-command", NULL);
     f->spec.is_gated = true;
     fixture_run(f);
@@ -179,9 +171,8 @@ CASE(a_command_that_is_missing_is_told_before_it_is_ready)
     assert_string_equal(f->exit.text, "cannot execute no-such-command: No such file or directory");
 }
 
-CASE(a_command_that_a_setup_may_bring_is_not_looked_for)
+CASE(a_command_that_a_setup_may_bring_is_not_looked_for, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "brought-by-setup", NULL);
     f->spec.setup = xstrdup("printf '#!/bin/sh\\necho here\\n' > brought-by-setup; "
                             "chmod 755 brought-by-setup; PATH=.:$PATH");
@@ -192,9 +183,8 @@ CASE(a_command_that_a_setup_may_bring_is_not_looked_for)
     assert_string_equal(f->output, "here\n");
 }
 
-CASE(a_shepherd_that_dies_while_it_waits_leaves_no_verdict)
+CASE(a_shepherd_that_dies_while_it_waits_leaves_no_verdict, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ran");
     start_part(f);
     fixture_kill_shepherd(f);
@@ -212,9 +202,8 @@ static void start_prepared(struct fixture *f)
     assert_int_equal(access(f->log, F_OK), -1); // the job before may still write where it looks
 }
 
-CASE(a_prepared_job_opens_its_files_when_it_is_let_go)
+CASE(a_prepared_job_opens_its_files_when_it_is_let_go, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ran");
     start_prepared(f);
     let_go(f);
@@ -223,9 +212,8 @@ CASE(a_prepared_job_opens_its_files_when_it_is_let_go)
     assert_string_equal(f->output, "ran\n");
 }
 
-CASE(a_prepared_job_that_is_taken_back_has_opened_nothing)
+CASE(a_prepared_job_that_is_taken_back_has_opened_nothing, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ran");
     start_prepared(f);
     _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -235,9 +223,8 @@ CASE(a_prepared_job_that_is_taken_back_has_opened_nothing)
     assert_int_equal(access(f->log, F_OK), -1);
 }
 
-CASE(a_prepared_job_whose_directory_is_gone_fails_when_it_is_let_go)
+CASE(a_prepared_job_whose_directory_is_gone_fails_when_it_is_let_go, f)
 {
-    struct fixture *f = *state;
     free(f->spec.cwd);
     f->spec.cwd = xstrdup("/nowhere");
     start_prepared(f);
@@ -247,9 +234,8 @@ CASE(a_prepared_job_whose_directory_is_gone_fails_when_it_is_let_go)
     assert_int_equal(f->exit.is_executed, 0);
 }
 
-CASE(a_prepared_job_whose_init_is_killed_has_no_verdict)
+CASE(a_prepared_job_whose_init_is_killed_has_no_verdict, f)
 {
-    struct fixture *f = *state;
     struct launch_started ready;
     fixture_script(f, "echo ran");
     start_prepared(f);

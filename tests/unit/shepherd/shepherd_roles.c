@@ -16,7 +16,7 @@
 #include "shepherd/processes/roll.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
 
 static void on_signal(int number)
 {
@@ -272,9 +272,8 @@ TEST(a_roll_counts_processes_and_names_each_program_once)
 }
 
 /* A step whose shell would go on with its next command if it were only spared. */
-CASE(a_held_shell_does_not_go_on)
+CASE(a_held_shell_does_not_go_on, f)
 {
-    struct fixture *f = *state;
     fixture_script(f,
         "(trap 'sleep 0.3; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done); "
         "echo went on; exit 9");
@@ -290,9 +289,8 @@ CASE(a_held_shell_does_not_go_on)
 }
 
 /* On a terminal, the death of the leader of the session would hang up the program. */
-CASE(the_signal_comes_to_the_shell_last)
+CASE(the_signal_comes_to_the_shell_last, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "(trap 'echo first; sleep 0.3; kill -0 $PPID && echo alive; exit 0' TERM; echo ready; "
                       "while :; do sleep 0.05; done); true");
     fixture_start(f);

@@ -22,7 +22,7 @@
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup_cgroup, fixture_teardown)
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup_cgroup, fixture_teardown)
 
 #define DEADLINE_MS 20000
 
@@ -65,9 +65,8 @@ static void assert_nothing_is_left(struct fixture *f)
     assert_int_equal(confine_cgroup2.is_populated(f->cells, &f->id), 0);
 }
 
-CASE(a_start_that_is_not_prepared_in_time_is_given_back_and_leaves_no_process)
+CASE(a_start_that_is_not_prepared_in_time_is_given_back_and_leaves_no_process, f)
 {
-    struct fixture *f = *state;
     freeze_cell(f);
     f->spec.start_ms = 200;
     fixture_run(f);
@@ -78,9 +77,8 @@ CASE(a_start_that_is_not_prepared_in_time_is_given_back_and_leaves_no_process)
     assert_nothing_is_left(f);
 }
 
-CASE(an_attempt_that_is_taken_back_ends_with_an_init_that_stands_still)
+CASE(an_attempt_that_is_taken_back_ends_with_an_init_that_stands_still, f)
 {
-    struct fixture *f = *state;
     const struct spool_command go = { .magic = SPOOL_GO_MAGIC, .grace_ms = -1 };
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "%.90s/" SPOOL_CTL, f->dir);

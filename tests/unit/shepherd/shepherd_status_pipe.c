@@ -34,7 +34,7 @@ static int setup(void **state)
     return r;
 }
 
-#define CASE(name) TEST_WITH(name, setup, fixture_teardown)
+#define CASE(name, f) TEST_ON(name, struct fixture *f, setup, fixture_teardown)
 
 static struct spool_report read_said(const struct fixture *f)
 {
@@ -44,9 +44,8 @@ static struct spool_report read_said(const struct fixture *f)
     return said;
 }
 
-CASE(what_the_job_says_is_in_the_spool_at_its_end)
+CASE(what_the_job_says_is_in_the_spool_at_its_end, f)
 {
-    struct fixture *f = *state;
     struct stat st;
     fixture_script(f, "echo PROGRESS=0.5 > $MGPU_NOTIFY; printf 'STATUS=last' > $MGPU_NOTIFY");
     fixture_run(f);
@@ -60,26 +59,23 @@ CASE(what_the_job_says_is_in_the_spool_at_its_end)
     assert_int_equal(access(f->spec.say_pipe, F_OK), -1);
 }
 
-CASE(a_job_that_reports_nothing_has_no_file)
+CASE(a_job_that_reports_nothing_has_no_file, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "true");
     fixture_run(f);
     _cleanup_free_ char *path = xasprintf("%s/" SPOOL_REPORT, f->dir);
     assert_int_equal(access(path, F_OK), -1);
 }
 
-CASE(the_job_has_no_descriptor_of_the_pipe)
+CASE(the_job_has_no_descriptor_of_the_pipe, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "ls -l /proc/self/fd | grep -c notify");
     fixture_run(f);
     assert_string_equal(f->output, "0\n");
 }
 
-CASE(a_pipe_that_cannot_be_made_gives_the_job_back)
+CASE(a_pipe_that_cannot_be_made_gives_the_job_back, f)
 {
-    struct fixture *f = *state;
     assert_int_equal(rmdir(pipes), 0);
     fixture_run(f);
     assert_int_equal(f->exit.end, END_UNKNOWN);
@@ -88,18 +84,16 @@ CASE(a_pipe_that_cannot_be_made_gives_the_job_back)
     assert_non_null(strstr(f->exit.text, "MGPU_NOTIFY"));
 }
 
-CASE(one_that_is_left_from_before_is_replaced)
+CASE(one_that_is_left_from_before_is_replaced, f)
 {
-    struct fixture *f = *state;
     int fd = open(f->spec.say_pipe, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
     (void)close(fd);
-    what_the_job_says_is_in_the_spool_at_its_end(state);
+    what_the_job_says_is_in_the_spool_at_its_end(f);
 }
 
-CASE(a_job_that_saves_its_work_is_ended_at_once)
+CASE(a_job_that_saves_its_work_is_ended_at_once, f)
 {
-    struct fixture *f = *state;
     fixture_script(
         f, "trap 'echo CHECKPOINTED > $MGPU_NOTIFY' USR1; echo ready; while :; do sleep 98801 & wait; done");
     fixture_start(f);
@@ -113,9 +107,8 @@ CASE(a_job_that_saves_its_work_is_ended_at_once)
     assert_int_equal(fixture_count_sleepers(f, "98801"), 0);
 }
 
-CASE(a_job_that_does_not_is_ended_after_the_grace)
+CASE(a_job_that_does_not_is_ended_after_the_grace, f)
 {
-    struct fixture *f = *state;
     fixture_script(f,
         "trap '' USR1; echo CHECKPOINTED > $MGPU_NOTIFY; echo ready; while :; do sleep 98802 & wait; done");
     fixture_start(f);
@@ -129,9 +122,8 @@ CASE(a_job_that_does_not_is_ended_after_the_grace)
 }
 
 /* The word is in the pipe when the stop is said again: it was said after the first time. */
-CASE(a_stop_that_is_said_again_loses_no_word)
+CASE(a_stop_that_is_said_again_loses_no_word, f)
 {
-    struct fixture *f = *state;
     fixture_script(f,
         "trap 'echo told; until [ -e go ]; do sleep 0.01; done; trap \"\" USR1;"
         " echo CHECKPOINTED > $MGPU_NOTIFY; echo said' USR1; echo ready; while :; do sleep 0.01; done");
@@ -149,9 +141,8 @@ CASE(a_stop_that_is_said_again_loses_no_word)
     assert_true(clock_boot_ms() - before < 10000);
 }
 
-CASE(a_plain_stop_waits_for_no_word)
+CASE(a_plain_stop_waits_for_no_word, f)
 {
-    struct fixture *f = *state;
     fixture_script(
         f, "trap 'echo CHECKPOINTED > $MGPU_NOTIFY' TERM; echo ready; while :; do sleep 98803 & wait; done");
     fixture_start(f);
@@ -162,9 +153,8 @@ CASE(a_plain_stop_waits_for_no_word)
     assert_true(clock_boot_ms() - before >= 300);
 }
 
-CASE(the_warning_before_the_limit_begins_the_stop)
+CASE(the_warning_before_the_limit_begins_the_stop, f)
 {
-    struct fixture *f = *state;
     f->spec.time_limit_ms = 15000;
     f->spec.warn_signal = SIGUSR1;
     f->spec.warn_before_ms = 14000;
@@ -175,9 +165,8 @@ CASE(the_warning_before_the_limit_begins_the_stop)
     assert_true(f->exit.run_ms < 13000);
 }
 
-CASE(one_that_saves_and_leaves_has_ended_by_its_limit_too)
+CASE(one_that_saves_and_leaves_has_ended_by_its_limit_too, f)
 {
-    struct fixture *f = *state;
     f->spec.time_limit_ms = 15000;
     f->spec.warn_signal = SIGUSR1;
     f->spec.warn_before_ms = 14000;
@@ -188,9 +177,8 @@ CASE(one_that_saves_and_leaves_has_ended_by_its_limit_too)
     assert_int_equal(f->exit.end, END_TIME_LIMIT);
 }
 
-CASE(at_the_limit_itself_it_is_told)
+CASE(at_the_limit_itself_it_is_told, f)
 {
-    struct fixture *f = *state;
     f->spec.time_limit_ms = 1000;
     f->spec.grace_ms = 15000;
     f->spec.is_requeued_at_limit = true;
@@ -201,9 +189,8 @@ CASE(at_the_limit_itself_it_is_told)
 }
 
 /* The init keeps the pipe open: what is said meanwhile is in it. */
-CASE(nothing_is_lost_between_two_shepherds)
+CASE(nothing_is_lost_between_two_shepherds, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "trap 'exit 0' USR1; echo STATUS=first > $MGPU_NOTIFY; echo ready;"
                       "until [ -e go ]; do sleep 0.01; done;"
                       "echo PROGRESS=0.75 > $MGPU_NOTIFY; echo told; while :; do sleep 0.01; done");
@@ -221,9 +208,8 @@ CASE(nothing_is_lost_between_two_shepherds)
 }
 
 /* Who adopts it is not told of the stop here: the spool says that the job was. */
-CASE(a_word_said_between_two_shepherds_ends_the_stop)
+CASE(a_word_said_between_two_shepherds_ends_the_stop, f)
 {
-    struct fixture *f = *state;
     fixture_script(f,
         "trap 'echo told; until [ -e go ]; do sleep 0.01; done;"
         " echo CHECKPOINTED > $MGPU_NOTIFY; echo said' USR1; echo ready; while :; do sleep 0.01; done");
@@ -242,9 +228,8 @@ CASE(a_word_said_between_two_shepherds_ends_the_stop)
 
 /* --- the reading itself --- */
 
-CASE(a_flood_is_read_in_turns_with_rests_between)
+CASE(a_flood_is_read_in_turns_with_rests_between, f)
 {
-    struct fixture *f = *state;
     static char lines[4096];
     struct status_pipe status_pipe;
     struct launch_spec spec = { .uid = geteuid(), .gid = getegid(), .say_pipe = f->spec.say_pipe };

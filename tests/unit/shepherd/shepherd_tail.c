@@ -10,7 +10,7 @@
 #include "shepherd/tail.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
 
 static char text[TAIL_SIZE];
 
@@ -23,9 +23,9 @@ static int open_log(const struct fixture *f, const char *bytes, size_t length)
     return fd;
 }
 
-CASE(a_short_log_is_read_whole)
+CASE(a_short_log_is_read_whole, f)
 {
-    _cleanup_close_ int fd = open_log(*state, "one\ntwo", 7);
+    _cleanup_close_ int fd = open_log(f, "one\ntwo", 7);
     assert_int_equal(tail_read(fd, 0, text), 7);
     assert_string_equal(text, "one\ntwo");
     assert_int_equal(tail_read(fd, 4, text), 3);
@@ -33,30 +33,29 @@ CASE(a_short_log_is_read_whole)
     assert_int_equal(tail_read(fd, 7, text), 0);
 }
 
-CASE(a_log_of_exactly_the_space_loses_nothing)
+CASE(a_log_of_exactly_the_space_loses_nothing, f)
 {
     char bytes[USAGE_TAIL_MAX + 1];
     memset(bytes, 'a', sizeof(bytes));
     bytes[0] = '\n';
-    _cleanup_close_ int fd = open_log(*state, bytes, sizeof(bytes));
+    _cleanup_close_ int fd = open_log(f, bytes, sizeof(bytes));
     assert_int_equal(tail_read(fd, 0, text), USAGE_TAIL_MAX);
     assert_int_equal(tail_read(fd, 1, text), USAGE_TAIL_MAX);
 }
 
-CASE(a_line_that_is_too_long_is_cut_between_characters)
+CASE(a_line_that_is_too_long_is_cut_between_characters, f)
 {
     char bytes[3 * USAGE_TAIL_MAX];
     for (size_t i = 0; i < sizeof(bytes); i += 2)
         memcpy(bytes + i, "\xc3\xa4", 2);
-    _cleanup_close_ int fd = open_log(*state, bytes, sizeof(bytes));
+    _cleanup_close_ int fd = open_log(f, bytes, sizeof(bytes));
     size_t length = tail_read(fd, 0, text);
     assert_in_range(length, USAGE_TAIL_MAX - 3, USAGE_TAIL_MAX);
     assert_memory_equal(text, "\xc3\xa4", 2);
 }
 
-CASE(without_its_init_it_is_read_as_the_user)
+CASE(without_its_init_it_is_read_as_the_user, f)
 {
-    const struct fixture *f = *state;
     _cleanup_close_ int fd = open_log(f, "before\nlast words\n", 18);
     struct shepherd shepherd = { .spool_fd = -1,
         .lock_fd = -1,
@@ -79,22 +78,21 @@ CASE(without_its_init_it_is_read_as_the_user)
     assert_string_equal(text, "");
 }
 
-CASE(a_zero_in_it_does_not_end_it)
+CASE(a_zero_in_it_does_not_end_it, f)
 {
-    _cleanup_close_ int fd = open_log(*state, "a\0b\n", 4);
+    _cleanup_close_ int fd = open_log(f, "a\0b\n", 4);
     assert_int_equal(tail_read(fd, 0, text), 4);
     assert_string_equal(text, "a?b\n");
 }
 
-CASE(a_log_that_the_job_cut_short_is_read_from_its_start)
+CASE(a_log_that_the_job_cut_short_is_read_from_its_start, f)
 {
-    _cleanup_close_ int fd = open_log(*state, "new\n", 4);
+    _cleanup_close_ int fd = open_log(f, "new\n", 4);
     assert_int_equal(tail_read(fd, 1000, text), 4);
 }
 
-CASE(what_is_no_file_or_was_locked_up_has_no_tail)
+CASE(what_is_no_file_or_was_locked_up_has_no_tail, f)
 {
-    const struct fixture *f = *state;
     _cleanup_close_ int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     assert_int_equal(tail_read(null, 0, text), 0);
     if (is_root())
@@ -104,9 +102,8 @@ CASE(what_is_no_file_or_was_locked_up_has_no_tail)
     assert_int_equal(tail_read(fd, 0, text), 0);
 }
 
-CASE(a_log_that_was_renamed_is_still_read)
+CASE(a_log_that_was_renamed_is_still_read, f)
 {
-    const struct fixture *f = *state;
     _cleanup_close_ int fd = open_log(f, "mine\n", 5);
     assert_int_equal(unlink(f->log), 0);
     assert_int_equal(symlink("/etc/passwd", f->log), 0);

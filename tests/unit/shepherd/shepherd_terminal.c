@@ -19,7 +19,7 @@
 #include "job/state.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
 
 #define TIMEOUT_MS 20000
 
@@ -129,9 +129,8 @@ static void start_on_terminal(struct fixture *f, const char *script)
     fixture_await(f, "started");
 }
 
-CASE(a_step_has_a_terminal_of_the_size_asked_for)
+CASE(a_step_has_a_terminal_of_the_size_asked_for, f)
 {
-    struct fixture *f = *state;
     f->spec.is_tty = true;
     f->spec.tty_rows = 7;
     f->spec.tty_columns = 70;
@@ -144,9 +143,8 @@ CASE(a_step_has_a_terminal_of_the_size_asked_for)
     assert_string_equal(f->exit.tail, f->output);
 }
 
-CASE(a_viewer_sees_types_and_hears_the_end)
+CASE(a_viewer_sees_types_and_hears_the_end, f)
 {
-    struct fixture *f = *state;
     struct view view;
     start_on_terminal(f, "echo ready; read word; stty size; echo \"<$word>\"; exit 9");
     view_open(f, &view, 0, false);
@@ -160,9 +158,8 @@ CASE(a_viewer_sees_types_and_hears_the_end)
     fixture_finish(f);
 }
 
-CASE(who_only_looks_types_nothing_and_sets_no_size)
+CASE(who_only_looks_types_nothing_and_sets_no_size, f)
 {
-    struct fixture *f = *state;
     struct view watcher, typist;
     start_on_terminal(f, "echo ready; read word; stty size; echo \"<$word>\"");
     view_open(f, &typist, 0, false);
@@ -181,9 +178,8 @@ CASE(who_only_looks_types_nothing_and_sets_no_size)
     fixture_finish(f);
 }
 
-CASE(a_late_viewer_begins_at_a_line_of_the_last_screen)
+CASE(a_late_viewer_begins_at_a_line_of_the_last_screen, f)
 {
-    struct fixture *f = *state;
     struct view view;
     start_on_terminal(f, "seq -w 1 9999; echo ready; read word");
     fixture_await_output(f, "ready");
@@ -199,9 +195,8 @@ CASE(a_late_viewer_begins_at_a_line_of_the_last_screen)
 }
 
 /* 8 MB are more than everything in between holds. */
-CASE(a_viewer_who_does_not_read_stops_nothing_and_misses_nothing)
+CASE(a_viewer_who_does_not_read_stops_nothing_and_misses_nothing, f)
 {
-    struct fixture *f = *state;
     struct view view;
     start_on_terminal(f, "read word; head -c 8000000 /dev/zero | tr '\\0' x; echo; echo done");
     view_open(f, &view, 0, false);
@@ -217,9 +212,8 @@ CASE(a_viewer_who_does_not_read_stops_nothing_and_misses_nothing)
 }
 
 /* There is no log to read it from: what was not kept is counted, and the rest is there. */
-CASE(without_a_log_a_slow_viewer_is_told_what_it_missed)
+CASE(without_a_log_a_slow_viewer_is_told_what_it_missed, f)
 {
-    struct fixture *f = *state;
     struct view view;
     free(f->spec.output);
     f->spec.output = xstrdup("/dev/null");
@@ -235,9 +229,8 @@ CASE(without_a_log_a_slow_viewer_is_told_what_it_missed)
     view_close(&view);
 }
 
-CASE(a_viewer_who_speaks_nonsense_is_sent_away)
+CASE(a_viewer_who_speaks_nonsense_is_sent_away, f)
 {
-    struct fixture *f = *state;
     static const char *const nonsense[] = { "w\0\0\1x", "i\xff\xff\xff" };
     struct view view;
     start_on_terminal(f, "echo ready; read word; echo \"<$word>\"");
@@ -256,9 +249,8 @@ CASE(a_viewer_who_speaks_nonsense_is_sent_away)
     fixture_finish(f);
 }
 
-CASE(frames_of_a_newer_viewer_are_passed_over)
+CASE(frames_of_a_newer_viewer_are_passed_over, f)
 {
-    struct fixture *f = *state;
     struct view view;
     start_on_terminal(f, "echo ready; read word; echo \"<$word>\"");
     view_open(f, &view, 0, false);
@@ -270,9 +262,8 @@ CASE(frames_of_a_newer_viewer_are_passed_over)
     fixture_finish(f);
 }
 
-CASE(viewers_beyond_the_limit_are_told_so)
+CASE(viewers_beyond_the_limit_are_told_so, f)
 {
-    struct fixture *f = *state;
     struct view views[17];
     start_on_terminal(f, "echo ready; read word");
     for (size_t i = 0; i < 17; i++) {
@@ -288,9 +279,8 @@ CASE(viewers_beyond_the_limit_are_told_so)
     fixture_finish(f);
 }
 
-CASE(the_death_of_the_shepherd_hangs_up_on_nobody)
+CASE(the_death_of_the_shepherd_hangs_up_on_nobody, f)
 {
-    struct fixture *f = *state;
     struct view view, later;
     start_on_terminal(f, "echo ready; read word; echo \"<$word>\"; exit 4");
     view_open(f, &view, 0, false);
@@ -308,9 +298,8 @@ CASE(the_death_of_the_shepherd_hangs_up_on_nobody)
     view_close(&later);
 }
 
-CASE(what_the_step_leaves_on_its_terminal_is_ended)
+CASE(what_the_step_leaves_on_its_terminal_is_ended, f)
 {
-    struct fixture *f = *state;
     f->spec.is_tty = true;
     fixture_script(f, "trap '' HUP; sleep 8765 & echo done");
     fixture_run(f);
@@ -319,11 +308,10 @@ CASE(what_the_step_leaves_on_its_terminal_is_ended)
 }
 
 TEST_AS(what_the_step_leaves_on_its_terminal_is_ended_with_cgroup,
-    what_the_step_leaves_on_its_terminal_is_ended, fixture_setup_cgroup, fixture_teardown)
+    run_what_the_step_leaves_on_its_terminal_is_ended, fixture_setup_cgroup, fixture_teardown)
 
-CASE(a_guest_without_a_host_does_not_stay)
+CASE(a_guest_without_a_host_does_not_stay, f)
 {
-    struct fixture *f = *state;
     f->spec.is_exec_step = true;
     free(f->spec.output);
     f->spec.output = xstrdup("/dev/null");

@@ -13,10 +13,10 @@
 #include "unit_test.h"
 
 /* Each without a cgroup and with one. */
-#define CASE(name)                                                                                           \
-    static void name(void **state);                                                                          \
-    TEST_AS(name##_with_cgroup, name, fixture_setup_cgroup, fixture_teardown)                                \
-    TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, f)                                                                                        \
+    static void run_##name(void **state);                                                                    \
+    TEST_AS(name##_with_cgroup, run_##name, fixture_setup_cgroup, fixture_teardown)                          \
+    TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
 
 /* Daemons: another session, another parent, output elsewhere. */
 #define DAEMONS(seconds)                                                                                     \
@@ -29,18 +29,16 @@ static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
             f->exit.text != NULL ? f->exit.text : "", f->output);
 }
 
-CASE(daemons_end_with_the_command)
+CASE(daemons_end_with_the_command, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, DAEMONS("98701") "exit 6");
     fixture_run(f);
     assert_end(f, END_EXIT, 6);
     assert_int_equal(fixture_count_sleepers(f, "98701"), 0);
 }
 
-CASE(a_stop_sends_its_signal)
+CASE(a_stop_sends_its_signal, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "trap 'echo term; exit 8' TERM; echo ready; while :; do sleep 98702 & wait; done");
     fixture_start(f);
     fixture_await_output(f, "ready");
@@ -51,9 +49,8 @@ CASE(a_stop_sends_its_signal)
     assert_int_equal(fixture_count_sleepers(f, "98702"), 0);
 }
 
-CASE(a_stop_that_is_ignored_becomes_a_kill)
+CASE(a_stop_that_is_ignored_becomes_a_kill, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "trap '' TERM; " DAEMONS("98703") "echo ready; while :; do sleep 98703; done");
     fixture_start(f);
     fixture_await_output(f, "ready");
@@ -75,9 +72,8 @@ static void assert_told(const char *text, const char *part)
         fail_msg("no '%s' in '%s'", part, text != NULL ? text : "");
 }
 
-CASE(the_grace_is_for_those_who_outlive_the_command)
+CASE(the_grace_is_for_those_who_outlive_the_command, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "trap 'exit 7' TERM; " SAVER " & wait");
     fixture_start(f);
     fixture_await_output(f, "ready");
@@ -90,9 +86,8 @@ CASE(the_grace_is_for_those_who_outlive_the_command)
     assert_true(f->exit.run_ms >= 400);
 }
 
-CASE(who_would_only_die_waits_for_those_below)
+CASE(who_would_only_die_waits_for_those_below, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, SAVER "; echo went on; exit 9");
     fixture_start(f);
     fixture_await_output(f, "ready");
@@ -103,9 +98,8 @@ CASE(who_would_only_die_waits_for_those_below)
     assert_null(strstr(f->output, "went on"));
 }
 
-CASE(who_outlasts_the_grace_is_killed_and_named)
+CASE(who_outlasts_the_grace_is_killed_and_named, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "trap 'exit 7' TERM; (trap '' TERM; echo ready; exec sleep 98714) & wait");
     fixture_start(f);
     fixture_await_output(f, "ready");
@@ -118,27 +112,24 @@ CASE(who_outlasts_the_grace_is_killed_and_named)
         assert_told(f->exit.text, "1 process (sleep) had to be killed after the grace period of 300ms");
 }
 
-CASE(what_the_command_leaves_running_is_named)
+CASE(what_the_command_leaves_running_is_named, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "sleep 98715 & exit 0");
     fixture_run(f);
     assert_end(f, END_EXIT, 0);
     assert_told(f->exit.text, "1 process (sleep) that the command left running was ended");
 }
 
-CASE(what_leaves_by_itself_is_not_named)
+CASE(what_leaves_by_itself_is_not_named, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "sleep 0.01 & exit 0");
     fixture_run(f);
     assert_end(f, END_EXIT, 0);
     assert_null(f->exit.text);
 }
 
-CASE(a_signal_spares_who_would_only_die_of_it)
+CASE(a_signal_spares_who_would_only_die_of_it, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "(trap 'echo usr1; exit 0' USR1; echo ready; while :; do sleep 0.05; done); exit 3");
     fixture_start(f);
     fixture_await_output(f, "ready");
@@ -149,9 +140,8 @@ CASE(a_signal_spares_who_would_only_die_of_it)
     assert_told(f->exit.signals, "SIGUSR1 to ");
 }
 
-CASE(a_signal_that_nobody_handles_is_for_all)
+CASE(a_signal_that_nobody_handles_is_for_all, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ready; sleep 98716; exit 3");
     fixture_start(f);
     fixture_await_output(f, "ready");
@@ -160,9 +150,8 @@ CASE(a_signal_that_nobody_handles_is_for_all)
     assert_end(f, END_SIGNAL, 128 + SIGUSR1);
 }
 
-CASE(a_stopped_job_can_be_cancelled)
+CASE(a_stopped_job_can_be_cancelled, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ready; kill -STOP $$; sleep 98704");
     fixture_start(f);
     fixture_await_output(f, "ready");
@@ -171,9 +160,8 @@ CASE(a_stopped_job_can_be_cancelled)
     assert_end(f, END_CANCELLED, 128 + SIGTERM);
 }
 
-CASE(a_plain_signal_lets_the_job_go_on)
+CASE(a_plain_signal_lets_the_job_go_on, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "trap 'echo usr1; exit 0' USR1; echo ready; while :; do sleep 98705 & wait; done");
     fixture_start(f);
     fixture_await_output(f, "ready");
@@ -183,9 +171,8 @@ CASE(a_plain_signal_lets_the_job_go_on)
     assert_string_equal(f->output, "ready\nusr1\n");
 }
 
-CASE(a_stop_right_after_the_start_is_not_lost)
+CASE(a_stop_right_after_the_start_is_not_lost, f)
 {
-    struct fixture *f = *state;
     fixture_command(f, "sleep", "98706", NULL);
     fixture_start(f);
     fixture_await(f, "started");
@@ -195,18 +182,16 @@ CASE(a_stop_right_after_the_start_is_not_lost)
 }
 
 /* The command ends its init with it: everything of this uid that it may signal. */
-CASE(a_killed_init_does_not_lose_the_exit_code)
+CASE(a_killed_init_does_not_lose_the_exit_code, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "kill -9 $PPID; sleep 0.05; exit 23");
     fixture_run(f);
     assert_end(f, END_EXIT, 23);
     assert_int_equal(f->exit.is_executed, 1);
 }
 
-CASE(a_stop_reaches_the_command_of_a_killed_init)
+CASE(a_stop_reaches_the_command_of_a_killed_init, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "kill -9 $PPID; echo ready; " DAEMONS("98707") "sleep 98707");
     fixture_start(f);
     fixture_await_output(f, "ready");
@@ -216,9 +201,8 @@ CASE(a_stop_reaches_the_command_of_a_killed_init)
     assert_int_equal(fixture_count_sleepers(f, "98707"), 0);
 }
 
-CASE(a_stopped_init_does_not_hold_up_a_kill)
+CASE(a_stopped_init_does_not_hold_up_a_kill, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "kill -STOP $PPID; echo ready; sleep 98708");
     fixture_start(f);
     fixture_await_output(f, "ready");
@@ -227,9 +211,8 @@ CASE(a_stopped_init_does_not_hold_up_a_kill)
     assert_int_equal(f->exit.end, END_CANCELLED);
 }
 
-CASE(the_shepherd_ignores_signals)
+CASE(the_shepherd_ignores_signals, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "echo ready; sleep 0.2; exit 4");
     fixture_start(f);
     fixture_await_output(f, "ready");
@@ -241,9 +224,8 @@ CASE(the_shepherd_ignores_signals)
     assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
 }
 
-CASE(the_time_of_children_is_counted)
+CASE(the_time_of_children_is_counted, f)
 {
-    struct fixture *f = *state;
     fixture_script(f, "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'");
     fixture_run(f);
     assert_end(f, END_EXIT, 0);

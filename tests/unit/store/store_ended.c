@@ -8,7 +8,7 @@
 #include "store/store_ended.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
 
 #define DAY  INT64_C(86400000)
 #define HOUR INT64_C(3600000)
@@ -114,9 +114,8 @@ static void fill(struct fixture *fixture)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-CASE(the_newest_come_first_with_what_they_held_and_used)
+CASE(the_newest_come_first_with_what_they_held_and_used, fixture)
 {
-    struct fixture *fixture = *state;
     struct ended_filter filter = all();
     struct heard heard;
     fill(fixture);
@@ -133,9 +132,8 @@ CASE(the_newest_come_first_with_what_they_held_and_used)
     assert_int_equal(heard.held_ms[0], 0);
 }
 
-CASE(a_parked_job_holds_nothing)
+CASE(a_parked_job_holds_nothing, fixture)
 {
-    struct fixture *fixture = *state;
     struct ended_filter filter = all();
     struct heard heard;
     struct past_job past = { .uid = 1,
@@ -154,9 +152,8 @@ CASE(a_parked_job_holds_nothing)
     assert_int_equal(heard.used_ms[0], HOUR);
 }
 
-CASE(pages_follow_each_other_without_gap_or_repeat)
+CASE(pages_follow_each_other_without_gap_or_repeat, fixture)
 {
-    struct fixture *fixture = *state;
     struct ended_filter filter = all();
     struct ended_place place;
     struct heard heard;
@@ -173,9 +170,8 @@ CASE(pages_follow_each_other_without_gap_or_repeat)
     assert_false(heard.has_next);
 }
 
-CASE(jobs_that_end_in_the_same_millisecond_are_all_there)
+CASE(jobs_that_end_in_the_same_millisecond_are_all_there, fixture)
 {
-    struct fixture *fixture = *state;
     struct ended_filter filter = all();
     struct heard heard;
     for (int i = 0; i < 3; i++)
@@ -188,7 +184,7 @@ CASE(jobs_that_end_in_the_same_millisecond_are_all_there)
     assert_int_equal(heard.jobs[0], 1);
 }
 
-CASE(each_part_of_a_filter_counts)
+CASE(each_part_of_a_filter_counts, fixture)
 {
     static const struct {
         struct ended_filter filter;
@@ -205,7 +201,6 @@ CASE(each_part_of_a_filter_counts)
         { { .name = "train-*", .until_ms = INT64_MAX }, 3, 2 },
         { { .name = "*-a", .has_user = true, .uid = 1, .until_ms = INT64_MAX }, 1, 1 },
     };
-    struct fixture *fixture = *state;
     fill(fixture);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct heard heard;
@@ -215,7 +210,7 @@ CASE(each_part_of_a_filter_counts)
     }
 }
 
-CASE(sums_are_made_by_user_group_day_and_node)
+CASE(sums_are_made_by_user_group_day_and_node, fixture)
 {
     static const struct {
         enum ended_by by;
@@ -230,7 +225,6 @@ CASE(sums_are_made_by_user_group_day_and_node)
         { ENDED_BY_DAY, 2, 100, NULL, 1, 6 * HOUR },
         { ENDED_BY_NODE, 3, 0, "", 1, 0 },
     };
-    struct fixture *fixture = *state;
     struct ended_filter filter = all();
     fill(fixture);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -244,9 +238,8 @@ CASE(sums_are_made_by_user_group_day_and_node)
     }
 }
 
-CASE(a_sum_says_what_was_measured_and_how_long_they_waited)
+CASE(a_sum_says_what_was_measured_and_how_long_they_waited, fixture)
 {
-    struct fixture *fixture = *state;
     struct ended_filter filter = all();
     struct heard heard;
     fill(fixture);
@@ -259,9 +252,8 @@ CASE(a_sum_says_what_was_measured_and_how_long_they_waited)
     assert_false(heard.sums[1].has_waits);
 }
 
-CASE(more_groups_than_the_limit_are_told)
+CASE(more_groups_than_the_limit_are_told, fixture)
 {
-    struct fixture *fixture = *state;
     struct ended_filter filter = all();
     struct heard heard;
     assert_int_equal(
@@ -278,9 +270,8 @@ CASE(more_groups_than_the_limit_are_told)
     assert_true(heard.is_cut);
 }
 
-CASE(the_sums_are_the_same_over_many_requests)
+CASE(the_sums_are_the_same_over_many_requests, fixture)
 {
-    struct fixture *fixture = *state;
     struct ended_filter filter = all();
     struct heard heard;
     fill(fixture);

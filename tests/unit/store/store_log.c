@@ -11,7 +11,7 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
 
 #define JOBS       12
 #define FLIPS      200
@@ -59,9 +59,8 @@ static int open_wreck(
     return fixture_try_open(fixture);
 }
 
-CASE(a_killed_daemon_leaves_a_log_that_is_read_without_a_gap)
+CASE(a_killed_daemon_leaves_a_log_that_is_read_without_a_gap, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
     make_wreck(fixture, &wreck);
     assert_int_equal(open_wreck(fixture, &wreck, wreck.log.bytes, wreck.log.length, true), 0);
@@ -70,9 +69,8 @@ CASE(a_killed_daemon_leaves_a_log_that_is_read_without_a_gap)
     assert_int_equal(fixture->summary.last_event, JOBS * 4);
 }
 
-CASE(a_flipped_bit_in_the_log_is_refused)
+CASE(a_flipped_bit_in_the_log_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
     make_wreck(fixture, &wreck);
     srandom(1);
@@ -89,9 +87,8 @@ CASE(a_flipped_bit_in_the_log_is_refused)
 }
 
 /* Then the last transaction may be one that was never acknowledged. */
-CASE(without_its_index_a_damaged_log_loses_the_last_commit_at_most_and_no_id)
+CASE(without_its_index_a_damaged_log_loses_the_last_commit_at_most_and_no_id, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
     make_wreck(fixture, &wreck);
     srandom(2);
@@ -108,9 +105,8 @@ CASE(without_its_index_a_damaged_log_loses_the_last_commit_at_most_and_no_id)
     }
 }
 
-CASE(a_log_that_was_cut_is_refused)
+CASE(a_log_that_was_cut_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
     make_wreck(fixture, &wreck);
     for (size_t length = LOG_HEADER; length < wreck.log.length; length += FRAME / 2)
@@ -118,9 +114,8 @@ CASE(a_log_that_was_cut_is_refused)
             fail_msg("%zu of %zu bytes were taken for the log", length, wreck.log.length);
 }
 
-CASE(a_log_that_was_cut_with_its_index_gone_costs_no_id)
+CASE(a_log_that_was_cut_with_its_index_gone_costs_no_id, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
     make_wreck(fixture, &wreck);
     for (size_t length = LOG_HEADER; length < wreck.log.length; length += FRAME / 2) {
@@ -130,9 +125,8 @@ CASE(a_log_that_was_cut_with_its_index_gone_costs_no_id)
     }
 }
 
-CASE(a_transaction_that_was_being_written_is_no_damage)
+CASE(a_transaction_that_was_being_written_is_no_damage, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
     make_wreck(fixture, &wreck);
     /* The frames of a commit that a kill cut short: the right salts, and nothing right behind them. */
@@ -146,9 +140,8 @@ CASE(a_transaction_that_was_being_written_is_no_damage)
     }
 }
 
-CASE(the_hint_leads_to_a_store_without_what_was_lost)
+CASE(the_hint_leads_to_a_store_without_what_was_lost, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
     make_wreck(fixture, &wreck);
     size_t middle = LOG_HEADER + wreck.log.length / FRAME / 2 * FRAME + 100;
@@ -165,9 +158,8 @@ CASE(the_hint_leads_to_a_store_without_what_was_lost)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-CASE(fsck_says_that_the_log_is_damaged)
+CASE(fsck_says_that_the_log_is_damaged, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_wreck_ struct wreck wreck;
     make_wreck(fixture, &wreck);
     wreck.log.bytes[wreck.log.length / 2] ^= 1;
@@ -177,9 +169,8 @@ CASE(fsck_says_that_the_log_is_damaged)
 }
 
 /* The database file alone, as after the loss of the whole log. */
-CASE(ids_are_in_the_database_file_before_they_are_given_out)
+CASE(ids_are_in_the_database_file_before_they_are_given_out, fixture)
 {
-    struct fixture *fixture = *state;
     for (unsigned i = 0; i < 2 * STORE_ID_BLOCK + 10; i++)
         job_free(fixture_submit(fixture, NULL));
     fixture_commit_all(fixture);

@@ -7,7 +7,7 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
 
 #define EXPIRES_MS  1000
 #define HASH(first) ((const uint8_t[STORE_HASH_SIZE]){ (first) })
@@ -77,9 +77,8 @@ static struct list load(struct fixture *fixture)
     return list;
 }
 
-CASE(a_token_lets_one_machine_join_and_survives_a_restart)
+CASE(a_token_lets_one_machine_join_and_survives_a_restart, fixture)
 {
-    struct fixture *fixture = *state;
     char one[] = "n1", two[] = "n2";
     uint64_t token = add(fixture, 7, NULL, false);
     fixture_close(fixture);
@@ -93,9 +92,8 @@ CASE(a_token_lets_one_machine_join_and_survives_a_restart)
     assert_string_equal(load(fixture).names, "n1:1 ");
 }
 
-CASE(the_same_machine_may_repeat_itself_even_late)
+CASE(the_same_machine_may_repeat_itself_even_late, fixture)
 {
-    struct fixture *fixture = *state;
     char one[] = "n1";
     uint64_t token = add(fixture, 7, NULL, false);
     assert_int_equal(join(fixture, token, 7, 1, one, 10), STORE_JOIN_DONE);
@@ -103,9 +101,8 @@ CASE(the_same_machine_may_repeat_itself_even_late)
     assert_string_equal(load(fixture).names, "n1:1 ");
 }
 
-CASE(who_has_not_the_secret_learns_nothing)
+CASE(who_has_not_the_secret_learns_nothing, fixture)
 {
-    struct fixture *fixture = *state;
     char one[] = "n1";
     uint64_t token = add(fixture, 7, NULL, false);
     assert_int_equal(join(fixture, token, 8, 1, one, 10), STORE_JOIN_UNKNOWN);
@@ -115,9 +112,8 @@ CASE(who_has_not_the_secret_learns_nothing)
     assert_string_equal(load(fixture).names, "");
 }
 
-CASE(names_and_keys_belong_to_one_machine)
+CASE(names_and_keys_belong_to_one_machine, fixture)
 {
-    struct fixture *fixture = *state;
     char one[] = "n1", two[] = "n2";
     assert_int_equal(join(fixture, add(fixture, 1, NULL, false), 1, 1, one, 10), STORE_JOIN_DONE);
     assert_int_equal(join(fixture, add(fixture, 2, NULL, false), 2, 2, one, 10), STORE_JOIN_NAME_TAKEN);
@@ -128,9 +124,8 @@ CASE(names_and_keys_belong_to_one_machine)
     assert_string_equal(load(fixture).names, "n1:2 ");
 }
 
-CASE(a_question_changes_nothing)
+CASE(a_question_changes_nothing, fixture)
 {
-    struct fixture *fixture = *state;
     char one[] = "n1";
     uint64_t token = add(fixture, 7, NULL, false);
     assert_int_equal(join(fixture, token, 7, 0, NULL, 10), STORE_JOIN_DONE);
@@ -139,9 +134,8 @@ CASE(a_question_changes_nothing)
     assert_int_equal(join(fixture, token, 7, 0, NULL, 10), STORE_JOIN_USED);
 }
 
-CASE(a_forgotten_node_is_gone_for_good)
+CASE(a_forgotten_node_is_gone_for_good, fixture)
 {
-    struct fixture *fixture = *state;
     struct answer answer = { 0 };
     char one[] = "n1";
     assert_int_equal(join(fixture, add(fixture, 1, NULL, false), 1, 1, one, 10), STORE_JOIN_DONE);

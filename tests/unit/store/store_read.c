@@ -10,7 +10,7 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
 
 #define MANY      300
 #define PROMPT_MS 10000
@@ -83,9 +83,8 @@ static void clear_answers(struct answers *answers)
     job_spec_free(answers->spec);
 }
 
-CASE(answers_come_in_the_order_of_the_questions)
+CASE(answers_come_in_the_order_of_the_questions, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(clear_answers) struct answers answers = { .wanted = 4 };
     fixture_run_job(fixture, 0);
     (void)fixture_commit(fixture);
@@ -99,9 +98,8 @@ CASE(answers_come_in_the_order_of_the_questions)
     assert_int_equal(answers.job, 2);
 }
 
-CASE(the_end_of_a_commit_does_not_wait_for_pages_before_it)
+CASE(the_end_of_a_commit_does_not_wait_for_pages_before_it, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(clear_answers) struct answers answers = { .wanted = 1 };
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -119,9 +117,8 @@ CASE(the_end_of_a_commit_does_not_wait_for_pages_before_it)
 }
 
 /* Else what they hold for the answer would never be let go. */
-CASE(who_still_waits_at_the_end_is_answered_with_nothing)
+CASE(who_still_waits_at_the_end_is_answered_with_nothing, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(clear_answers) struct answers answers = { .wanted = 4 };
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -135,9 +132,8 @@ CASE(who_still_waits_at_the_end_is_answered_with_nothing)
     assert_null(answers.spec);
 }
 
-CASE(a_job_is_read_as_it_was_written)
+CASE(a_job_is_read_as_it_was_written, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(clear_answers) struct answers answers = { .wanted = 1 };
     struct job_spec spec;
     job_spec_init(&spec);
@@ -161,9 +157,8 @@ CASE(a_job_is_read_as_it_was_written)
     assert_true(answers.row->token == 0xfedcba9876543211ULL);
 }
 
-CASE(a_waiting_job_is_read_without_what_belongs_to_an_attempt)
+CASE(a_waiting_job_is_read_without_what_belongs_to_an_attempt, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(clear_answers) struct answers answers = { .wanted = 1 };
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     fixture_commit_all(fixture);
@@ -175,9 +170,8 @@ CASE(a_waiting_job_is_read_without_what_belongs_to_an_attempt)
     assert_null(store_row_difference(answers.row, job));
 }
 
-CASE(a_specification_is_read_as_it_was_written)
+CASE(a_specification_is_read_as_it_was_written, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(clear_answers) struct answers answers = { .wanted = 1 };
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     fixture_commit_all(fixture);
@@ -188,9 +182,8 @@ CASE(a_specification_is_read_as_it_was_written)
     assert_string_equal(answers.spec->cwd, "/tmp");
 }
 
-CASE(events_are_cut_by_number_job_and_limit)
+CASE(events_are_cut_by_number_job_and_limit, fixture)
 {
-    struct fixture *fixture = *state;
     for (uint32_t i = 0; i < 3; i++)
         fixture_run_job(fixture, i);
     fixture_commit_all(fixture);
@@ -230,9 +223,8 @@ static void on_load(void *arg, struct job *job)
     job_free(job);
 }
 
-CASE(ids_are_of_the_jobs_that_exist_however_far_apart_they_are)
+CASE(ids_are_of_the_jobs_that_exist_however_far_apart_they_are, fixture)
 {
-    struct fixture *fixture = *state;
     for (uint64_t id = 1; id <= 4; id++)
         job_free(fixture_submit(fixture, NULL));
     fixture->next_job = 2000000;
@@ -264,9 +256,8 @@ CASE(ids_are_of_the_jobs_that_exist_however_far_apart_they_are)
     }
 }
 
-CASE(a_start_loads_open_jobs_and_the_latest_ended_in_order)
+CASE(a_start_loads_open_jobs_and_the_latest_ended_in_order, fixture)
 {
-    struct fixture *fixture = *state;
     for (uint32_t i = 0; i < 20; i++)
         fixture_run_job(fixture, 0);
     for (uint32_t i = 0; i < 5; i++)
@@ -285,9 +276,8 @@ CASE(a_start_loads_open_jobs_and_the_latest_ended_in_order)
     }
 }
 
-CASE(a_damaged_row_is_never_loaded)
+CASE(a_damaged_row_is_never_loaded, fixture)
 {
-    struct fixture *fixture = *state;
     static const char *const damages[] = {
         "UPDATE jobs SET uid = -1",
         "UPDATE jobs SET \"end\" = 99",
@@ -305,9 +295,8 @@ CASE(a_damaged_row_is_never_loaded)
     }
 }
 
-CASE(a_read_that_fails_ends_the_store)
+CASE(a_read_that_fails_ends_the_store, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(clear_answers) struct answers answers = { .wanted = 1 };
     job_free(fixture_submit(fixture, NULL));
     fixture_commit_all(fixture);
@@ -345,9 +334,8 @@ static struct job *submit_with_key(struct fixture *fixture, const char *name, ui
     return job;
 }
 
-CASE(submit_keys_are_known_after_a_restart)
+CASE(submit_keys_are_known_after_a_restart, fixture)
 {
-    struct fixture *fixture = *state;
     uint64_t spec_hash;
     struct key key = { 0 };
     job_free(submit_with_key(fixture, "abc", &spec_hash));
@@ -361,9 +349,8 @@ CASE(submit_keys_are_known_after_a_restart)
 }
 
 /* With the submissions of another week, not with a clock that is set ahead. */
-CASE(submit_keys_are_forgotten_when_others_are_a_week_younger)
+CASE(submit_keys_are_forgotten_when_others_are_a_week_younger, fixture)
 {
-    struct fixture *fixture = *state;
     uint64_t spec_hash;
     struct key key = { 0 };
     job_free(submit_with_key(fixture, "abc", &spec_hash));
@@ -386,9 +373,8 @@ CASE(submit_keys_are_forgotten_when_others_are_a_week_younger)
     assert_int_equal(key.job, 2);
 }
 
-CASE(a_key_used_again_stands_for_the_later_job)
+CASE(a_key_used_again_stands_for_the_later_job, fixture)
 {
-    struct fixture *fixture = *state;
     uint64_t spec_hash;
     struct key key = { 0 };
     job_free(submit_with_key(fixture, "abc", &spec_hash));
@@ -399,7 +385,7 @@ CASE(a_key_used_again_stands_for_the_later_job)
     assert_int_equal(key.job, 2);
 }
 
-CASE(two_users_never_share_a_key)
+CASE(two_users_never_share_a_key, fixture)
 {
     assert_true(store_key_hash(1, "abc") != store_key_hash(2, "abc"));
     assert_true(store_key_hash(1, "abc") != store_key_hash(1, "abd"));

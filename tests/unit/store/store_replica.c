@@ -101,7 +101,7 @@ static int teardown(void **state)
     return fixture_teardown(state);
 }
 
-#define CASE(name) TEST_WITH(name, setup, teardown)
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, setup, teardown)
 
 static struct store_replica *follow(struct fixture *fixture)
 {
@@ -142,9 +142,8 @@ static void on_retired(void *arg, uint64_t jobs)
     *(bool *)arg = true;
 }
 
-CASE(a_standby_has_the_same_tables)
+CASE(a_standby_has_the_same_tables, fixture)
 {
-    struct fixture *fixture = *state;
     bool is_retired = false;
     for (uint32_t i = 0; i < 300; i++)
         fixture_run_job(fixture, i % 8); // many batches become one transaction, with rows in any order
@@ -160,9 +159,8 @@ CASE(a_standby_has_the_same_tables)
     assert_equal_tables(fixture);
 }
 
-CASE(a_change_of_a_booked_gpu_reaches_the_standby)
+CASE(a_change_of_a_booked_gpu_reaches_the_standby, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     fixture_allocate(fixture, job, 0, 0);
     fixture_commit_all(fixture);
@@ -173,9 +171,8 @@ CASE(a_change_of_a_booked_gpu_reaches_the_standby)
     assert_equal_tables(fixture);
 }
 
-CASE(a_standby_continues_after_a_restart_of_it)
+CASE(a_standby_continues_after_a_restart_of_it, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     store_replica_close(follow(fixture));
@@ -186,9 +183,8 @@ CASE(a_standby_continues_after_a_restart_of_it)
 }
 
 /* As after a power failure: commits do not wait for the disk, because the log is durable. */
-CASE(a_standby_that_lost_its_latest_commits_applies_them_again)
+CASE(a_standby_that_lost_its_latest_commits_applies_them_again, fixture)
 {
-    struct fixture *fixture = *state;
     char command[400];
     for (uint32_t i = 0; i < 20; i++) {
         fixture_run_job(fixture, 0);
@@ -210,9 +206,8 @@ CASE(a_standby_that_lost_its_latest_commits_applies_them_again)
     assert_equal_tables(fixture);
 }
 
-CASE(a_standby_that_leads_begins_a_higher_epoch)
+CASE(a_standby_that_leads_begins_a_higher_epoch, fixture)
 {
-    struct fixture *fixture = *state;
     uint64_t epoch = fixture->summary.epoch, job = fixture->summary.last_job;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -229,9 +224,8 @@ CASE(a_standby_that_leads_begins_a_higher_epoch)
     assert_false(fixture->summary.is_old_copy);
 }
 
-CASE(a_failed_append_ends_the_store_and_changes_nothing)
+CASE(a_failed_append_ends_the_store_and_changes_nothing, fixture)
 {
-    struct fixture *fixture = *state;
     the_log.failure = -ECANCELED;
     fixture_run_job(fixture, 0);
     uint64_t batch = fixture_commit(fixture);
@@ -244,9 +238,8 @@ CASE(a_failed_append_ends_the_store_and_changes_nothing)
     assert_int_equal(fixture_number(fixture, "SELECT number FROM replica"), 1 + the_log.count);
 }
 
-CASE(an_append_without_an_answer_is_applied_when_it_is_in_the_log)
+CASE(an_append_without_an_answer_is_applied_when_it_is_in_the_log, fixture)
 {
-    struct fixture *fixture = *state;
     the_log.failure = -ECANCELED;
     the_log.is_late = true;
     fixture_run_job(fixture, 0);
@@ -263,9 +256,8 @@ CASE(an_append_without_an_answer_is_applied_when_it_is_in_the_log)
 }
 
 /* Callers take -ENOSPC for "refused, and nothing happened", and the store tries again without its reserve. */
-CASE(no_failure_of_an_append_is_taken_for_a_refusal)
+CASE(no_failure_of_an_append_is_taken_for_a_refusal, fixture)
 {
-    struct fixture *fixture = *state;
     size_t count = the_log.count;
     the_log.failure = -ENOSPC;
     the_log.is_late = true;
@@ -275,9 +267,8 @@ CASE(no_failure_of_an_append_is_taken_for_a_refusal)
     assert_int_equal(the_log.count, count + 1);
 }
 
-CASE(an_entry_is_applied_only_after_the_one_before_it)
+CASE(an_entry_is_applied_only_after_the_one_before_it, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_run_job(fixture, 0);
@@ -293,9 +284,8 @@ CASE(an_entry_is_applied_only_after_the_one_before_it)
     store_replica_close(replica);
 }
 
-CASE(an_entry_that_does_not_fit_changes_nothing)
+CASE(an_entry_that_does_not_fit_changes_nothing, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     fixture_commit_all(fixture);
     fixture_allocate(fixture, job, 0, 0);
@@ -334,7 +324,7 @@ CASE(an_entry_that_does_not_fit_changes_nothing)
 }
 
 /* SQLite 3.40 itself does not end on the first. */
-CASE(bytes_that_are_no_changes_are_refused)
+CASE(bytes_that_are_no_changes_are_refused, fixture)
 {
     static const struct {
         const char *bytes;
@@ -346,7 +336,6 @@ CASE(bytes_that_are_no_changes_are_refused)
         { "T\2\1\0meta\0\22\0\3\377meta", 17 },
         { "T\2\1\0meta\0\22\0\6", 12 },
     };
-    struct fixture *fixture = *state;
     struct store_replica *replica = follow(fixture);
     struct store_position before = store_replica_position(replica);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -362,26 +351,23 @@ CASE(bytes_that_are_no_changes_are_refused)
     store_replica_close(replica);
 }
 
-CASE(a_store_of_a_cluster_is_not_opened_alone)
+CASE(a_store_of_a_cluster_is_not_opened_alone, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_close(fixture);
     assert_int_equal(fixture_try_open(fixture), -EXDEV);
     assert_int_equal(store_replica_leave(fixture->dir, &fixture->err), 0);
     assert_int_equal(fixture_try_open(fixture), 0);
 }
 
-CASE(a_store_of_no_cluster_is_not_opened_with_a_log)
+CASE(a_store_of_no_cluster_is_not_opened_with_a_log, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_close(fixture);
     assert_int_equal(store_replica_leave(fixture->dir, &fixture->err), 0);
     assert_int_equal(lead(fixture), -ENXIO);
 }
 
-CASE(a_view_of_a_standbys_store_does_not_change_and_cannot_be_changed)
+CASE(a_view_of_a_standbys_store_does_not_change_and_cannot_be_changed, fixture)
 {
-    struct fixture *fixture = *state;
     const struct store_observer observer = {
         .arg = fixture, .on_durable = on_durable, .on_failed = on_failed
     };

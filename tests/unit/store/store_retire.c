@@ -9,7 +9,7 @@
 #include "store/store_ended.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
 
 #define DAY     INT64_C(86400000)
 #define FOREVER UINT64_MAX
@@ -48,9 +48,8 @@ static void fill(struct fixture *fixture, int count)
                                      .utilization_milli = 500 });
 }
 
-CASE(old_jobs_leave_with_all_that_was_about_them)
+CASE(old_jobs_leave_with_all_that_was_about_them, fixture)
 {
-    struct fixture *fixture = *state;
     fill(fixture, 4);
     assert_int_equal(retire(fixture, 3 * DAY, FOREVER), 2);
     assert_int_equal(fixture_number(fixture, "SELECT min(id) FROM jobs"), 3);
@@ -62,9 +61,8 @@ CASE(old_jobs_leave_with_all_that_was_about_them)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-CASE(the_newest_stay_however_old_they_are)
+CASE(the_newest_stay_however_old_they_are, fixture)
 {
-    struct fixture *fixture = *state;
     fill(fixture, 5);
     assert_int_equal(retire(fixture, 0, 2), 3);
     assert_int_equal(fixture_number(fixture, "SELECT min(id) FROM jobs"), 4);
@@ -85,9 +83,8 @@ static void on_sums(void *arg, const struct ended_sum *sums, size_t count, bool 
     *(bool *)arg = true;
 }
 
-CASE(what_they_held_and_used_stays_in_the_sums)
+CASE(what_they_held_and_used_stays_in_the_sums, fixture)
 {
-    struct fixture *fixture = *state;
     const struct ended_filter filter = { .until_ms = INT64_MAX };
     fill(fixture, 70);
     for (int64_t before = 0; before <= 71 * DAY; before += 69 * DAY) {
@@ -99,9 +96,8 @@ CASE(what_they_held_and_used_stays_in_the_sums)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM kept_days"), 68);
 }
 
-CASE(what_has_not_ended_stays)
+CASE(what_has_not_ended_stays, fixture)
 {
-    struct fixture *fixture = *state;
     job_free(fixture_submit(fixture, NULL)); // it waits
     _cleanup_(job_freep) struct job *running = fixture_submit(fixture, NULL);
     fixture_allocate(fixture, running, 1, 0);
@@ -113,9 +109,8 @@ CASE(what_has_not_ended_stays)
     assert_int_equal(fixture_sql(fixture, "DELETE FROM events"), SQLITE_CONSTRAINT);
 }
 
-CASE(numbers_never_come_again)
+CASE(numbers_never_come_again, fixture)
 {
-    struct fixture *fixture = *state;
     fill(fixture, 3);
     uint64_t last_event = fixture->next_seq - 1;
     assert_int_equal(retire(fixture, INT64_MAX, FOREVER), 3);
@@ -129,9 +124,8 @@ CASE(numbers_never_come_again)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-CASE(a_kill_in_between_leaves_whole_jobs_and_whole_sums)
+CASE(a_kill_in_between_leaves_whole_jobs_and_whole_sums, fixture)
 {
-    struct fixture *fixture = *state;
     fill(fixture, 100);
     fixture_close(fixture);
     for (int kill_after = 1; kill_after <= 3; kill_after++) {
@@ -162,9 +156,8 @@ CASE(a_kill_in_between_leaves_whole_jobs_and_whole_sums)
 }
 
 /* The elements have their specification from the array. */
-CASE(an_array_leaves_after_its_elements)
+CASE(an_array_leaves_after_its_elements, fixture)
 {
-    struct fixture *fixture = *state;
     struct job_spec spec;
     job_spec_init(&spec);
     strings_add(&spec.command, "true");
@@ -193,9 +186,8 @@ CASE(an_array_leaves_after_its_elements)
 }
 
 /* What a job that waits depends on is asked for at the next start. */
-CASE(a_job_that_another_waits_for_stays)
+CASE(a_job_that_another_waits_for_stays, fixture)
 {
-    struct fixture *fixture = *state;
     struct heard heard = { 0 };
     for (unsigned i = 0; i < 40; i++)
         fixture_run_job(fixture, 0);

@@ -12,7 +12,7 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
 
 #define TEXT(text) ((char *)(uintptr_t)(text))
 
@@ -133,9 +133,8 @@ static void keep_job(void *arg, struct job *job)
     jobs[job->id] = job;
 }
 
-CASE(an_older_store_is_brought_up_to_date_with_all_that_is_in_it)
+CASE(an_older_store_is_brought_up_to_date_with_all_that_is_in_it, fixture)
 {
-    struct fixture *fixture = *state;
     struct job *jobs[4] = { 0 };
     make_old_store(fixture);
     fixture_open(fixture);
@@ -156,9 +155,8 @@ CASE(an_older_store_is_brought_up_to_date_with_all_that_is_in_it)
         job_free(jobs[i]);
 }
 
-CASE(a_store_that_was_brought_up_to_date_goes_on)
+CASE(a_store_that_was_brought_up_to_date_goes_on, fixture)
 {
-    struct fixture *fixture = *state;
     make_old_store(fixture);
     fixture_open(fixture);
     fixture_run_job(fixture, 5);
@@ -190,11 +188,10 @@ static void requeue(struct fixture *fixture, struct job *job, enum requeue_cause
     "ALTER TABLE jobs DROP COLUMN array_exit_max; ALTER TABLE jobs DROP COLUMN account;"                     \
     "ALTER TABLE attempts ADD COLUMN boot_id TEXT; ALTER TABLE jobs DROP COLUMN earlier;"
 
-CASE(requeues_of_an_older_store_are_counted_from_its_events)
+CASE(requeues_of_an_older_store_are_counted_from_its_events, fixture)
 {
     static const enum requeue_cause causes[] = { REQUEUE_TIME_LIMIT, REQUEUE_NODE_LOST, REQUEUE_TIME_LIMIT,
         REQUEUE_ASKED, REQUEUE_FAILED, REQUEUE_PREEMPTED };
-    struct fixture *fixture = *state;
     struct job *jobs[2] = { 0 };
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
@@ -217,9 +214,8 @@ CASE(requeues_of_an_older_store_are_counted_from_its_events)
 }
 
 /* The second attempt was on a lost node, which reports no end and so no log; the third never started. */
-CASE(the_output_of_a_requeued_attempt_of_an_older_store_is_found_in_its_events)
+CASE(the_output_of_a_requeued_attempt_of_an_older_store_is_found_in_its_events, fixture)
 {
-    struct fixture *fixture = *state;
     struct job *jobs[3] = { 0 };
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     _cleanup_(job_freep) struct job *other = fixture_submit(fixture, NULL);
@@ -249,14 +245,13 @@ CASE(the_output_of_a_requeued_attempt_of_an_older_store_is_found_in_its_events)
     job_free(jobs[2]);
 }
 
-CASE(elements_of_an_older_store_are_counted_from_the_events_of_their_array)
+CASE(elements_of_an_older_store_are_counted_from_the_events_of_their_array, fixture)
 {
     static const struct {
         enum job_end end;
         int32_t exit_code;
     } ends[] = { { END_EXIT, 0 }, { END_EXIT, 3 }, { END_CANCELLED, 0 }, { END_EXIT, 0 },
         { END_SIGNAL, 137 } };
-    struct fixture *fixture = *state;
     struct job *jobs[2] = { 0 };
     struct job_spec spec = { .cwd = TEXT("/"), .ask = { .array = TEXT("0-5") } };
     strings_add(&spec.command, "train");
@@ -299,9 +294,8 @@ static void allocate_share(struct fixture *fixture, struct job *job, uint32_t sl
     gpu_grants_clear(&event.gpus);
 }
 
-CASE(the_shares_of_a_gpu_add_up_to_the_whole_and_no_more)
+CASE(the_shares_of_a_gpu_add_up_to_the_whole_and_no_more, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *first = fixture_submit(fixture, NULL);
     _cleanup_(job_freep) struct job *second = fixture_submit(fixture, NULL);
     _cleanup_(job_freep) struct job *third = fixture_submit(fixture, NULL);
@@ -314,9 +308,8 @@ CASE(the_shares_of_a_gpu_add_up_to_the_whole_and_no_more)
     assert_non_null(strstr(fixture->failure.message, "more than the whole"));
 }
 
-CASE(gpus_of_several_nodes_are_booked_where_they_are)
+CASE(gpus_of_several_nodes_are_booked_where_they_are, fixture)
 {
-    struct fixture *fixture = *state;
     struct job_spec spec = { .cwd = TEXT("/"), .ask = { .gpus = 2 } };
     strings_add(&spec.command, "true");
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, &spec);
@@ -334,9 +327,8 @@ CASE(gpus_of_several_nodes_are_booked_where_they_are)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-CASE(a_job_that_is_put_back_gives_its_gpus_back)
+CASE(a_job_that_is_put_back_gives_its_gpus_back, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     fixture_allocate(fixture, job, 0, 0);
     fixture_event(fixture, job, EVENT_STARTED);
@@ -349,9 +341,8 @@ CASE(a_job_that_is_put_back_gives_its_gpus_back)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-CASE(idleness_and_what_follows_are_kept)
+CASE(idleness_and_what_follows_are_kept, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     struct job *jobs[2] = { 0 };
     fixture_allocate(fixture, job, 0, 0);
@@ -376,9 +367,8 @@ CASE(idleness_and_what_follows_are_kept)
     assert_true(job->ask->preemptible);
 }
 
-CASE(edits_and_holds_are_kept)
+CASE(edits_and_holds_are_kept, fixture)
 {
-    struct fixture *fixture = *state;
     struct job_ask ask = { .gpus = 1, .after = TEXT("1"), .cpu_milli = 2500 };
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     struct job *jobs[2] = { 0 };
@@ -411,9 +401,8 @@ static void on_spec(void *arg, uint64_t job, struct spec_bytes *bytes)
     spec_bytes_drop(bytes);
 }
 
-CASE(an_element_has_the_specification_of_its_array)
+CASE(an_element_has_the_specification_of_its_array, fixture)
 {
-    struct fixture *fixture = *state;
     struct job_spec spec = { .cwd = TEXT("/"), .ask = { .array = TEXT("3-4") } };
     struct fetched fetched = { 0 };
     strings_add(&spec.command, "train");
@@ -443,9 +432,8 @@ static void add_cluster_event(struct fixture *fixture, const struct cluster_chan
     fixture_apply(fixture, NULL, &event);
 }
 
-CASE(changes_of_the_cluster_are_events_of_no_job)
+CASE(changes_of_the_cluster_are_events_of_no_job, fixture)
 {
-    struct fixture *fixture = *state;
     const struct cluster_change drain = { .kind = CHANGE_NODE_DRAIN, .node = TEXT("n") };
     const struct cluster_change broken = { .kind = CHANGE_NODE_DRAIN };
     add_cluster_event(fixture, &drain);
@@ -472,9 +460,8 @@ static void put_state(struct fixture *fixture, const char *kind, const char *key
     store_batch_put(fixture->batch, kind, key, &bytes);
 }
 
-CASE(the_state_of_the_cluster_is_put_replaced_and_removed)
+CASE(the_state_of_the_cluster_is_put_replaced_and_removed, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_buffer_ struct buffer shown = { 0 };
     fixture->batch = store_batch_new(++fixture->next_batch);
     put_state(fixture, "node", "b", "1");

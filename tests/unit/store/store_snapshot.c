@@ -9,7 +9,7 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
 
 #define MANY 3000
 
@@ -35,9 +35,8 @@ static void restore(struct fixture *fixture, const char *name)
     assert_int_equal(rename(from, fixture_path(fixture, "mgpu.db")), 0);
 }
 
-CASE(the_three_latest_snapshots_are_kept)
+CASE(the_three_latest_snapshots_are_kept, fixture)
 {
-    struct fixture *fixture = *state;
     for (int i = 0; i < 5; i++)
         take_one(fixture);
     assert_false(exists(fixture, "backup/mgpu-00000001.db"));
@@ -48,9 +47,8 @@ CASE(the_three_latest_snapshots_are_kept)
     assert_false(exists(fixture, "backup/unfinished.db-wal"));
 }
 
-CASE(a_snapshot_is_private)
+CASE(a_snapshot_is_private, fixture)
 {
-    struct fixture *fixture = *state;
     struct stat file;
     take_one(fixture);
     assert_int_equal(stat(fixture_path(fixture, "backup"), &file), 0);
@@ -59,9 +57,8 @@ CASE(a_snapshot_is_private)
     assert_int_equal(file.st_mode & 07777, 0600);
 }
 
-CASE(a_restored_snapshot_has_its_jobs_and_gives_no_number_out_again)
+CASE(a_restored_snapshot_has_its_jobs_and_gives_no_number_out_again, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     take_one(fixture);
@@ -86,9 +83,8 @@ CASE(a_restored_snapshot_has_its_jobs_and_gives_no_number_out_again)
 }
 
 /* A node has shown that the store is an older copy. */
-CASE(numbers_that_are_skipped_stay_skipped)
+CASE(numbers_that_are_skipped_stay_skipped, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_close(fixture);
@@ -107,9 +103,8 @@ CASE(numbers_that_are_skipped_stay_skipped)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-CASE(commits_made_while_a_snapshot_is_made_keep_it_whole)
+CASE(commits_made_while_a_snapshot_is_made_keep_it_whole, fixture)
 {
-    struct fixture *fixture = *state;
     for (uint32_t i = 0; i < MANY; i++)
         fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -128,9 +123,8 @@ CASE(commits_made_while_a_snapshot_is_made_keep_it_whole)
         fail_msg("%s", fixture->finding);
 }
 
-CASE(a_snapshot_reports_its_progress_and_its_end)
+CASE(a_snapshot_reports_its_progress_and_its_end, fixture)
 {
-    struct fixture *fixture = *state;
     for (uint32_t i = 0; i < MANY; i++)
         fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -140,9 +134,8 @@ CASE(a_snapshot_reports_its_progress_and_its_end)
     assert_int_equal(fixture->ends, 1);
 }
 
-CASE(a_snapshot_that_cannot_be_made_is_a_warning)
+CASE(a_snapshot_that_cannot_be_made_is_a_warning, fixture)
 {
-    struct fixture *fixture = *state;
     FILE *file = fopen(fixture_path(fixture, "backup"), "w");
     assert_non_null(file);
     (void)fclose(file);
@@ -154,9 +147,8 @@ CASE(a_snapshot_that_cannot_be_made_is_a_warning)
     assert_false(fixture->has_failed);
 }
 
-CASE(a_missing_database_beside_a_snapshot_is_refused_with_the_way_back)
+CASE(a_missing_database_beside_a_snapshot_is_refused_with_the_way_back, fixture)
 {
-    struct fixture *fixture = *state;
     take_one(fixture);
     fixture_close(fixture);
     assert_int_equal(unlink(fixture_path(fixture, "mgpu.db")), 0);
@@ -164,9 +156,8 @@ CASE(a_missing_database_beside_a_snapshot_is_refused_with_the_way_back)
     assert_non_null(strstr(fixture->err.hint, "cp -p backup/mgpu-00000001.db mgpu.db"));
 }
 
-CASE(damage_is_refused_with_the_way_back)
+CASE(damage_is_refused_with_the_way_back, fixture)
 {
-    struct fixture *fixture = *state;
     take_one(fixture);
     fixture_close(fixture);
     assert_int_equal(truncate(fixture_path(fixture, "mgpu.db"), 5000), 0);

@@ -58,7 +58,7 @@ static int on_teardown(void **state)
     return umount(mount_point);
 }
 
-#define CASE(name) TEST_WITH(name, on_setup, on_teardown)
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, on_setup, on_teardown)
 
 /* What store_is_full says of the disk as it is now. The batch comes back after the reserve was tried again.
  */
@@ -73,9 +73,8 @@ static bool is_full_now(struct fixture *fixture)
     return store_is_full(fixture->store);
 }
 
-CASE(jobs_end_on_a_full_disk_and_new_work_is_refused)
+CASE(jobs_end_on_a_full_disk_and_new_work_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     if (!can_mount)
         skip();
     struct job *jobs[200];
@@ -100,9 +99,8 @@ CASE(jobs_end_on_a_full_disk_and_new_work_is_refused)
     assert_int_equal(access(fixture_path(fixture, "reserve"), F_OK), 0);
 }
 
-CASE(an_idle_store_notices_that_there_is_space_again)
+CASE(an_idle_store_notices_that_there_is_space_again, fixture)
 {
-    struct fixture *fixture = *state;
     if (!can_mount)
         skip();
     fill_disk();
@@ -113,9 +111,8 @@ CASE(an_idle_store_notices_that_there_is_space_again)
     assert_false(store_space_is_short(fixture->store));
 }
 
-CASE(a_start_on_a_full_disk_uses_the_reserve)
+CASE(a_start_on_a_full_disk_uses_the_reserve, fixture)
 {
-    struct fixture *fixture = *state;
     if (!can_mount)
         skip();
     fixture_run_job(fixture, 0);
@@ -129,9 +126,8 @@ CASE(a_start_on_a_full_disk_uses_the_reserve)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-CASE(a_disk_without_any_space_ends_the_store_and_loses_nothing)
+CASE(a_disk_without_any_space_ends_the_store_and_loses_nothing, fixture)
 {
-    struct fixture *fixture = *state;
     if (!can_mount)
         skip();
     uint64_t acknowledged = 0;
@@ -151,9 +147,8 @@ CASE(a_disk_without_any_space_ends_the_store_and_loses_nothing)
 }
 
 /* Nobody is told to move a store away that only lacks room. */
-CASE(a_start_without_any_space_is_not_called_damage)
+CASE(a_start_without_any_space_is_not_called_damage, fixture)
 {
-    struct fixture *fixture = *state;
     if (!can_mount)
         skip();
     fixture_run_job(fixture, 0);
@@ -170,9 +165,8 @@ CASE(a_start_without_any_space_is_not_called_damage)
     assert_int_equal(fixture->summary.jobs, 1);
 }
 
-CASE(a_start_without_any_inode_is_not_called_damage)
+CASE(a_start_without_any_inode_is_not_called_damage, fixture)
 {
-    struct fixture *fixture = *state;
     if (!can_mount)
         skip();
     fixture_run_job(fixture, 0);

@@ -14,13 +14,12 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
 
 #define FLIPS 150
 
-CASE(the_epoch_grows_with_every_open)
+CASE(the_epoch_grows_with_every_open, fixture)
 {
-    struct fixture *fixture = *state;
     char instance[33];
     memcpy(instance, fixture->summary.instance, sizeof(instance));
     assert_int_equal(strlen(instance), 32);
@@ -32,9 +31,8 @@ CASE(the_epoch_grows_with_every_open)
     }
 }
 
-CASE(the_summary_tells_the_highest_numbers)
+CASE(the_summary_tells_the_highest_numbers, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -45,9 +43,8 @@ CASE(the_summary_tells_the_highest_numbers)
     assert_int_equal(fixture->summary.jobs, 2);
 }
 
-CASE(ids_are_not_reused_after_rows_were_removed)
+CASE(ids_are_not_reused_after_rows_were_removed, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -58,9 +55,8 @@ CASE(ids_are_not_reused_after_rows_were_removed)
     assert_int_equal(fixture->summary.last_job, 2);
 }
 
-CASE(a_second_open_is_refused_and_names_the_process)
+CASE(a_second_open_is_refused_and_names_the_process, fixture)
 {
-    struct fixture *fixture = *state;
     struct store *first = take_ptr(fixture->store);
     char pid[32];
     (void)snprintf(pid, sizeof(pid), "pid %d", (int)getpid());
@@ -70,9 +66,8 @@ CASE(a_second_open_is_refused_and_names_the_process)
     fixture->store = first;
 }
 
-CASE(the_directory_and_its_files_are_private)
+CASE(the_directory_and_its_files_are_private, fixture)
 {
-    struct fixture *fixture = *state;
     static const char *const names[] = { "mgpu.db", "mgpu.db-wal", "mgpu.db-shm", "lock", "reserve" };
     struct stat file;
     assert_int_equal(stat(fixture->dir, &file), 0);
@@ -83,7 +78,7 @@ CASE(the_directory_and_its_files_are_private)
     }
 }
 
-CASE(network_file_systems_are_refused_by_name)
+CASE(network_file_systems_are_refused_by_name, fixture)
 {
     assert_string_equal(store_dir_unsafe(0x6969), "NFS");
     assert_string_equal(store_dir_unsafe(0x65735546), "FUSE");
@@ -93,9 +88,8 @@ CASE(network_file_systems_are_refused_by_name)
     assert_null(store_dir_unsafe(0x794c7630)); // overlayfs
 }
 
-CASE(the_directory_of_another_user_is_refused)
+CASE(the_directory_of_another_user_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     if (geteuid() != 0)
         skip();
     fixture_close(fixture);
@@ -104,9 +98,8 @@ CASE(the_directory_of_another_user_is_refused)
     assert_non_null(strstr(fixture->err.message, "uid 1234"));
 }
 
-CASE(a_file_in_place_of_the_directory_is_refused)
+CASE(a_file_in_place_of_the_directory_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     struct store *store;
     struct store_summary summary;
     const struct store_observer observer = { 0 };
@@ -114,9 +107,8 @@ CASE(a_file_in_place_of_the_directory_is_refused)
         store_open(fixture_path(fixture, "mgpu.db"), &observer, &store, &summary, &fixture->err), -ENOTDIR);
 }
 
-CASE(a_newer_schema_is_refused_with_both_versions)
+CASE(a_newer_schema_is_refused_with_both_versions, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_close(fixture);
     assert_int_equal(fixture_sql(fixture, "PRAGMA user_version = 99"), SQLITE_OK);
     assert_int_equal(fixture_try_open(fixture), -ENOTSUP);
@@ -125,27 +117,24 @@ CASE(a_newer_schema_is_refused_with_both_versions)
     assert_non_null(strstr(fixture->err.message, known));
 }
 
-CASE(an_empty_database_file_is_refused)
+CASE(an_empty_database_file_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_close(fixture);
     fixture_put(fixture, "mgpu.db", "", 0);
     assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
     assert_non_null(strstr(fixture->err.message, "empty"));
 }
 
-CASE(garbage_in_place_of_the_database_is_refused)
+CASE(garbage_in_place_of_the_database_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     static const char garbage[8192] = "this is no database at all";
     fixture_close(fixture);
     fixture_put(fixture, "mgpu.db", garbage, sizeof(garbage));
     assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
 }
 
-CASE(another_programs_database_is_refused_and_left_alone)
+CASE(another_programs_database_is_refused_and_left_alone, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_close(fixture);
     assert_int_equal(unlink(fixture_path(fixture, "mgpu.db")), 0);
     assert_int_equal(fixture_sql(fixture, "CREATE TABLE things (a)"), SQLITE_OK);
@@ -153,9 +142,8 @@ CASE(another_programs_database_is_refused_and_left_alone)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM sqlite_schema"), 1);
 }
 
-CASE(a_truncated_database_is_refused)
+CASE(a_truncated_database_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     for (uint32_t i = 0; i < 100; i++)
         fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -169,9 +157,8 @@ CASE(a_truncated_database_is_refused)
     }
 }
 
-CASE(a_flipped_bit_is_refused_or_leaves_every_job_and_number)
+CASE(a_flipped_bit_is_refused_or_leaves_every_job_and_number, fixture)
 {
-    struct fixture *fixture = *state;
     unsigned refused = 0;
     for (uint32_t i = 0; i < 20; i++)
         fixture_run_job(fixture, 0);
@@ -203,9 +190,8 @@ CASE(a_flipped_bit_is_refused_or_leaves_every_job_and_number)
     assert_true(refused > 0);
 }
 
-CASE(what_was_durable_is_there_after_a_crash)
+CASE(what_was_durable_is_there_after_a_crash, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_crash(fixture);
@@ -215,9 +201,8 @@ CASE(what_was_durable_is_there_after_a_crash)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-CASE(a_removed_log_is_refused)
+CASE(a_removed_log_is_refused, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_crash(fixture);
@@ -226,9 +211,8 @@ CASE(a_removed_log_is_refused)
     assert_non_null(strstr(fixture->err.message, "mgpu.db-wal"));
 }
 
-CASE(a_copy_without_its_log_gives_no_id_out_again)
+CASE(a_copy_without_its_log_gives_no_id_out_again, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_crash(fixture);
@@ -246,9 +230,8 @@ CASE(a_copy_without_its_log_gives_no_id_out_again)
 }
 
 /* Damage that only a look at every page finds, in a file of 80 MB. */
-CASE(a_large_file_is_read_whole_after_an_unclean_stop_alone)
+CASE(a_large_file_is_read_whole_after_an_unclean_stop_alone, fixture)
 {
-    struct fixture *fixture = *state;
     static const uint8_t nonsense[4] = { 0x7f, 0xff, 0xff, 0xff };
     fixture_close(fixture);
     assert_int_equal(
@@ -264,15 +247,14 @@ CASE(a_large_file_is_read_whole_after_an_unclean_stop_alone)
     assert_int_equal(fixture_try_open(fixture), -EUCLEAN);
 }
 
-CASE(a_new_store_has_small_pages)
+CASE(a_new_store_has_small_pages, fixture)
 {
-    assert_int_equal(fixture_number(*state, "PRAGMA page_size"), 512);
+    assert_int_equal(fixture_number(fixture, "PRAGMA page_size"), 512);
 }
 
 /* Those made by earlier versions have pages of 4096 bytes. */
-CASE(a_store_keeps_the_size_of_its_pages)
+CASE(a_store_keeps_the_size_of_its_pages, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_close(fixture);
@@ -288,9 +270,8 @@ CASE(a_store_keeps_the_size_of_its_pages)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM jobs"), 101);
 }
 
-CASE(a_step_of_the_schema_runs_once_and_whole)
+CASE(a_step_of_the_schema_runs_once_and_whole, fixture)
 {
-    struct fixture *fixture = *state;
     sqlite3 *db = NULL;
     const int now = store_schema_version();
     const struct schema_step steps[] = {
@@ -308,9 +289,8 @@ CASE(a_step_of_the_schema_runs_once_and_whole)
         fixture_number(fixture, "SELECT count(*) FROM sqlite_schema WHERE name IN ('a', 'b')"), 1);
 }
 
-CASE(a_start_refuses_open_jobs_that_do_not_follow_from_their_events)
+CASE(a_start_refuses_open_jobs_that_do_not_follow_from_their_events, fixture)
 {
-    struct fixture *fixture = *state;
     const struct {
         const char *spoil, *mend, *words;
     } rows[] = {

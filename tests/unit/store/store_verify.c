@@ -12,7 +12,7 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
 
 #define JOBS      300 // enough for interior pages
 #define FLIPS     24  // of pages of each kind
@@ -25,9 +25,8 @@ static bool exists(struct fixture *fixture, const char *name)
     return access(fixture_path(fixture, name), F_OK) == 0;
 }
 
-CASE(a_sound_store_is_reported_and_its_snapshot_kept)
+CASE(a_sound_store_is_reported_and_its_snapshot_kept, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_snapshot(fixture);
@@ -38,9 +37,8 @@ CASE(a_sound_store_is_reported_and_its_snapshot_kept)
     assert_false(exists(fixture, "backup/unfinished.db"));
 }
 
-CASE(a_damaged_store_takes_no_snapshot_and_keeps_those_it_has)
+CASE(a_damaged_store_takes_no_snapshot_and_keeps_those_it_has, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_snapshot(fixture);
@@ -61,9 +59,8 @@ CASE(a_damaged_store_takes_no_snapshot_and_keeps_those_it_has)
 }
 
 /* A start does not compare indexes with their tables. */
-CASE(an_index_without_its_rows_is_damage_of_the_file)
+CASE(an_index_without_its_rows_is_damage_of_the_file, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture_close(fixture);
@@ -78,9 +75,8 @@ CASE(an_index_without_its_rows_is_damage_of_the_file)
     assert_non_null(strstr(fixture->verification.finding, "events_job"));
 }
 
-CASE(commits_continue_while_a_copy_is_checked)
+CASE(commits_continue_while_a_copy_is_checked, fixture)
 {
-    struct fixture *fixture = *state;
     for (uint32_t i = 0; i < JOBS; i++)
         fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -93,9 +89,8 @@ CASE(commits_continue_while_a_copy_is_checked)
     assert_int_equal(fixture->warnings, 0);
 }
 
-CASE(a_store_that_closes_drops_the_check)
+CASE(a_store_that_closes_drops_the_check, fixture)
 {
-    struct fixture *fixture = *state;
     for (uint32_t i = 0; i < JOBS; i++)
         fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
@@ -243,9 +238,8 @@ static size_t choose(const struct file *file, size_t page)
     return at;
 }
 
-CASE(no_flipped_bit_of_any_page_goes_unnoticed)
+CASE(no_flipped_bit_of_any_page_goes_unnoticed, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_free_ struct file *file = xcalloc(1, sizeof(*file));
     size_t pages[PAGES_MAX];
     fill(fixture);

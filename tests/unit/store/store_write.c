@@ -6,20 +6,18 @@
 #include "store_fixture.h"
 #include "unit_test.h"
 
-#define CASE(name) TEST_WITH(name, fixture_setup, fixture_teardown)
+#define CASE(name, fixture) TEST_ON(name, struct fixture *fixture, fixture_setup, fixture_teardown)
 
-CASE(a_committed_batch_is_reported_durable)
+CASE(a_committed_batch_is_reported_durable, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     assert_int_equal(fixture->durable, 1);
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-CASE(batches_are_reported_in_the_order_they_were_handed_over)
+CASE(batches_are_reported_in_the_order_they_were_handed_over, fixture)
 {
-    struct fixture *fixture = *state;
     uint64_t last = 0;
     for (uint32_t i = 0; i < 500; i++) {
         fixture_run_job(fixture, i % 8);
@@ -31,17 +29,15 @@ CASE(batches_are_reported_in_the_order_they_were_handed_over)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-CASE(an_empty_batch_is_durable_too)
+CASE(an_empty_batch_is_durable_too, fixture)
 {
-    struct fixture *fixture = *state;
     fixture->batch = store_batch_new(++fixture->next_batch);
     assert_int_equal(store_batch_count(fixture->batch), 0);
     fixture_commit_all(fixture);
 }
 
-CASE(a_requeued_job_has_an_attempt_for_each_try)
+CASE(a_requeued_job_has_an_attempt_for_each_try, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     fixture_allocate(fixture, job, 0, 0);
     fixture_event(fixture, job, EVENT_RETURNED);
@@ -53,9 +49,8 @@ CASE(a_requeued_job_has_an_attempt_for_each_try)
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-CASE(every_path_through_the_states_folds_to_its_row)
+CASE(every_path_through_the_states_folds_to_its_row, fixture)
 {
-    struct fixture *fixture = *state;
     static const enum job_event_type paths[][5] = {
         { EVENT_STOP, EVENT_TYPES },
         { EVENT_ENDED, EVENT_TYPES },
@@ -90,9 +85,8 @@ static void keep(void *arg, struct job *job)
     *kept = job;
 }
 
-CASE(the_terms_of_a_stop_are_read_back)
+CASE(the_terms_of_a_stop_are_read_back, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL), *read = NULL;
     fixture_allocate(fixture, job, 0, 0);
     struct job_event stop = {
@@ -117,9 +111,8 @@ static void book_twice(struct fixture *fixture, uint32_t first_slot, uint32_t se
     (void)fixture_wait(fixture, fixture_commit(fixture));
 }
 
-CASE(the_database_refuses_a_gpu_given_out_twice)
+CASE(the_database_refuses_a_gpu_given_out_twice, fixture)
 {
-    struct fixture *fixture = *state;
     book_twice(fixture, 0, 0);
     assert_true(fixture->has_failed);
     assert_int_equal(fixture->failed_batch, 2);
@@ -130,40 +123,35 @@ CASE(the_database_refuses_a_gpu_given_out_twice)
     assert_int_equal(fixture_number(fixture, "SELECT count(*) FROM gpu_alloc"), 1);
 }
 
-CASE(the_database_refuses_the_same_share_twice)
+CASE(the_database_refuses_the_same_share_twice, fixture)
 {
-    struct fixture *fixture = *state;
     book_twice(fixture, 1, 1);
     assert_true(fixture->has_failed);
 }
 
-CASE(the_database_refuses_a_share_beside_an_exclusive_booking)
+CASE(the_database_refuses_a_share_beside_an_exclusive_booking, fixture)
 {
-    struct fixture *fixture = *state;
     book_twice(fixture, 0, 1);
     assert_true(fixture->has_failed);
     assert_non_null(strstr(fixture->failure.message, "held exclusively"));
 }
 
-CASE(the_database_refuses_an_exclusive_booking_beside_a_share)
+CASE(the_database_refuses_an_exclusive_booking_beside_a_share, fixture)
 {
-    struct fixture *fixture = *state;
     book_twice(fixture, 1, 0);
     assert_true(fixture->has_failed);
     assert_non_null(strstr(fixture->failure.message, "held exclusively"));
 }
 
-CASE(two_shares_of_a_gpu_stand_side_by_side)
+CASE(two_shares_of_a_gpu_stand_side_by_side, fixture)
 {
-    struct fixture *fixture = *state;
     book_twice(fixture, 1, 2);
     assert_false(fixture->has_failed);
     assert_int_equal(fixture_fsck(fixture), 0);
 }
 
-CASE(a_failed_store_answers_nothing_more)
+CASE(a_failed_store_answers_nothing_more, fixture)
 {
-    struct fixture *fixture = *state;
     book_twice(fixture, 0, 0);
     assert_true(fixture->has_failed);
     fixture->has_failed = false;
@@ -176,9 +164,8 @@ CASE(a_failed_store_answers_nothing_more)
     assert_false(fixture->has_failed);
 }
 
-CASE(a_job_id_is_never_taken_twice)
+CASE(a_job_id_is_never_taken_twice, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     fixture->next_job = 1;
@@ -187,9 +174,8 @@ CASE(a_job_id_is_never_taken_twice)
     assert_true(fixture->has_failed);
 }
 
-CASE(events_grow_and_are_never_altered)
+CASE(events_grow_and_are_never_altered, fixture)
 {
-    struct fixture *fixture = *state;
     fixture_run_job(fixture, 0);
     fixture_commit_all(fixture);
     assert_int_equal(fixture_sql(fixture, "UPDATE events SET wall_ms = 0"), SQLITE_CONSTRAINT);
@@ -199,9 +185,8 @@ CASE(events_grow_and_are_never_altered)
     assert_false(fixture_wait(fixture, fixture_commit(fixture)));
 }
 
-CASE(a_change_of_an_unknown_job_fails)
+CASE(a_change_of_an_unknown_job_fails, fixture)
 {
-    struct fixture *fixture = *state;
     _cleanup_(job_freep) struct job *job = fixture_submit(fixture, NULL);
     store_batch_free(take_ptr(fixture->batch));
     fixture_event(fixture, job, EVENT_STOP);

@@ -153,7 +153,7 @@ static int close_pair(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, open_pair, close_pair)
+#define CASE(name, pair) TEST_ON(name, struct pair *pair, open_pair, close_pair)
 
 static int take(struct pair *pair, const struct buffer *bytes, const struct record_type **ret_type)
 {
@@ -168,9 +168,8 @@ static int take(struct pair *pair, const struct buffer *bytes, const struct reco
     return r;
 }
 
-CASE(messages_of_a_newer_version_are_passed_over)
+CASE(messages_of_a_newer_version_are_passed_over, pair)
 {
-    struct pair *pair = *state;
     const struct record_type *type = NULL;
     const struct message_heartbeat beat = { .sent_ms = 7 };
     _cleanup_buffer_ struct buffer bytes = { 0 }, body = { 0 }, nothing = { 0 };
@@ -184,9 +183,8 @@ CASE(messages_of_a_newer_version_are_passed_over)
     assert_int_equal(take(pair, &nothing, &type), 0);
 }
 
-CASE(a_message_of_a_newer_version_may_come_in_pieces)
+CASE(a_message_of_a_newer_version_may_come_in_pieces, pair)
 {
-    struct pair *pair = *state;
     const struct record_type *type = NULL;
     _cleanup_buffer_ struct buffer bytes = { 0 }, body = { 0 };
     add_new_field(&body);
@@ -198,9 +196,8 @@ CASE(a_message_of_a_newer_version_may_come_in_pieces)
     assert_int_equal(evbuffer_get_length(bufferevent_get_input(pair->ends[1])), 0);
 }
 
-CASE(an_unknown_message_that_is_broken_is_refused)
+CASE(an_unknown_message_that_is_broken_is_refused, pair)
 {
-    struct pair *pair = *state;
     const struct record_type *type = NULL;
     _cleanup_buffer_ struct buffer bytes = { 0 }, body = { 0 };
     add_new_field(&body);
@@ -210,9 +207,8 @@ CASE(an_unknown_message_that_is_broken_is_refused)
 }
 
 /* Of one message too much was sent; what it is about is known all the same, and the link lives on. */
-CASE(a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole)
+CASE(a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole, pair)
 {
-    struct pair *pair = *state;
     const struct record_type *type = NULL;
     void *message = NULL;
     struct error err = { 0 };
@@ -239,9 +235,8 @@ CASE(a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole)
     free(text);
 }
 
-CASE(a_message_too_long_for_a_frame_goes_without_its_spare_fields)
+CASE(a_message_too_long_for_a_frame_goes_without_its_spare_fields, pair)
 {
-    struct pair *pair = *state;
     struct error err = { 0 };
     struct job_spec spec = { .script = xcalloc(1, LINK_MESSAGE_MAX + 1U) };
     memset(spec.script, 'x', LINK_MESSAGE_MAX);
@@ -262,9 +257,8 @@ CASE(a_message_too_long_for_a_frame_goes_without_its_spare_fields)
     free(spec.script);
 }
 
-CASE(a_message_too_long_without_them_is_not_sent_and_the_next_one_is)
+CASE(a_message_too_long_without_them_is_not_sent_and_the_next_one_is, pair)
 {
-    struct pair *pair = *state;
     struct error err = { 0 };
     char *text = xcalloc(1, LINK_MESSAGE_MAX + 1U);
     memset(text, 'x', LINK_MESSAGE_MAX);

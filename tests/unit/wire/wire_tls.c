@@ -115,7 +115,7 @@ static int stop(void **state)
     return 0;
 }
 
-#define CASE(name) TEST_WITH(name, start, stop)
+#define CASE(name, world) TEST_ON(name, struct world *world, start, stop)
 
 /* --- a client on a thread of its own, since it waits --- */
 
@@ -174,9 +174,8 @@ static void hang_up(struct client *client)
 
 /* --- keys --- */
 
-CASE(a_key_is_made_once_and_nobody_elses)
+CASE(a_key_is_made_once_and_nobody_elses, world)
 {
-    struct world *world = *state;
     struct error err = { 0 };
     struct stat status;
     uint8_t pin[TLS_PIN_SIZE];
@@ -194,14 +193,13 @@ CASE(a_key_is_made_once_and_nobody_elses)
 }
 
 /* A browser that trusts the authority has nothing to warn about; the pin does not change. */
-CASE(the_server_s_certificate_gets_the_names_of_its_machine)
+CASE(the_server_s_certificate_gets_the_names_of_its_machine, world)
 {
     static const char *const names[] = { "gpubox", "gpubox.example.org", "10.1.2.3", "2001:db8::7",
         "evil,DNS:other" };
     _cleanup_strings_ struct strings hosts = { 0 };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         strings_add(&hosts, names[i]);
-    struct world *world = *state;
     struct error err = { 0 };
     struct tls_authority *named = NULL, *again = NULL;
     X509 *before = tls_authority_server_certificate(world->authority);
@@ -221,9 +219,8 @@ CASE(the_server_s_certificate_gets_the_names_of_its_machine)
     tls_authority_free(again);
 }
 
-CASE(a_damaged_key_is_refused_and_a_lost_certificate_made_anew)
+CASE(a_damaged_key_is_refused_and_a_lost_certificate_made_anew, world)
 {
-    struct world *world = *state;
     struct error err = { 0 };
     struct tls_authority *again = NULL;
     int dirfd = open(world->dir, O_RDONLY | O_DIRECTORY);
@@ -236,9 +233,8 @@ CASE(a_damaged_key_is_refused_and_a_lost_certificate_made_anew)
     (void)close(dirfd);
 }
 
-CASE(a_request_proves_its_key)
+CASE(a_request_proves_its_key, world)
 {
-    struct world *world = *state;
     struct error err = { 0 };
     int dirfd = open(world->dir, O_RDONLY | O_DIRECTORY);
     _cleanup_key_ EVP_PKEY *key = NULL, *read = NULL;
@@ -264,9 +260,8 @@ CASE(a_request_proves_its_key)
 
 /* --- whom a session believes --- */
 
-CASE(a_client_believes_the_pin_of_the_authority_or_of_the_server)
+CASE(a_client_believes_the_pin_of_the_authority_or_of_the_server, world)
 {
-    struct world *world = *state;
     uint8_t leaf[TLS_PIN_SIZE];
     assert_true(tls_pin_of_key(tls_authority_server_key(world->authority), leaf));
     const uint8_t *const pins[] = { tls_authority_pin(world->authority), leaf };
@@ -281,9 +276,8 @@ CASE(a_client_believes_the_pin_of_the_authority_or_of_the_server)
     }
 }
 
-CASE(a_client_believes_nobody_else)
+CASE(a_client_believes_nobody_else, world)
 {
-    struct world *world = *state;
     const uint8_t pin[TLS_PIN_SIZE] = { 1 };
     struct client client = { .world = world, .pin = pin, .purpose = TLS_FOR_LINK };
     run(&client);
@@ -292,9 +286,8 @@ CASE(a_client_believes_nobody_else)
     assert_int_equal(world->plain, -1);
 }
 
-CASE(a_purpose_that_the_port_has_not_is_refused)
+CASE(a_purpose_that_the_port_has_not_is_refused, world)
 {
-    struct world *world = *state;
     struct client client = {
         .world = world, .pin = tls_authority_pin(world->authority), .purpose = TLS_FOR_HTTP
     };
@@ -303,9 +296,8 @@ CASE(a_purpose_that_the_port_has_not_is_refused)
     assert_non_null(strstr(client.err.message, "not that port of mgpud"));
 }
 
-CASE(a_server_learns_the_key_of_its_client)
+CASE(a_server_learns_the_key_of_its_client, world)
 {
-    struct world *world = *state;
     struct error err = { 0 };
     uint8_t pin[TLS_PIN_SIZE];
     int dirfd = open(world->dir, O_RDONLY | O_DIRECTORY);
@@ -345,9 +337,8 @@ static void await_plain(struct world *world)
         turn(world);
 }
 
-CASE(each_direction_ends_by_itself)
+CASE(each_direction_ends_by_itself, world)
 {
-    struct world *world = *state;
     struct client client;
     char bytes[16];
     size_t n = 0;
@@ -371,10 +362,9 @@ CASE(each_direction_ends_by_itself)
     hang_up(&client);
 }
 
-CASE(who_does_not_read_stops_who_writes)
+CASE(who_does_not_read_stops_who_writes, world)
 {
     static char block[65536];
-    struct world *world = *state;
     struct client client;
     size_t sent = 0, n = 0;
     begin(world, &client);
@@ -417,9 +407,8 @@ static void assert_client_reads(struct client *client, const char *text)
 }
 
 /* As when somebody types at a command that has just ended. */
-CASE(last_words_arrive_though_nobody_listens_where_they_came_from)
+CASE(last_words_arrive_though_nobody_listens_where_they_came_from, world)
 {
-    struct world *world = *state;
     struct client client;
     char byte;
     size_t n = 0;
@@ -438,9 +427,8 @@ CASE(last_words_arrive_though_nobody_listens_where_they_came_from)
     hang_up(&client);
 }
 
-CASE(last_words_arrive_though_their_connection_was_reset)
+CASE(last_words_arrive_though_their_connection_was_reset, world)
 {
-    struct world *world = *state;
     struct client client;
     char bytes[16] = "";
     size_t length = 0;
@@ -461,9 +449,8 @@ CASE(last_words_arrive_though_their_connection_was_reset)
 }
 
 /* As when the API has answered, ended its side, and some time later closes the connection. */
-CASE(a_side_that_ends_first_and_leaves_later_is_noticed)
+CASE(a_side_that_ends_first_and_leaves_later_is_noticed, world)
 {
-    struct world *world = *state;
     struct client client;
     char byte;
     size_t n = 0;
@@ -494,9 +481,8 @@ static void *write_on_and_on(void *arg)
     return NULL;
 }
 
-CASE(a_machine_that_sends_on_and_on_is_not_waited_for)
+CASE(a_machine_that_sends_on_and_on_is_not_waited_for, world)
 {
-    struct world *world = *state;
     struct client client;
     pthread_t thread;
     begin(world, &client);
@@ -514,9 +500,8 @@ static void count_turn(evutil_socket_t fd, short what, void *arg)
 
 /* Its changes of keys are no bytes, however many there are: one call that goes on until bytes come has no
  * end. */
-CASE(who_only_changes_keys_keeps_nobody_from_his_turn)
+CASE(who_only_changes_keys_keeps_nobody_from_his_turn, world)
 {
-    struct world *world = *state;
     struct client client;
     unsigned turns = 0;
     const struct timeval at_once = { .tv_usec = 1 };
@@ -551,9 +536,8 @@ static unsigned timeouts_of(const struct client *client, struct world *world)
 }
 
 /* `mgpu logs -f | less` may stand still for an hour; a link that does is no link. */
-CASE(only_who_always_reads_is_gone_when_he_does_not)
+CASE(only_who_always_reads_is_gone_when_he_does_not, world)
 {
-    struct world *world = *state;
     struct client client;
     begin(world, &client);
     assert_int_equal(timeouts_of(&client, world), TLS_DIAL_TIMEOUT_MS);
@@ -565,9 +549,8 @@ CASE(only_who_always_reads_is_gone_when_he_does_not)
     assert_int_equal(timeouts_of(&client, world), 0);
 }
 
-CASE(a_machine_that_never_ends_is_not_waited_for)
+CASE(a_machine_that_never_ends_is_not_waited_for, world)
 {
-    struct world *world = *state;
     struct client client;
     begin(world, &client);
     closep(&world->plain);
@@ -576,9 +559,8 @@ CASE(a_machine_that_never_ends_is_not_waited_for)
     hang_up(&client);
 }
 
-CASE(a_cut_connection_is_no_clean_end)
+CASE(a_cut_connection_is_no_clean_end, world)
 {
-    struct world *world = *state;
     struct client client;
     begin(world, &client);
     hang_up(&client); // without close_notify
@@ -587,9 +569,8 @@ CASE(a_cut_connection_is_no_clean_end)
     assert_int_equal(world->broken, 1);
 }
 
-CASE(sessions_are_cut_by_their_label)
+CASE(sessions_are_cut_by_their_label, world)
 {
-    struct world *world = *state;
     struct client client;
     begin(world, &client);
     assert_int_equal(tls_sessions_count(world->sessions, "x"), 1);
@@ -604,9 +585,8 @@ CASE(sessions_are_cut_by_their_label)
 
 /* --- the port --- */
 
-CASE(strangers_who_say_nothing_keep_nobody_out)
+CASE(strangers_who_say_nothing_keep_nobody_out, world)
 {
-    struct world *world = *state;
     struct client client;
     int strangers[TLS_GATE_PENDING_MAX];
     struct sockaddr_in there = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
@@ -623,9 +603,8 @@ CASE(strangers_who_say_nothing_keep_nobody_out)
 }
 
 /* When all nodes reconnect at once, each has time for its handshake. */
-CASE(a_connection_is_not_closed_at_once_for_the_next)
+CASE(a_connection_is_not_closed_at_once_for_the_next, world)
 {
-    struct world *world = *state;
     int crowd[TLS_GATE_PENDING_MAX + 1];
     char byte;
     int64_t begin_ms = clock_boot_ms();
