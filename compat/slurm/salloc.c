@@ -294,8 +294,6 @@ int slurm_run_salloc(const struct slurm_program *program, int argc, char **argv)
     struct slurm_job job;
     struct error err = { 0 };
     int first = 0;
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     slurm_job_init(&job);
     job.call.command = &salloc_command;
     talk_as(program->name, "");

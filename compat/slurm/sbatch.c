@@ -138,8 +138,6 @@ int slurm_run_sbatch(const struct slurm_program *program, int argc, char **argv)
     _cleanup_slurm_script_ struct slurm_script script = { 0 };
     struct error err = { 0 };
     int first = 0;
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     slurm_job_init(&job);
     slurm_umask();
     int r = read_options(program, argc, argv, &job, &script, &first, &err);

@@ -320,8 +320,6 @@ int slurm_run_restd(const struct slurm_program *program, int argc, char **argv)
     const struct slurm_reading reading = { .program = program };
     struct error err = { 0 };
     int first = 0;
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     int r = slurm_options_read(&reading, argc, argv, false, &first, &err);
     (void)signal(SIGPIPE, SIG_IGN);
     if (r == 0 && first == argc)

@@ -491,8 +491,6 @@ int slurm_run_srun(const struct slurm_program *program, int argc, char **argv)
     struct slurm_job job;
     struct error err = { 0 };
     int first = 0;
-    if (slurm_options_answer(program, argc, argv))
-        return 0;
     slurm_job_init(&job);
     slurm_umask();
     job.call.command = &srun_command;

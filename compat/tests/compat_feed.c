@@ -295,14 +295,12 @@ TEST(a_state_tells_who_else_wrote_it)
 TEST(a_mgpud_that_stands_still_is_not_waited_for)
 {
     struct error err = { 0 };
-    struct server server;
-    struct client client;
+    _cleanup_(server_close) struct server server;
+    _cleanup_(client_clear) struct client client;
     struct feed_events events = { 0 };
     server_open(&server); // the kernel takes the connection, and nobody reads
     client_init(&client, server.path, NULL);
     client.answer_ms = 10;
     assert_true(client_is_loss(feed_events_open(&events, &client, &err)));
     assert_int_equal(feed_events_fd(&events), -1);
-    client_clear(&client);
-    server_close(&server);
 }

@@ -136,9 +136,8 @@ static size_t fill(struct peer *peer)
 
 static void open_gate(void)
 {
-    int fd = open("gate", O_WRONLY | O_CLOEXEC);
+    _cleanup_close_ int fd = open("gate", O_WRONLY | O_CLOEXEC);
     assert_true(fd >= 0);
-    (void)close(fd);
 }
 
 /* --- tests --- */

@@ -283,7 +283,6 @@ SETTER(export)
     _cleanup_free_ char *copy = xstrdup(value);
     char *rest = copy;
     bool is_all = false;
-    (void)option, (void)err;
     for (char *word = NULL; (word = strsep(&rest, ",")) != NULL;) {
         char *equals = strchr(word, '=');
         if (strcasecmp(word, "ALL") == 0)
@@ -306,7 +305,6 @@ SETTER(export)
 SETTER(partition)
 {
     struct slurm_job *job = target;
-    (void)option, (void)err;
     (void)json_object_set_new(ask_of(job), "partition", json_string(value));
     return 0;
 }
@@ -398,7 +396,6 @@ SETTER(constraint)
 {
     struct slurm_job *job = target;
     const char *bad = strpbrk(value, "&*[](),:");
-    (void)option, (void)err;
     if (bad != NULL || value[0] == '\0')
         job->refusal =
             "Invalid feature specification: features are GPU models, one or several, as in a100|h100";
@@ -510,7 +507,6 @@ SETTER(immediate)
 SETTER(requeue)
 {
     bool is_on = strcmp(option->name, "requeue") == 0;
-    (void)value, (void)err;
     (void)json_object_set_new(ask_of(target), "requeue_on_node_lost", json_boolean(is_on));
     (void)json_object_set_new(ask_of(target), "no_restart", json_boolean(!is_on));
     return 0;
@@ -518,7 +514,6 @@ SETTER(requeue)
 
 SETTER(kill)
 {
-    (void)option, (void)err;
     ((struct slurm_job *)target)->is_killed_on_exit = value == NULL || strcmp(value, "0") != 0;
     return 0;
 }
