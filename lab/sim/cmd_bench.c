@@ -125,7 +125,7 @@ static void measure(const struct bench_call *call, int64_t scale, struct bench_f
     struct bench bench = { .random = { .state = (uint64_t)call->seed } };
     struct sched_callbacks callbacks = { .arg = &bench, .start = on_start, .preempt = on_preempt };
     struct sched_settings settings;
-    struct sim_nodes nodes = { 0 };
+    _cleanup_(nodes_clear) struct sim_nodes nodes = { 0 };
     struct samples pass_us = { 0 }, work = { 0 };
     char text[32];
     struct error err;
@@ -161,7 +161,6 @@ static void measure(const struct bench_call *call, int64_t scale, struct bench_f
     samples_clear(&work);
     sched_free(bench.sched);
     free(bench.running);
-    nodes_clear(&nodes);
 }
 
 static int replay(const struct bench_call *call, double *ret_s, struct error *err)

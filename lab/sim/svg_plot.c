@@ -96,7 +96,7 @@ static double draw_wait_axis(struct buffer *out, const struct panel *panel, doub
 /* Waiting times on a logarithmic axis; those below a second stand at its left end. */
 static void draw_waits(const struct engine *engine, struct buffer *out, const struct panel *panel)
 {
-    struct samples waits = { 0 };
+    _cleanup_(samples_clear) struct samples waits = { 0 };
     struct summary summary;
     for (size_t i = 0; i < engine->workload->n_jobs; i++)
         if (engine->results[i].end_ms >= 0)
@@ -114,7 +114,6 @@ static void draw_waits(const struct engine *engine, struct buffer *out, const st
             panel->y + panel->height * (1 - (double)(i + 1) / (double)waits.count));
     }
     buffer_append_text(out, "\"/>\n");
-    samples_clear(&waits);
 }
 
 int svg_plot(const struct engine *engine, const char *title, const char *path, struct error *err)

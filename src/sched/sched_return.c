@@ -119,7 +119,7 @@ static void clear_gpus(struct sched *sched, const struct parked_job *parked)
     const struct allocation *left = &parked->owed;
     uint64_t parked_id = parked->job->entry.job;
     const struct node_runs *runs = sched_node_runs(sched, left->nodes[0].node);
-    uint64_t *ids = xcalloc(runs->count + 1, sizeof(*ids));
+    _cleanup_free_ uint64_t *ids = xcalloc(runs->count + 1, sizeof(*ids));
     size_t count = 0;
     for (size_t i = 0; i < runs->count; i++)
         if (sched_shares_gpu(&runs->runs[i]->allocation, left))
@@ -132,7 +132,6 @@ static void clear_gpus(struct sched *sched, const struct parked_job *parked)
         if (job != NULL && job->run != NULL && !job->run->is_giving_way) // it may have refused immediately
             reclaim(sched, job->run, parked_id);
     }
-    free(ids);
 }
 
 static bool start_where_free(struct sched *sched, struct sched_job *job)

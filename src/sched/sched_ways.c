@@ -294,7 +294,7 @@ static bool spare(const struct making *making, struct victim *victims, size_t *c
 static void preempt_all(const struct making *making, const struct victim *victims, size_t count)
 {
     struct sched *sched = making->sched;
-    uint64_t *ids = xcalloc(count + 1, sizeof(*ids));
+    _cleanup_free_ uint64_t *ids = xcalloc(count + 1, sizeof(*ids));
     for (size_t i = 0; i < count; i++)
         ids[i] = victims[i].run->job->entry.job;
     for (size_t i = 0; i < count; i++) {
@@ -302,7 +302,6 @@ static void preempt_all(const struct making *making, const struct victim *victim
         if (job != NULL && job->run != NULL)
             sched_give_way(sched, job->run, making->rules->why);
     }
-    free(ids);
 }
 
 bool sched_make_ways(struct sched *sched, const struct queue_class *class, const struct fit *fit,

@@ -136,7 +136,6 @@ static int do_settle(void *arg, const struct spool_id *id, uint64_t token, struc
 static int do_command(void *arg, const struct spool_id *id, uint32_t signal, int64_t grace_ms)
 {
     struct error err;
-    (void)id, (void)signal, (void)grace_ms;
     return outcome(arg, &err);
 }
 
@@ -171,65 +170,51 @@ static int do_release(void *arg, const struct spool_id *id, uint32_t port)
 
 static int do_restore(void *arg, const struct spool_id *id)
 {
-    (void)arg, (void)id;
     return -ENOENT;
 }
 
 static int do_update(void *arg, const struct spool_id *id, const struct spool_terms *terms, struct error *err)
 {
-    (void)id, (void)terms;
     return outcome(arg, err);
 }
 
 static int do_renew(void *arg, const struct spool_id *id, int64_t until_ms)
 {
-    (void)arg, (void)id, (void)until_ms;
     return 0;
 }
 
 static void no_log(void *arg, const struct message_open_log *request)
 {
-    (void)arg, (void)request;
 }
 static void no_terminal(void *arg, const struct message_open_terminal *request)
 {
-    (void)arg, (void)request;
 }
 static void no_step(void *arg, const struct message_open_step *request)
 {
-    (void)arg, (void)request;
 }
 static void no_return(void *arg, const struct message_rejoin_step *request)
 {
-    (void)arg, (void)request;
 }
 static void no_port(void *arg, const struct message_open_port *request)
 {
-    (void)arg, (void)request;
 }
 static void no_inspection(void *arg, const struct message_inspect *request)
 {
-    (void)arg, (void)request;
 }
 static void no_notice(void *arg, const struct message_notify *request)
 {
-    (void)arg, (void)request;
 }
 static void no_parking(void *arg, const struct message_park *order)
 {
-    (void)arg, (void)order;
 }
 static void no_gpus(void *arg, const struct strings *uuids)
 {
-    (void)arg, (void)uuids;
 }
 static void no_seen(void *arg, const struct persist_seen *seen)
 {
-    (void)arg, (void)seen;
 }
 static void no_timer(void *arg, int64_t boot_ms)
 {
-    (void)arg, (void)boot_ms;
 }
 
 static void hang_up(void *arg)

@@ -154,7 +154,6 @@ static int answer_of_kind(nvml_device device, int kind, unsigned int *ret)
 
 static int answer_errors(nvml_device device, int kind, int counter, unsigned long long *ret)
 {
-    (void)kind, (void)counter;
     return answer_large(device, ret);
 }
 
@@ -245,7 +244,6 @@ static const struct {
 int nvml_api_load(const char *path, struct nvml_api *ret, struct error *err)
 {
     uint32_t lacking;
-    (void)path, (void)err;
     fill(&lacking, sizeof(lacking));
     *ret = nvml_whole;
     for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++)
@@ -269,7 +267,6 @@ int posix_spawnp(pid_t *restrict pid, const char *restrict file, const posix_spa
     const posix_spawnattr_t *restrict attributes, char *const argv[restrict],
     char *const environment[restrict])
 {
-    (void)pid, (void)file, (void)actions, (void)attributes, (void)argv, (void)environment;
     return ENOENT;
 }
 
@@ -373,14 +370,12 @@ static int answer_energy(uint32_t index, uint64_t *counter, float *microjoules, 
 
 static int answer_limit(uint32_t index, uint32_t sensor, uint64_t *ret)
 {
-    (void)index, (void)sensor;
     fill(ret, sizeof(*ret));
     return code();
 }
 
 static int answer_clocks(uint32_t index, int kind, void *clocks)
 {
-    (void)index, (void)kind;
     fill(clocks, input_byte(&source) < 0x80 ? 280 : ROCM_CLOCKS_SIZE);
     return code();
 }
@@ -393,7 +388,6 @@ static int answer_blocks(uint32_t index, uint64_t *ret)
 
 static int answer_block_errors(uint32_t index, uint64_t block, struct rocm_errors *ret)
 {
-    (void)index, (void)block;
     fill(ret, sizeof(*ret));
     return code();
 }
@@ -403,7 +397,6 @@ int __wrap_rocm_api_load(const char *path, struct rocm_api *ret, struct error *e
 
 int __wrap_rocm_api_load(const char *path, struct rocm_api *ret, struct error *err)
 {
-    (void)path, (void)err;
     *ret = (struct rocm_api){ .init = answer_init,
         .shut_down = answer_nothing,
         .status_string = answer_status,

@@ -117,18 +117,15 @@ static const struct {
 /* ROCm's library would be read in a process of its own. */
 struct rocm *rocm_start(const char *library, const char *const *addresses, size_t count)
 {
-    (void)library, (void)addresses, (void)count;
     return NULL;
 }
 
 void rocm_fill(struct rocm *rocm, size_t i, struct gpu_state *gpu)
 {
-    (void)rocm, (void)i, (void)gpu;
 }
 
 void rocm_remark(struct rocm *rocm, char *text, size_t size)
 {
-    (void)rocm, (void)size;
     text[0] = '\0';
 }
 
@@ -329,7 +326,6 @@ static void try_control(const uint8_t *bytes, size_t length)
 
 static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *at)
 {
-    (void)status, (void)kind, (void)at;
     return remove(path);
 }
 

@@ -50,23 +50,19 @@ static void gather(void *arg, const void *key, size_t key_length, const uint32_t
     const void *data, size_t length)
 {
     struct step *step = arg;
-    (void)nodes, (void)n_nodes;
     mpi_pmi2.gathered(step->state, key, key_length, data, length);
 }
 
 static void fetch(void *arg, uint32_t task, uint64_t request)
 {
-    (void)arg, (void)task, (void)request;
 }
 
 static void answer(void *arg, uint64_t request, int status, const void *data, size_t length)
 {
-    (void)arg, (void)request, (void)status, (void)data, (void)length;
 }
 
 static void abort_step(void *arg, int code, const char *message)
 {
-    (void)arg, (void)code, (void)message;
 }
 
 static void drain(const struct step *step)

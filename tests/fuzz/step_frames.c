@@ -262,7 +262,6 @@ int stepd_start(struct stepd *stepd, struct error *err)
 /* In the place of stepd.c: its loop. */
 int stepd_run(int in_fd, int out_fd)
 {
-    (void)in_fd, (void)out_fd;
     abort(); // no node is started here
 }
 

@@ -2,8 +2,6 @@
 /* Each event goes through its JSON form, as on the way from mgpud to mgpu-sim. */
 #include "box_journal.h"
 
-#include <inttypes.h>
-
 #include "base/memory.h"
 #include "box.h"
 #include "controller/core/core.h"

@@ -153,7 +153,6 @@ static int on_unreserve(struct replay *replay, const struct cluster_change *chan
 /* Its effects are part of the node's devices. */
 static int on_remark(struct replay *replay, const struct cluster_change *change, struct error *err)
 {
-    (void)replay, (void)change, (void)err;
     return 0;
 }
 

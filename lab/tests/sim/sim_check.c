@@ -13,7 +13,6 @@
 /* Books the first of two GPUs twice and the second never. */
 static void book_twice(void *arg, const int64_t *job, struct allocation *allocation)
 {
-    (void)arg, (void)job;
     if (allocation->n_gpus >= 2)
         allocation->gpus[1] = allocation->gpus[0];
 }
@@ -47,7 +46,7 @@ static void make_case(struct sim_case *ret)
 TEST(a_planted_mistake_is_found_and_cut_down_to_one_job)
 {
     const struct check_spoiler spoiler = { .spoil = book_twice };
-    struct sim_case of;
+    _cleanup_(case_clear) struct sim_case of;
     struct error err = { 0 };
     make_case(&of);
     assert_true(check_run(&of, &spoiler, &err) < 0);
@@ -58,7 +57,6 @@ TEST(a_planted_mistake_is_found_and_cut_down_to_one_job)
     assert_true(of.jobs[0][JOB_GPUS] >= 2);
     assert_true(check_run(&of, &spoiler, &err) < 0);
     assert_int_equal(check_run(&of, NULL, &err), 0);
-    case_clear(&of);
 }
 
 /* One GPU, taken; then user 1's jobs 2 and 3, and user 2's 4 and 5, of which each owner wants the second
@@ -105,7 +103,7 @@ TEST(an_own_priority_that_counts_for_all_or_for_nobody_is_found)
             "job 5 of user 2 stands before job 2 of user 1, which came first" },
         { { .change = forget_own }, "job 2 stands before job 3, which its owner wants before it" },
     };
-    struct sim_case of;
+    _cleanup_(case_clear) struct sim_case of;
     struct error err = { 0 };
     make_queue(&of);
     assert_int_equal(check_run(&of, NULL, &err), 0);
@@ -113,7 +111,6 @@ TEST(an_own_priority_that_counts_for_all_or_for_nobody_is_found)
         assert_true(check_run(&of, &tries[i].spoiler, &err) < 0);
         assert_non_null(strstr(err.message, tries[i].found));
     }
-    case_clear(&of);
 }
 
 /* A node, of which user 1 has used so much that without the promise it could be overtaken for longer. Its job
@@ -151,14 +148,13 @@ static void forget_limit(void *arg, struct sched_job_spec *spec)
 TEST(a_promise_that_is_not_kept_is_found)
 {
     const struct check_spoiler spoiler = { .change = forget_limit };
-    struct sim_case of;
+    _cleanup_(case_clear) struct sim_case of;
     struct error err = { 0 };
     make_promise(&of);
     assert_int_equal(check_run(&of, NULL, &err), 0);
     assert_true(check_run(&of, &spoiler, &err) < 0);
     assert_non_null(
         strstr(err.message, "job 3 stands before job 2, to which only jobs submitted until 301000 ms"));
-    case_clear(&of);
 }
 
 /* Job 34 gives way in the pass in which job 37, which its owner wants before it, waits. */
@@ -176,7 +172,7 @@ TEST(own_priorities_order_a_job_that_gives_way_in_the_same_pass)
         "{\"job\": {\"id\": 37, \"at_ms\": 385000, \"run_ms\": 4000, \"uid\": 1, \"gid\": 1, \"gpus\": 2, "
         "\"preemptible\": 1, \"own_priority\": 2}}\n";
     char path[] = "/tmp/mgpu-case-XXXXXX";
-    struct sim_case of;
+    _cleanup_(case_clear) struct sim_case of;
     struct error err = { 0 };
     FILE *file = fdopen(mkstemp(path), "w");
     assert_non_null(file);
@@ -185,7 +181,6 @@ TEST(own_priorities_order_a_job_that_gives_way_in_the_same_pass)
     assert_int_equal(case_read(&of, path, &err), 0);
     (void)unlink(path);
     assert_int_equal(check_run(&of, NULL, &err), 0);
-    case_clear(&of);
 }
 
 static bool allow_all(void *arg)
@@ -314,21 +309,20 @@ static void make_guest(struct sim_case *ret)
 TEST(parking_for_longer_than_promised_is_found)
 {
     struct check_spoiler spoiler = { .park_bound = 40 };
-    struct sim_case of;
+    _cleanup_(case_clear) struct sim_case of;
     struct error err = { 0 };
     make_guest(&of);
     assert_int_equal(check_run(&of, NULL, &err), 0);
     assert_int_equal(check_run(&of, &spoiler, &err), -EPROTO);
     assert_non_null(strstr(err.message, "job 1 has been parked for "));
     assert_non_null(strstr(err.message, "more than 4 times the 60000 ms that it has run"));
-    case_clear(&of);
 }
 
 /* Job 3 starts on the GPU that is owed to job 1 if the scheduler does not know that it refuses. */
 TEST(preempting_a_job_that_should_not_have_started_is_found)
 {
     struct check_spoiler spoiler = { .allows = allow_all };
-    struct sim_case of;
+    _cleanup_(case_clear) struct sim_case of;
     struct error err = { 0 };
     make_guest(&of);
     of.n_jobs = 3;
@@ -342,7 +336,6 @@ TEST(preempting_a_job_that_should_not_have_started_is_found)
     assert_non_null(strstr(err.message,
         "job 3, which can neither be parked nor has a time limit, starts again although it had its GPUs too "
         "briefly"));
-    case_clear(&of);
 }
 
 /* Job 2 refuses to be parked and has job 1's GPU, because it is believed to end at once. It does not. */

@@ -28,9 +28,9 @@ static void replay(
 
 TEST(figures_agree_with_those_made_by_hand)
 {
-    struct engine engine;
-    struct workload workload = { 0 };
-    struct sim_nodes nodes = { 0 };
+    _cleanup_(engine_clear) struct engine engine;
+    _cleanup_(workload_clear) struct workload workload = { 0 };
+    _cleanup_(nodes_clear) struct sim_nodes nodes = { 0 };
     struct metrics metrics;
     replay(&engine, &workload, &nodes, &metrics);
     assert_int_equal(metrics.jobs, 3);
@@ -45,9 +45,6 @@ TEST(figures_agree_with_those_made_by_hand)
     assert_float_equal(metrics.jain, 100.0 / (2 * 82), 1e-9); // of 1 and 9
     assert_float_equal(metrics.waiting_s, 80, 1e-9);
     assert_float_equal(metrics.free_gpus, 0, 1e-9);
-    engine_clear(&engine);
-    workload_clear(&workload);
-    nodes_clear(&nodes);
 }
 
 TEST(quantiles_are_values_that_occurred)
@@ -67,9 +64,9 @@ TEST(quantiles_are_values_that_occurred)
 
 TEST(a_job_that_nothing_can_run_is_refused_and_counted)
 {
-    struct engine engine;
-    struct workload workload = { 0 };
-    struct sim_nodes nodes = { 0 };
+    _cleanup_(engine_clear) struct engine engine;
+    _cleanup_(workload_clear) struct workload workload = { 0 };
+    _cleanup_(nodes_clear) struct sim_nodes nodes = { 0 };
     struct sched_settings settings;
     struct engine_options options = { .settings = &settings };
     struct sim_job job = { .duration_ms = 1000, .gpus = 9 };
@@ -83,7 +80,4 @@ TEST(a_job_that_nothing_can_run_is_refused_and_counted)
     assert_int_equal(engine_run(&engine, &workload, &nodes, &options, &err), 0);
     assert_int_equal(engine.n_refused, 1);
     assert_int_not_equal(engine.first_refusal[0], 0);
-    engine_clear(&engine);
-    workload_clear(&workload);
-    nodes_clear(&nodes);
 }

@@ -11,10 +11,9 @@
 
 static void write_list(char *path, const char *text)
 {
-    int fd = mkstemp(path);
+    _cleanup_close_ int fd = mkstemp(path);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-    (void)close(fd);
 }
 
 static int read_text(struct workload *workload, const char *text, bool skip_bad, struct error *err)
@@ -31,7 +30,7 @@ static int read_text(struct workload *workload, const char *text, bool skip_bad,
 
 TEST(a_csv_is_known_by_its_columns)
 {
-    struct workload workload;
+    _cleanup_(workload_clear) struct workload workload;
     struct error err;
     assert_int_equal(
         read_text(&workload, "vc,gpus,note,submit,user,duration\nv1,2,\"a,b\",30,ada,1.5\nv2,1,,10,bo,7\n",
@@ -44,38 +43,34 @@ TEST(a_csv_is_known_by_its_columns)
     assert_int_equal(workload.jobs[1].duration_ms, 1500);
     assert_int_equal(workload.jobs[1].gpus, 2);
     assert_string_equal(workload.users.items[workload.jobs[1].user], "ada");
-    workload_clear(&workload);
 }
 
 TEST(a_broken_line_is_named_and_stops_the_reading)
 {
-    struct workload workload;
+    _cleanup_(workload_clear) struct workload workload;
     struct error err;
     assert_true(read_text(&workload, "submit,gpus,duration\n1,1,5\n2,one,5\n", false, &err) < 0);
     assert_non_null(strstr(err.message, ":3: number of GPUs"));
     assert_non_null(strstr(err.hint, "--skip-bad"));
-    workload_clear(&workload);
 }
 
 TEST(broken_lines_are_counted_when_they_are_skipped)
 {
-    struct workload workload;
+    _cleanup_(workload_clear) struct workload workload;
     struct error err;
     assert_int_equal(
         read_text(&workload, "submit,gpus,duration\n1,1,5\n2,one,5\n3,1\n4,1,-5\n5,2,5\n", true, &err), 0);
     assert_int_equal(workload.n_jobs, 2);
     assert_int_equal(workload.n_bad, 3);
     assert_non_null(strstr(workload.bad.items[1], ":4: has 2 fields"));
-    workload_clear(&workload);
 }
 
 TEST(a_missing_column_is_no_line_to_skip)
 {
-    struct workload workload;
+    _cleanup_(workload_clear) struct workload workload;
     struct error err;
     assert_true(read_text(&workload, "submit,gpus\n1,1\n", true, &err) < 0);
     assert_non_null(strstr(err.message, "durations"));
-    workload_clear(&workload);
 }
 
 TEST(swf_takes_what_is_known)
@@ -117,11 +112,10 @@ TEST(clusters_are_read_from_short_texts)
 TEST(a_list_names_each_node_once)
 {
     char path[] = "/tmp/mgpu-nodes-XXXXXX";
-    struct sim_nodes nodes = { 0 };
+    _cleanup_(nodes_clear) struct sim_nodes nodes = { 0 };
     struct error err;
     write_list(path, "name,gpus\na,4\nb,8\na,4\n");
     assert_true(nodes_read(&nodes, path, &err) < 0);
     assert_non_null(strstr(err.message, ":4: node a is listed twice"));
     (void)unlink(path);
-    nodes_clear(&nodes);
 }

@@ -83,7 +83,6 @@ static void sim_sample(void *state, size_t i, struct gpu_state *gpu)
 /* No process runs there that could leave anything behind. */
 static void sim_look(void *state, size_t i, struct gpu_state *gpu)
 {
-    (void)state, (void)i, (void)gpu;
 }
 
 static void sim_close(void *state)

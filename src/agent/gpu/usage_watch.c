@@ -280,9 +280,8 @@ static struct gpu_claim *list_claims(struct usage_watch *watch, size_t *ret_coun
 static void find_owners(struct usage_watch *watch, struct record_list *gpus)
 {
     size_t count = 0;
-    struct gpu_claim *claims = list_claims(watch, &count);
+    _cleanup_free_ struct gpu_claim *claims = list_claims(watch, &count);
     gpu_owners_fill(watch->owners, gpus, claims, count);
-    free(claims);
 }
 
 static void note_sightings(struct usage_watch *watch, const struct record_list *gpus)

@@ -95,7 +95,7 @@ void handle_reserve(struct request *request)
 {
     struct error err = { 0 };
     struct reserve_request asked = { 0 };
-    struct cluster_change change = { 0 };
+    _cleanup_(cluster_change_clear) struct cluster_change change = { 0 };
     int r = request_read_body(request, &reserve_request_record, &asked, &err);
     if (r == 0)
         r = make_change(request, &asked, &change, &err);
@@ -107,7 +107,6 @@ void handle_reserve(struct request *request)
         core_reserve(request->serve->controller->core, clock_boot_ms(), clock_wall_ms(), &request->who,
             &change, request);
     }
-    cluster_change_clear(&change);
 }
 
 static void on_unreserved(struct request *request, const struct core_answer *answer)

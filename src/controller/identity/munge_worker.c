@@ -180,7 +180,6 @@ static void on_deadline(int fd, short what, void *arg)
     struct question *question = arg;
     struct error err = { 0 };
     bool is_done = false;
-    (void)fd, (void)what;
     /* Everything that the loop needs is read before the thread may free the question. */
     struct event *deadline = question->deadline;
     munge_answer_fn *on_answer = question->on_answer;
