@@ -3,6 +3,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
 
 #define TESTS_MAX 200
 
@@ -26,4 +28,14 @@ void unit_test_add(const struct CMUnitTest *test, int line)
 int unit_tests_run(CMFixtureFunction setup, CMFixtureFunction teardown)
 {
     return _cmocka_run_group_tests(program_invocation_short_name, tests, count, setup, teardown);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *position)
+{
+    return remove(path);
+}
+
+int unit_test_remove(const char *path)
+{
+    return nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }

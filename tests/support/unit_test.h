@@ -50,3 +50,6 @@ void unit_test_add(const struct CMUnitTest *test, int line);
 
 /* Runs all tests; setup and teardown are of all together, and may be NULL. Returns how many failed. */
 int unit_tests_run(CMFixtureFunction setup, CMFixtureFunction teardown);
+
+/* Removes a folder with all that is in it; 0, or what nftw() returns. */
+int unit_test_remove(const char *path);

@@ -299,6 +299,11 @@ static void node_free(struct node *node)
     free(node);
 }
 
+static void node_freep(struct node **node)
+{
+    node_free(*node);
+}
+
 static int order(struct node *node, uint16_t which, int64_t now, uint64_t token)
 {
     struct error err = { 0 };
@@ -346,7 +351,7 @@ static void shepherd_dies(struct node *node, int64_t now)
 
 TEST(an_attempt_lives_from_launch_to_forget)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
     assert_int_equal(node->stages, 1);
     assert_int_equal(node->starts, 1);
@@ -358,12 +363,11 @@ TEST(an_attempt_lives_from_launch_to_forget)
     assert_int_equal(node->removes, 1);
     assert_int_equal(node->seen.event, LAST_EVENT); // it has run, whatever an older copy of the store says
     assert_int_equal(agent_core_attempts(node->core), 0);
-    node_free(node);
 }
 
 TEST(an_end_is_reported_with_the_time_since_then)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
     gate_opens(node);
     node->spool.has_exit = true;
@@ -372,12 +376,11 @@ TEST(an_end_is_reported_with_the_time_since_then)
     agent_core_reconcile(node->core, 1000, &id);
     assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
     assert_int_equal(node->exited.ended_ago_ms, 300);
-    node_free(node);
 }
 
 TEST(a_repeated_launch_starts_nothing_twice)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     for (int i = 0; i < 3; i++)
         assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
     gate_opens(node);
@@ -387,12 +390,11 @@ TEST(a_repeated_launch_starts_nothing_twice)
     assert_int_equal(node->stages, 1);
     assert_int_equal(node->starts, 1);
     assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
-    node_free(node);
 }
 
 TEST(reports_are_repeated_after_each_hello_until_forget)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     assert_sent(node, MESSAGE_STARTED);
@@ -412,12 +414,11 @@ TEST(reports_are_repeated_after_each_hello_until_forget)
         assert_sent(node, MESSAGE_HELLO, MESSAGE_EXITED);
         agent_core_link_down(node->core);
     }
-    node_free(node);
 }
 
 TEST(a_stop_before_the_verdict_returns_the_attempt)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
@@ -427,12 +428,11 @@ TEST(a_stop_before_the_verdict_returns_the_attempt)
     assert_int_equal(node->removes, 0); // its shepherd still ends
     shepherd_dies(node, 0);
     assert_int_equal(node->removes, 1);
-    node_free(node);
 }
 
 TEST(ready_rank_reports_until_released)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->sent_count, 0);
     node->spool.is_ready = true;
@@ -454,12 +454,11 @@ TEST(ready_rank_reports_until_released)
     assert_sent(node, MESSAGE_STARTED);
     (void)order(node, MESSAGE_GO, 0, TOKEN);
     assert_int_equal(node->starts, 1);
-    node_free(node);
 }
 
 TEST(rank_stopped_at_its_gate_never_runs)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     node->spool.is_ready = true;
     agent_core_reconcile(node->core, 0, &id);
@@ -470,7 +469,6 @@ TEST(rank_stopped_at_its_gate_never_runs)
     assert_sent(node, MESSAGE_RETURNED);
     (void)order(node, MESSAGE_GO, 0, TOKEN);
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
-    node_free(node);
 }
 
 /* --- before its turn --- */
@@ -489,18 +487,17 @@ static struct node *node_prepared(void)
 TEST(a_rank_of_several_is_not_prepared)
 {
     struct error err = { 0 };
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     struct launch_peer peers[2] = { 0 };
     struct message_launch launch = { .id.job = 5, .id.attempt = 1, .token = TOKEN, .peers = { peers, 2 } };
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_PREPARE, &launch, &err), 0);
     assert_int_equal(node->prepares, 0);
     assert_int_equal(agent_core_attempts(node->core), 0);
-    node_free(node);
 }
 
 TEST(what_was_prepared_waits_unseen_and_runs_when_it_is_launched)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     (void)order(node, MESSAGE_GO, 0, TOKEN); // of no rank
     assert_int_equal(node->releases, 0);
     assert_int_equal(node->sent_count, 0);
@@ -511,12 +508,11 @@ TEST(what_was_prepared_waits_unseen_and_runs_when_it_is_launched)
     step_ends(node);
     assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
     assert_int_equal(node->starts, 1);
-    node_free(node);
 }
 
 TEST(a_hint_of_a_prepared_attempt_is_not_followed_until_it_is_launched)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     int looks = node->looks;
     agent_core_hint(node->core, 0, &id, true);
     assert_int_equal(node->looks, looks);
@@ -525,7 +521,6 @@ TEST(a_hint_of_a_prepared_attempt_is_not_followed_until_it_is_launched)
     node->spool.started.id.job = 5;
     agent_core_hint(node->core, 0, &id, true);
     assert_sent(node, MESSAGE_STARTED);
-    node_free(node);
 }
 
 /* An element of an array with a shepherd that has just opened its gate. */
@@ -576,7 +571,7 @@ TEST(a_short_element_that_was_prepared_is_reported_once_too)
 
 TEST(the_start_of_an_element_s_rank_is_reported_at_once)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     struct message_launch launch = { .id.job = 5, .id.attempt = 1, .token = TOKEN, .array_job = 4 };
     struct error err = { 0 };
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_LAUNCH, &launch, &err), 0);
@@ -588,12 +583,11 @@ TEST(the_start_of_an_element_s_rank_is_reported_at_once)
     node->spool.started.id.job = 5;
     agent_core_hint(node->core, 0, &id, true);
     assert_sent(node, MESSAGE_STARTED);
-    node_free(node);
 }
 
 TEST(a_remark_about_a_start_that_was_not_reported_comes_before_the_end)
 {
-    struct node *node = node_with_element();
+    _cleanup_(node_freep) struct node *node = node_with_element();
     char text[] = "cannot change to directory /gone; running in /";
     node->spool.started.text = text;
     node->spool.has_exit = true;
@@ -601,66 +595,60 @@ TEST(a_remark_about_a_start_that_was_not_reported_comes_before_the_end)
     agent_core_hint(node->core, 5, &id, false);
     assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
     node->spool.started.text = NULL;
-    node_free(node);
 }
 
 TEST(an_element_that_runs_on_is_reported_as_started_soon)
 {
-    struct node *node = node_with_element();
+    _cleanup_(node_freep) struct node *node = node_with_element();
     assert_in_range(node->armed_at, 1, 10);
     agent_core_timer(node->core, node->armed_at);
     assert_sent(node, MESSAGE_STARTED);
     step_ends(node);
     assert_sent(node, MESSAGE_EXITED);
-    node_free(node);
 }
 
 TEST(an_element_is_stopped_before_its_start_was_reported)
 {
-    struct node *node = node_with_element();
+    _cleanup_(node_freep) struct node *node = node_with_element();
     (void)order(node, MESSAGE_STOP, 1, TOKEN);
     assert_int_equal(node->commands, 1);
     assert_sent(node, MESSAGE_STARTED);
-    node_free(node);
 }
 
 TEST(a_start_that_waits_to_be_reported_is_in_the_next_hello)
 {
-    struct node *node = node_with_element();
+    _cleanup_(node_freep) struct node *node = node_with_element();
     agent_core_link_down(node->core);
     hello(node);
     assert_int_equal(node->phase, PHASE_RUNNING);
     (void)welcome(node, 1);
     assert_sent(node, MESSAGE_HELLO, MESSAGE_STARTED);
-    node_free(node);
 }
 
 TEST(the_start_of_a_job_that_is_no_element_is_reported_at_once)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     node->spool.verdict = VERDICT_GO;
     node->spool.started.id.job = 5;
     agent_core_hint(node->core, 0, &id, true);
     assert_sent(node, MESSAGE_STARTED);
-    node_free(node);
 }
 
 TEST(a_launch_before_it_is_ready_opens_the_gate_when_it_is)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_PREPARE, 0, TOKEN);
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->releases, 0);
     node->spool.is_ready = true;
     agent_core_reconcile(node->core, 0, &id);
     assert_int_equal(node->releases, 1);
-    node_free(node);
 }
 
 TEST(the_gate_stays_closed_until_its_gpus_were_looked_at)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     node->admit_fails = -EINPROGRESS;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->releases, 0);
@@ -668,13 +656,12 @@ TEST(the_gate_stays_closed_until_its_gpus_were_looked_at)
     node->admit_fails = 0;
     agent_core_reconcile(node->core, 0, &id);
     assert_int_equal(node->releases, 1);
-    node_free(node);
 }
 
 /* No GPU is needed to wait for one. */
 TEST(a_shepherd_that_dies_before_its_turn_is_replaced_at_once)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     assert_int_equal(node->waiting, 1);
     node->admit_fails = -EALREADY;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -686,13 +673,12 @@ TEST(a_shepherd_that_dies_before_its_turn_is_replaced_at_once)
     node->spool.is_ready = true;
     agent_core_reconcile(node->core, 0, &id);
     assert_int_equal(node->releases, 1);
-    node_free(node);
 }
 
 /* The end of the other attempt is announced. */
 TEST(an_attempt_behind_another_is_seldom_looked_at)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     node->admit_fails = -EALREADY;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->releases, 0);
@@ -702,23 +688,21 @@ TEST(an_attempt_behind_another_is_seldom_looked_at)
     node->admit_fails = 0;
     agent_core_timer(node->core, 1000);
     assert_int_equal(node->releases, 1);
-    node_free(node);
 }
 
 TEST(what_was_prepared_for_an_unclean_gpu_is_returned)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     node->admit_fails = -EBUSY;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
     assert_sent(node, MESSAGE_RETURNED);
     assert_string_equal(node->text, "its GPU is not clean");
-    node_free(node);
 }
 
 TEST(what_was_prepared_otherwise_is_removed_before_it_is_staged_anew)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     node->take_fails = -ESTALE;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN + 1);
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
@@ -729,12 +713,11 @@ TEST(what_was_prepared_otherwise_is_removed_before_it_is_staged_anew)
     assert_int_equal(node->stages, 1);
     assert_int_equal(node->starts, 2);
     assert_int_equal(node->sent_count, 0);
-    node_free(node);
 }
 
 TEST(launch_waits_for_the_user_of_what_was_prepared)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     node->take_fails = -EINPROGRESS;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->releases, 0);
@@ -742,19 +725,17 @@ TEST(launch_waits_for_the_user_of_what_was_prepared)
     agent_core_reconcile(node->core, 0, &id);
     assert_int_equal(node->takes, 2);
     assert_int_equal(node->releases, 1);
-    node_free(node);
 }
 
 /* It may still run, so a controller that gave the GPUs to another job must know. */
 TEST(a_launch_that_waits_for_the_user_is_in_the_next_hello)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     node->take_fails = -EINPROGRESS;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     agent_core_link_down(node->core);
     hello(node);
     assert_int_equal(node->known, 1);
-    node_free(node);
 }
 
 static int release_first(struct node *node)
@@ -771,51 +752,47 @@ static int release_first(struct node *node)
 
 TEST(a_removal_waits_for_the_start_of_a_prepared_job)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     assert_int_equal(release_first(node), 0);
     assert_int_not_equal(node->armed_at, 0);
     agent_core_timer(node->core, node->armed_at);
     assert_int_equal(node->removes, 1);
-    node_free(node);
 }
 
 TEST(a_job_that_was_not_prepared_is_staged_after_the_removal)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     struct error err = { 0 };
     struct message_launch third = { .id.job = 7, .id.attempt = 1, .token = TOKEN };
     assert_int_equal(release_first(node), 0);
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_LAUNCH, &third, &err), 0);
     assert_int_equal(node->removes, 1);
-    node_free(node);
 }
 
 TEST(a_withdrawn_guess_leaves_no_trace)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     (void)order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN);
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
     shepherd_dies(node, 0);
     assert_int_equal(node->removes, 1);
     assert_int_equal(agent_core_attempts(node->core), 0);
     assert_int_equal(node->sent_count, 0);
-    node_free(node);
 }
 
 TEST(a_launch_during_the_removal_of_its_guess_runs_after_it)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     (void)order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN);
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN + 1);
     assert_int_equal(node->takes, 0);
     shepherd_dies(node, 0);
     assert_int_equal(node->stages, 1);
-    node_free(node);
 }
 
 TEST(a_stop_during_the_removal_of_its_guess_returns_the_attempt)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     node->take_fails = -ESTALE;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN + 1);
     (void)order(node, MESSAGE_STOP, 0, TOKEN + 1);
@@ -825,29 +802,26 @@ TEST(a_stop_during_the_removal_of_its_guess_returns_the_attempt)
     (void)order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN + 1);
     assert_int_equal(agent_core_attempts(node->core), 0);
     assert_int_equal(node->stages, 0);
-    node_free(node);
 }
 
 TEST(a_guess_whose_shepherd_dies_is_not_prepared_again)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     shepherd_dies(node, 0);
     assert_int_equal(node->starts, 1);
     assert_int_equal(agent_core_attempts(node->core), 0);
     assert_int_equal(node->sent_count, 0);
-    node_free(node);
 }
 
 TEST(another_controller_hears_of_no_guess_and_gets_rid_of_it)
 {
-    struct node *node = node_prepared();
+    _cleanup_(node_freep) struct node *node = node_prepared();
     agent_core_link_down(node->core);
     hello(node);
     assert_int_equal(node->known, 0);
     (void)welcome(node, 2);
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
     assert_sent(node, MESSAGE_HELLO);
-    node_free(node);
 }
 
 TEST(a_guess_of_an_earlier_agent_is_dropped_but_not_what_it_took)
@@ -874,7 +848,7 @@ TEST(a_guess_of_an_earlier_agent_is_dropped_but_not_what_it_took)
 
 TEST(a_stop_that_loses_the_race_is_told_to_the_shepherd)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     node->loses_race = true;
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
@@ -885,7 +859,6 @@ TEST(a_stop_that_loses_the_race_is_told_to_the_shepherd)
     gate_opens(node);
     assert_int_equal(node->commands, 1);
     assert_sent(node, MESSAGE_STARTED);
-    node_free(node);
 }
 
 static void take_back(struct node *node, uint64_t token)
@@ -897,7 +870,7 @@ static void take_back(struct node *node, uint64_t token)
 
 TEST(an_attempt_is_taken_back_if_it_has_no_verdict)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     take_back(node, TOKEN + 1); // of another history
     assert_int_equal(node->spool.verdict, VERDICT_NONE);
@@ -905,12 +878,11 @@ TEST(an_attempt_is_taken_back_if_it_has_no_verdict)
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
     assert_int_equal(node->commands, 0);
     assert_sent(node, MESSAGE_RETURNED);
-    node_free(node);
 }
 
 TEST(one_that_has_a_verdict_is_not_taken_back)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     take_back(node, TOKEN); // which is not there yet
     assert_int_equal(agent_core_attempts(node->core), 0);
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -920,22 +892,20 @@ TEST(one_that_has_a_verdict_is_not_taken_back)
     assert_int_equal(node->commands, 0);
     step_ends(node);
     assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
-    node_free(node);
 }
 
 TEST(a_stop_of_an_unknown_attempt_keeps_it_from_ever_running)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
     assert_sent(node, MESSAGE_RETURNED);
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->stages + node->starts, 0);
-    node_free(node);
 }
 
 TEST(a_stop_is_told_again_to_the_shepherd_that_adopts)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
@@ -944,7 +914,6 @@ TEST(a_stop_is_told_again_to_the_shepherd_that_adopts)
     assert_int_equal(node->adopts, 1);
     agent_core_reconcile(node->core, 1, &id); // "I am here"
     assert_int_equal(node->commands, 2);
-    node_free(node);
 }
 
 /* Somebody has removed it; the shepherd is a process that was seen before. */
@@ -965,7 +934,7 @@ static struct node *node_running(void)
 
 TEST(what_ran_without_an_entry_is_never_returned)
 {
-    struct node *node = node_running();
+    _cleanup_(node_freep) struct node *node = node_running();
     lose_entry(node);
     assert_int_equal(node->sent_count, 0);
     shepherd_dies(node, 0);
@@ -975,23 +944,21 @@ TEST(what_ran_without_an_entry_is_never_returned)
     assert_int_equal(node->exited.is_executed, 1);
     assert_int_equal(order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN), 0);
     assert_int_equal(agent_core_attempts(node->core), 0);
-    node_free(node);
 }
 
 TEST(a_durable_copy_tells_how_it_ended)
 {
-    struct node *node = node_running();
+    _cleanup_(node_freep) struct node *node = node_running();
     lose_entry(node);
     node->has_copy = true;
     shepherd_dies(node, 0);
     assert_sent(node, MESSAGE_EXITED);
     assert_int_equal(node->exited.exit_code, 33);
-    node_free(node);
 }
 
 TEST(without_an_entry_it_is_killed_when_it_is_to_stop)
 {
-    struct node *node = node_running();
+    _cleanup_(node_freep) struct node *node = node_running();
     lose_entry(node);
     node->has_copy = true; // written when it was killed
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
@@ -1000,12 +967,11 @@ TEST(without_an_entry_it_is_killed_when_it_is_to_stop)
     shepherd_dies(node, 0);
     assert_sent(node, MESSAGE_EXITED);
     assert_int_equal(node->exited.end, END_CANCELLED);
-    node_free(node);
 }
 
 TEST(what_is_left_of_it_is_killed_before_the_end_is_reported)
 {
-    struct node *node = node_running();
+    _cleanup_(node_freep) struct node *node = node_running();
     lose_entry(node);
     node->spool.is_populated = true;
     shepherd_dies(node, 0);
@@ -1014,34 +980,31 @@ TEST(what_is_left_of_it_is_killed_before_the_end_is_reported)
     node->spool.is_populated = false;
     agent_core_reconcile(node->core, 200, &id);
     assert_sent(node, MESSAGE_EXITED);
-    node_free(node);
 }
 
 TEST(a_hello_says_that_it_runs)
 {
-    struct node *node = node_running();
+    _cleanup_(node_freep) struct node *node = node_running();
     lose_entry(node);
     agent_core_link_down(node->core);
     hello(node);
     assert_int_equal(node->known, 1);
     assert_int_equal(node->phase, PHASE_RUNNING);
-    node_free(node);
 }
 
 TEST(a_second_stop_is_told_too)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
     assert_int_equal(node->commands, 2);
-    node_free(node);
 }
 
 TEST(a_command_nobody_hears_is_sent_again)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     node->command_fails = -ECONNREFUSED;
@@ -1052,12 +1015,11 @@ TEST(a_command_nobody_hears_is_sent_again)
     assert_int_equal(node->commands, 2);
     agent_core_timer(node->core, 1000);
     assert_int_equal(node->commands, 2);
-    node_free(node);
 }
 
 TEST(a_shepherd_that_dies_before_its_verdict_is_tried_three_times)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     shepherd_dies(node, 0);
     shepherd_dies(node, 0);
@@ -1067,22 +1029,20 @@ TEST(a_shepherd_that_dies_before_its_verdict_is_tried_three_times)
     assert_int_equal(node->starts, 3);
     assert_sent(node, MESSAGE_RETURNED);
     assert_string_equal(node->text, "mgpu-shepherd ends before the start, each of 3 times");
-    node_free(node);
 }
 
 TEST(a_shepherd_that_cannot_be_started_returns_the_attempt_with_the_reason)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     node->start_fails = -EAGAIN;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_sent(node, MESSAGE_RETURNED);
     assert_string_equal(node->text, "no more processes");
-    node_free(node);
 }
 
 TEST(an_attempt_waits_for_its_gpus_to_be_looked_at)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     node->start_fails = -EINPROGRESS;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     for (int i = 0; i < 5; i++)
@@ -1092,33 +1052,30 @@ TEST(an_attempt_waits_for_its_gpus_to_be_looked_at)
     agent_core_reconcile(node->core, 0, &id);
     assert_int_equal(node->starts, 7); // the effect is asked each time
     assert_int_equal(node->sent_count, 0);
-    node_free(node);
 }
 
 TEST(an_attempt_that_cannot_be_staged_is_returned_with_the_reason)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     node->stage_fails = -ENOSPC;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_sent(node, MESSAGE_RETURNED);
     assert_string_equal(node->text, "the spool is full");
     assert_int_equal(node->starts, 0);
-    node_free(node);
 }
 
 TEST(an_attempt_that_can_never_run_here_ends_with_an_exit_record)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     node->is_refused = true;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->starts, 0);
     assert_sent(node, MESSAGE_EXITED);
-    node_free(node);
 }
 
 TEST(a_dead_shepherd_is_replaced_without_a_controller_and_ever_more_slowly)
 {
-    struct node *node = node_new(0);
+    _cleanup_(node_freep) struct node *node = node_new(0);
     node->spool = (struct attempt_observation){ .has_spec = true, .verdict = VERDICT_GO };
     agent_core_load(node->core, 0, &id, TOKEN);
     assert_int_equal(node->adopts, 1);
@@ -1131,25 +1088,23 @@ TEST(a_dead_shepherd_is_replaced_without_a_controller_and_ever_more_slowly)
     assert_int_equal(node->adopts, 2);
     agent_core_timer(node->core, 300);
     assert_int_equal(node->adopts, 3);
-    node_free(node);
 }
 
 TEST(a_shepherd_nobody_announces_is_looked_at_each_second)
 {
-    struct node *node = node_new(0);
+    _cleanup_(node_freep) struct node *node = node_new(0);
     node->spool = (struct attempt_observation){ .has_spec = true, .verdict = VERDICT_GO, .is_alive = true };
     agent_core_load(node->core, 0, &id, TOKEN);
     assert_int_equal(node->armed_at, 1000);
     node->spool.is_alive = false;
     agent_core_timer(node->core, 1000);
     assert_int_equal(node->adopts, 1);
-    node_free(node);
 }
 
 /* The hint of its shepherd was lost. */
 TEST(a_start_that_nobody_announces_is_noticed)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
     assert_int_equal(node->armed_at, 1000);
     agent_core_timer(node->core, 1000); // its shepherd prepares the start
@@ -1164,12 +1119,11 @@ TEST(a_start_that_nobody_announces_is_noticed)
     int looks = node->looks;
     agent_core_timer(node->core, 60000);
     assert_int_equal(node->looks, looks);
-    node_free(node);
 }
 
 TEST(leftovers_are_killed_before_the_end_is_reported)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     node->sent_count = 0;
@@ -1180,25 +1134,23 @@ TEST(leftovers_are_killed_before_the_end_is_reported)
     node->spool.is_populated = false;
     agent_core_timer(node->core, 100);
     assert_sent(node, MESSAGE_EXITED);
-    node_free(node);
 }
 
 /* It may wait for an init that its user has stopped. */
 TEST(a_shepherd_that_prepares_a_start_that_is_taken_back_is_told)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_true(node->spool.is_alive);
     assert_int_equal(node->releases, 0);
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
     assert_int_equal(node->releases, 1);
-    node_free(node);
 }
 
 TEST(a_removal_that_must_wait_is_tried_again)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     step_ends(node);
@@ -1208,22 +1160,20 @@ TEST(a_removal_that_must_wait_is_tried_again)
     node->remove_fails = 0;
     agent_core_timer(node->core, 100);
     assert_int_equal(agent_core_attempts(node->core), 0);
-    node_free(node);
 }
 
 TEST(an_epoch_that_is_over_is_refused)
 {
-    struct node *node = node_new(7);
+    _cleanup_(node_freep) struct node *node = node_new(7);
     hello(node);
     assert_int_equal(welcome(node, 6), -ESTALE);
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), -EPROTO);
     assert_int_equal(node->saved_epoch, 0);
-    node_free(node);
 }
 
 TEST(an_epoch_is_durable_before_it_is_obeyed)
 {
-    struct node *node = node_new(7);
+    _cleanup_(node_freep) struct node *node = node_new(7);
     hello(node);
     node->epoch_fails = -ENOSPC;
     assert_int_equal(welcome(node, 8), -ENOSPC);
@@ -1231,22 +1181,20 @@ TEST(an_epoch_is_durable_before_it_is_obeyed)
     node->epoch_fails = 0;
     assert_int_equal(welcome(node, 8), 0);
     assert_int_equal(node->saved_epoch, 8);
-    node_free(node);
 }
 
 TEST(the_epoch_of_before_is_obeyed_without_a_write)
 {
-    struct node *node = node_new(7);
+    _cleanup_(node_freep) struct node *node = node_new(7);
     hello(node);
     assert_int_equal(welcome(node, 7), 0);
     assert_int_equal(node->saved_epoch, 0);
-    node_free(node);
 }
 
 /* A store that was restored from an older copy gives the same attempt out again. */
 TEST(an_order_with_another_token_leaves_the_attempt_alone_and_the_link_up)
 {
-    struct node *node = node_running();
+    _cleanup_(node_freep) struct node *node = node_running();
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN + 1), 0);
     assert_sent(node, MESSAGE_RETURNED);
     assert_int_equal(node->returned_token, TOKEN + 1);
@@ -1260,13 +1208,12 @@ TEST(an_order_with_another_token_leaves_the_attempt_alone_and_the_link_up)
     assert_sent(node, MESSAGE_EXITED);
     assert_int_equal(order(node, MESSAGE_RELEASE_ATTEMPT, 0, TOKEN), 0);
     assert_int_equal(agent_core_attempts(node->core), 0);
-    node_free(node);
 }
 
 /* Its HELLO has to fit into a frame (wire_message). */
 TEST(a_full_node_returns_launches_and_prepares_nothing)
 {
-    struct node *node = node_new(0);
+    _cleanup_(node_freep) struct node *node = node_new(0);
     node->spool = (struct attempt_observation){ .has_spec = true };
     for (uint64_t job = 1000; job < 1000 + NODE_ATTEMPTS_MAX; job++)
         agent_core_load(node->core, 0, &(struct spool_id){ job, 1, 0, 0 }, TOKEN);
@@ -1280,13 +1227,12 @@ TEST(a_full_node_returns_launches_and_prepares_nothing)
     assert_sent(node, MESSAGE_RETURNED);
     assert_string_equal(node->text, "the node has reached its limit of attempts");
     assert_int_equal(agent_core_attempts(node->core), NODE_ATTEMPTS_MAX);
-    node_free(node);
 }
 
 /* A controller whose store is an older copy must not number its orders like earlier ones. */
 TEST(the_hello_has_the_numbers_of_the_latest_orders_about_what_runs)
 {
-    struct node *node = node_connected();
+    _cleanup_free_ struct node *node = node_connected();
     struct error err = { 0 };
     struct message_update update = { .id.job = 5, .id.attempt = 1, .token = TOKEN, .number = 7 };
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -1299,30 +1245,27 @@ TEST(the_hello_has_the_numbers_of_the_latest_orders_about_what_runs)
     assert_int_equal(node->told.park_number, 4);
     assert_int_equal(node->told.park_seen, PARK_SEEN_PARKED);
     agent_core_free(node->core); // it is started again
-    struct node *later = node_new(1);
+    _cleanup_(node_freep) struct node *later = node_new(1);
     later->spool = node->spool;
     later->recalled = node->recalled;
     agent_core_load(later->core, 0, &id, TOKEN);
     hello(later);
     assert_int_equal(later->told.terms, 1);
-    node_free(later);
-    free(node);
 }
 
 TEST(what_only_an_agent_may_say_is_refused)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     struct error err = { 0 };
     struct message_gpus gpus = { 0 };
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_GPUS, &gpus, &err), -EPROTO);
     assert_non_null(strstr(err.message, "GPUS"));
     assert_int_equal(welcome(node, 9), -EPROTO);
-    node_free(node);
 }
 
 TEST(a_found_attempt_waits_for_the_controllers_word)
 {
-    struct node *node = node_new(0);
+    _cleanup_(node_freep) struct node *node = node_new(0);
     node->spool = (struct attempt_observation){ .has_spec = true };
     agent_core_load(node->core, 0, &id, TOKEN);
     hello(node);
@@ -1332,12 +1275,11 @@ TEST(a_found_attempt_waits_for_the_controllers_word)
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->stages, 0);
     assert_int_equal(node->starts, 1);
-    node_free(node);
 }
 
 TEST(samples_and_logs_pass_only_while_the_controller_is_obeyed)
 {
-    struct node *node = node_new(0);
+    _cleanup_(node_freep) struct node *node = node_new(0);
     struct message_gpus gpus = { 0 };
     struct message_open_log request = { .stream = 1 };
     struct error err = { 0 };
@@ -1349,12 +1291,11 @@ TEST(samples_and_logs_pass_only_while_the_controller_is_obeyed)
     assert_sent(node, MESSAGE_HELLO, MESSAGE_GPUS);
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_OPEN_LOG, &request, &err), 0);
     assert_int_equal(node->logs, 1);
-    node_free(node);
 }
 
 TEST(terminals_guests_and_signals_pass_and_change_no_attempt)
 {
-    struct node *node = node_connected();
+    _cleanup_(node_freep) struct node *node = node_connected();
     struct message_open_terminal terminal = { .id.job = 5, .id.attempt = 1, .stream = 1 };
     struct message_open_step exec_step = { .id.job = 5, .id.attempt = 1, .stream = 2 };
     struct message_rejoin_step rejoin = { .id.job = 5, .id.attempt = 1, .stream = 4, .key = 9 };
@@ -1372,12 +1313,11 @@ TEST(terminals_guests_and_signals_pass_and_change_no_attempt)
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_SIGNAL, &order, &err), 0);
     assert_int_equal(node->commands, 0); // nobody knows that attempt
     assert_int_equal(agent_core_attempts(node->core), 0);
-    node_free(node);
 }
 
 TEST(what_is_told_is_answered_while_the_link_is_up)
 {
-    struct node *node = node_new(0);
+    _cleanup_(node_freep) struct node *node = node_new(0);
     struct message_notify tell = { .notification = 7, .job = 5, .time_ms = 1000 };
     const struct message_notified told = { .notification = 7 };
     struct error err = { 0 };
@@ -1392,13 +1332,12 @@ TEST(what_is_told_is_answered_while_the_link_is_up)
     agent_core_notified(node->core, &told);
     assert_sent(node, MESSAGE_HELLO, MESSAGE_NOTIFIED);
     assert_int_equal(agent_core_attempts(node->core), 0);
-    node_free(node);
 }
 
 TEST(a_time_to_tell_in_that_is_none_is_refused)
 {
     static const int64_t times_ms[] = { 0, -5, INT64_MIN, NOTIFY_TIME_MAX_MS + 1, INT64_MAX };
-    struct node *node = node_new(0);
+    _cleanup_(node_freep) struct node *node = node_new(0);
     struct error err = { 0 };
     hello(node);
     (void)welcome(node, 1);
@@ -1409,5 +1348,4 @@ TEST(a_time_to_tell_in_that_is_none_is_refused)
     assert_int_equal(node->tells, 0);
     assert_sent(node, MESSAGE_HELLO, MESSAGE_NOTIFIED, MESSAGE_NOTIFIED, MESSAGE_NOTIFIED, MESSAGE_NOTIFIED,
         MESSAGE_NOTIFIED);
-    node_free(node);
 }

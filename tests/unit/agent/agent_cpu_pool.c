@@ -62,7 +62,7 @@ TEST(the_longest_list_fits)
 
 TEST(no_cpu_is_given_twice)
 {
-    struct cpu_pool *pool = pool_of("0-3");
+    _cleanup_free_ struct cpu_pool *pool = pool_of("0-3");
     struct cpu_set got;
     assert_true(cpu_pool_take(pool, 1, 1, 2, NULL, &got));
     assert_set(&got, "0-1");
@@ -74,12 +74,11 @@ TEST(no_cpu_is_given_twice)
     cpu_pool_give_back(pool, 1, 1);
     assert_true(cpu_pool_take(pool, 3, 1, 2, NULL, &got));
     assert_set(&got, "0-1");
-    free(pool);
 }
 
 TEST(asking_again_gives_the_same)
 {
-    struct cpu_pool *pool = pool_of("0-7");
+    _cleanup_free_ struct cpu_pool *pool = pool_of("0-7");
     struct cpu_set got;
     assert_true(cpu_pool_take(pool, 1, 1, 2, NULL, &got));
     assert_true(cpu_pool_take(pool, 2, 1, 2, NULL, &got));
@@ -89,27 +88,24 @@ TEST(asking_again_gives_the_same)
     /* A second attempt is another one. */
     assert_true(cpu_pool_take(pool, 2, 2, 2, NULL, &got));
     assert_set(&got, "0-1");
-    free(pool);
 }
 
 TEST(what_the_cgroups_say_is_taken)
 {
-    struct cpu_pool *pool = pool_of("0-3");
+    _cleanup_free_ struct cpu_pool *pool = pool_of("0-3");
     struct cpu_set noted = set_of("0,2"), got;
     cpu_pool_note(pool, 9, 1, &noted);
     assert_true(cpu_pool_take(pool, 1, 1, 2, NULL, &got));
     assert_set(&got, "1,3");
-    free(pool);
 }
 
 TEST(cpus_near_its_gpu_come_first)
 {
-    struct cpu_pool *pool = pool_of("0-7");
+    _cleanup_free_ struct cpu_pool *pool = pool_of("0-7");
     struct cpu_set near = set_of("4-7,100"), got;
     assert_true(cpu_pool_take(pool, 1, 1, 2, &near, &got));
     assert_set(&got, "4-5");
     /* Two are left there; the third comes from elsewhere. */
     assert_true(cpu_pool_take(pool, 2, 1, 3, &near, &got));
     assert_set(&got, "0,6-7");
-    free(pool);
 }

@@ -175,9 +175,8 @@ CASE(a_program_is_loaded_once_and_holds_in_every_cell_that_gets_it, place)
 TEST(a_failure_is_told)
 {
     struct error err = { 0 };
-    struct device_filters filters = { 0 };
+    _cleanup_(device_filters_clear) struct device_filters filters = { 0 };
     _cleanup_close_ int fd = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_true(device_filter_apply(&filters, fd, rules, RULES, &err) < 0);
     assert_non_null(strstr(err.message, "device filter"));
-    device_filters_clear(&filters);
 }

@@ -155,14 +155,12 @@ TEST(neighbours_become_one)
 /* Jumps have 16 bits. */
 TEST(as_many_rules_as_there_may_be_fit)
 {
-    struct device_rule *rules = xcalloc(LAUNCH_DEVICES_MAX, sizeof(*rules));
-    struct device_program program;
+    _cleanup_free_ struct device_rule *rules = xcalloc(LAUNCH_DEVICES_MAX, sizeof(*rules));
+    _cleanup_(device_program_clear) struct device_program program;
     for (uint32_t i = 0; i < LAUNCH_DEVICES_MAX; i++)
         rules[i] = (struct device_rule){ 195, 2 * i, 2 * i, 0 };
     device_program_build(rules, LAUNCH_DEVICES_MAX, &program);
     for (uint32_t n = 0; n < 2 * LAUNCH_DEVICES_MAX; n++)
         assert_int_equal(answer(&program, BPF_DEVCG_DEV_CHAR, BPF_DEVCG_ACC_READ, 195, n), n % 2);
     assert_true(program.length < INT16_MAX);
-    device_program_clear(&program);
-    free(rules);
 }

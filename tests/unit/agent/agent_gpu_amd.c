@@ -2,7 +2,6 @@
 /* The AMD backend on a made-up sysfs. */
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,15 +35,10 @@ static void put_in(const char *folder, const char *name, const char *text)
     put(path, text);
 }
 
-static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *place)
-{
-    return remove(path);
-}
-
 static void remove_tree(const char *path)
 {
     _cleanup_free_ char *whole = xasprintf("%s%s", root, path);
-    (void)nftw(whole, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    (void)unit_test_remove(whole);
 }
 
 /* What class/drm has of every card, whoever made it. The caller frees the folder's name. */

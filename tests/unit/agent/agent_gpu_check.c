@@ -31,10 +31,9 @@ static uint64_t ask(void *arg, const struct record_list *grants)
 
 static void take(const struct spool_id *id, uint32_t slot)
 {
-    struct record_list grants = { 0 };
+    _cleanup_(gpu_grants_clear) struct record_list grants = { 0 };
     (void)gpu_grants_add(&grants, 0, "GPU-0", slot, 0);
     gpu_check_take(check, id, &grants);
-    gpu_grants_clear(&grants);
 }
 
 /* A report that answers all looks so far. */

@@ -3,7 +3,6 @@
  */
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,16 +67,11 @@ static int setup(void **state)
     return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *position)
-{
-    return remove(path);
-}
-
 static int teardown(void **state)
 {
     struct machine *machine = *state;
     gpu_devices_free(machine->devices);
-    (void)nftw(machine->top, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    (void)unit_test_remove(machine->top);
     free(machine);
     return 0;
 }
@@ -293,8 +287,8 @@ CASE(a_job_opens_the_capabilities_of_its_mig_instances_alone, machine)
     /* The driver numbers the capabilities of a new layout anew. */
     write_text(machine, "caps/gpu1/mig/gi9/access", "DeviceFileMinor: 30\n");
     assert_devices(machine, "MIG-b", "+234:30 +234:85 -234:84");
-    struct record_list grants = { 0 };
-    struct strings paths = { 0 };
+    _cleanup_(gpu_grants_clear) struct record_list grants = { 0 };
+    _cleanup_strings_ struct strings paths = { 0 };
     gpu_grants_add(&grants, 1, "MIG-b", 0, 0);
     gpu_devices_paths(machine->devices, &grants, &paths);
     _cleanup_free_ char *visible = gpu_devices_visible(machine->devices, &grants);
@@ -302,8 +296,6 @@ CASE(a_job_opens_the_capabilities_of_its_mig_instances_alone, machine)
     assert_non_null(strstr(paths.items[0], "/dev/nvidia1"));
     assert_non_null(strstr(paths.items[1], "/dev/nvidia-caps/nvidia-cap30"));
     assert_non_null(strstr(paths.items[2], "/dev/nvidia-caps/nvidia-cap85"));
-    gpu_grants_clear(&grants);
-    strings_clear(&paths);
 }
 
 /* `uuids` as for assert_visible(); the paths below the machine's directory, separated by blanks. */
@@ -338,12 +330,11 @@ CASE(a_container_gets_the_nodes_of_its_gpus_and_those_they_need, machine)
 
 CASE(the_gpus_say_where_the_cpus_should_be, machine)
 {
-    struct record_list grants = { 0 };
+    _cleanup_(gpu_grants_clear) struct record_list grants = { 0 };
     open_devices(machine, GPU_VENDOR_NVIDIA, false);
     assert_int_equal(gpu_devices_numas(machine->devices, &grants), 0);
     gpu_grants_add(&grants, 1, "GPU-b", 0, 0);
     assert_int_equal(gpu_devices_numas(machine->devices, &grants), 2);
     gpu_grants_add(&grants, 0, "GPU-a", 0, 0);
     assert_int_equal(gpu_devices_numas(machine->devices, &grants), 3);
-    gpu_grants_clear(&grants);
 }

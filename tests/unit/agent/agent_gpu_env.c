@@ -101,11 +101,10 @@ TEST(a_job_without_gpus_sees_none)
 {
     struct gpu_state amd[] = { AMD("GPU-00000000000000aa", 128) }, nvidia[] = { NVIDIA("GPU-a", "0", 0) };
     struct record_list none = { 0 }, amds = { amd, 1 }, nvidias = { nvidia, 1 };
-    struct strings env = { 0 };
+    _cleanup_strings_ struct strings env = { 0 };
     gpu_env_set(&amds, &none, false, &env);
     assert_string_equal(strings_get_env(&env, "ROCR_VISIBLE_DEVICES"), "");
     assert_string_equal(strings_get_env(&env, "HIP_VISIBLE_DEVICES"), "");
     gpu_env_set(&nvidias, &none, false, &env);
     assert_string_equal(strings_get_env(&env, "CUDA_VISIBLE_DEVICES"), "");
-    strings_clear(&env);
 }

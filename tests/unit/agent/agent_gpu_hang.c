@@ -25,7 +25,7 @@ int __wrap_process_signal(int pidfd, int signal_number)
 
 CASE(one_gpu_that_hangs_is_lost_and_the_others_are_sampled)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     machine_is(THREE_GPUS "hang_gpu 1\n");
@@ -36,24 +36,22 @@ CASE(one_gpu_that_hangs_is_lost_and_the_others_are_sampled)
                "gpu 0 3b 24576 300 3 40 90000 GPU-c NVIDIA One\nhang_gpu 1\n");
     while (watcher.used_mib[0] != 100 || watcher.used_mib[2] != 300)
         await(&watcher, "a-c");
-    end(&watcher);
 }
 
 CASE(a_gpu_that_answers_again_returns_by_itself)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     machine_is(THREE_GPUS "hang_gpu 1\n");
     await(&watcher, "a-c");
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
 CASE(the_only_gpu_that_hangs_is_lost_and_returns)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, "gpu 0 1b 24576 1 1 40 90000 GPU-a NVIDIA One\n");
     await(&watcher, "a");
     machine_is("gpu 0 1b 24576 1 1 40 90000 GPU-a NVIDIA One\nhang_gpu 0\n");
@@ -62,12 +60,11 @@ CASE(the_only_gpu_that_hangs_is_lost_and_returns)
     assert_string_equal(watcher.text, "1 GPU found by nvml");
     machine_is("gpu 0 1b 24576 1 1 40 90000 GPU-a NVIDIA One\n");
     await(&watcher, "a");
-    end(&watcher);
 }
 
 CASE(two_that_hang_return_one_by_one)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     machine_is(THREE_GPUS "hang_gpu 0\nhang_gpu 2\n");
@@ -76,49 +73,45 @@ CASE(two_that_hang_return_one_by_one)
     await(&watcher, "-bc");
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
 /* From the start, and so that not even its address can be asked for. */
 CASE(a_gpu_that_hangs_from_the_start_gets_its_number_when_it_is_seen)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS "hang_all 1\n");
     await(&watcher, "ac");
     assert_non_null(strstr(watcher.text, "3 GPUs"));
     machine_is(THREE_GPUS);
     await(&watcher, "acb");
-    end(&watcher);
 }
 
 CASE(a_known_gpu_whose_handle_hangs_is_lost_alone)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     machine_is(THREE_GPUS "hang_all 2\n");
     await(&watcher, "ab-");
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
 CASE(a_driver_that_does_not_start_is_told_and_tried_again)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS "hang_init 1\n");
     do
         await(&watcher, ""); // a busy machine reports first that it does not respond yet
     while (strcmp(watcher.text, "the GPU driver does not respond") != 0);
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
 /* As long as a helper works that started before, the others go on; after that nothing can be said of any. */
 CASE(a_driver_that_does_not_start_again_loses_all)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     machine_is(THREE_GPUS "hang_gpu 1\nhang_init 1\n");
@@ -129,12 +122,11 @@ CASE(a_driver_that_does_not_start_again_loses_all)
     await(&watcher, "---");
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
 CASE(a_driver_that_is_unloaded_for_a_while_loses_all_until_it_is_back)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     machine_is(
@@ -142,30 +134,27 @@ CASE(a_driver_that_is_unloaded_for_a_while_loses_all_until_it_is_back)
     await(&watcher, "---");
     machine_is(THREE_GPUS "order 2 1 0\n");
     await(&watcher, "abc");
-    end(&watcher);
 }
 
 CASE(a_gpu_off_the_bus_returns_by_itself)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     machine_is(THREE_GPUS "lost 0\n");
     await(&watcher, "-bc");
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
 /* Each time its library is called about this GPU the process dies; twice is no chance. */
 CASE(a_gpu_at_which_the_library_crashes_is_left_out)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS "crash_gpu 2\n");
     await(&watcher, "ab");
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
 /* --- looks that are asked for --- */
@@ -173,7 +162,7 @@ CASE(a_gpu_at_which_the_library_crashes_is_left_out)
 /* Whoever asks waits for the one that hangs no longer than a moment, also before it counts as lost. */
 CASE(a_look_at_others_does_not_wait_for_one_that_hangs)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     await(&watcher, "abc"); // from here on each is read in a thread of its own
@@ -186,13 +175,12 @@ CASE(a_look_at_others_does_not_wait_for_one_that_hangs)
     await(&watcher, "a-c");
     for (int i = 0; i < 20; i++)
         await_answer(&watcher, gpu_helper_ask(watcher.helper, NULL), "a-c");
-    end(&watcher);
 }
 
 /* Also those that were asked of a helper that hangs, by the next one or by the loss of all. */
 CASE(every_look_that_is_asked_for_is_answered)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     uint64_t early = gpu_helper_ask(watcher.helper, NULL);
     await(&watcher, "abc");
@@ -213,7 +201,6 @@ CASE(every_look_that_is_asked_for_is_answered)
     number = gpu_helper_ask(watcher.helper, NULL);
     await(&watcher, "---");
     await_answer(&watcher, number, "---");
-    end(&watcher);
 }
 
 /* --- identity --- */
@@ -277,7 +264,7 @@ CASE(a_helper_that_gets_no_processor_costs_no_gpu)
 {
     cpu_set_t all;
     pid_t loops[BUSY_LOOPS];
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     struct process_times times;
     if (process_read_times(getpid(), getpid(), &times) < 0)
         skip(); // a kernel that does not count them
@@ -302,14 +289,13 @@ CASE(a_helper_that_gets_no_processor_costs_no_gpu)
     assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
     machine_is(THREE_GPUS "hang_gpu 1\n");
     await(&watcher, "a-c");
-    end(&watcher);
 }
 
 /* --- processes that cannot be killed --- */
 
 CASE(helpers_that_cannot_be_killed_are_bounded_and_reaped)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     is_unkillable = true;
@@ -326,12 +312,11 @@ CASE(helpers_that_cannot_be_killed_are_bounded_and_reaped)
     do
         await(&watcher, "abc");
     while (count_children() != 1);
-    end(&watcher);
 }
 
 CASE(helpers_in_a_driver_that_does_not_start_are_one)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     is_unkillable = true;
     begin(&watcher, THREE_GPUS "hang_init 1\n");
     await(&watcher, "");
@@ -341,13 +326,12 @@ CASE(helpers_in_a_driver_that_does_not_start_are_one)
     machine_is(THREE_GPUS);
     kill_children();
     await(&watcher, "abc");
-    end(&watcher);
 }
 
 /* More of them than helpers may exist: it is told, and nothing more is started. */
 CASE(with_too_many_that_cannot_be_killed_all_gpus_are_lost)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     _cleanup_free_ char *machine = xstrdup("");
     _cleanup_free_ char *hanging = NULL;
     for (unsigned i = 0; i < GPU_HELPERS_MAX + 2; i++) {
@@ -370,7 +354,6 @@ CASE(with_too_many_that_cannot_be_killed_all_gpus_are_lost)
     machine_is(machine);
     kill_children();
     await(&watcher, "abcdefghij");
-    end(&watcher);
 }
 
 /* --- release --- */
@@ -406,13 +389,12 @@ static void make_devices(bool is_there)
 /* "" for none. */
 static void release(struct watcher *watcher, const char *names)
 {
-    struct strings uuids = { 0 };
+    _cleanup_strings_ struct strings uuids = { 0 };
     for (const char *p = names; *p != '\0'; p++) {
         const char uuid[] = { 'G', 'P', 'U', '-', *p, '\0' };
         strings_add(&uuids, uuid);
     }
     gpu_helper_release(watcher->helper, &uuids);
-    strings_clear(&uuids);
 }
 
 static bool is_released(const struct watcher *watcher, size_t i)
@@ -422,7 +404,7 @@ static bool is_released(const struct watcher *watcher, size_t i)
 
 CASE(a_released_gpu_is_open_in_no_process_and_comes_back)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     make_devices(true);
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
@@ -444,12 +426,11 @@ CASE(a_released_gpu_is_open_in_no_process_and_comes_back)
     assert_false(is_released(&watcher, 1));
     assert_int_equal(count_open(".gpu1"), 1);
     make_devices(false);
-    end(&watcher);
 }
 
 CASE(with_all_gpus_released_nothing_has_the_driver_open)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     make_devices(true);
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
@@ -467,12 +448,11 @@ CASE(with_all_gpus_released_nothing_has_the_driver_open)
     release(&watcher, "");
     await(&watcher, "abc");
     make_devices(false);
-    end(&watcher);
 }
 
 CASE(a_gpu_that_vanishes_beside_a_released_one_changes_no_other)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     make_devices(true);
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
@@ -487,12 +467,11 @@ CASE(a_gpu_that_vanishes_beside_a_released_one_changes_no_other)
     await(&watcher, "a-c");
     assert_int_equal(count_open(".gpu1"), 0);
     make_devices(false);
-    end(&watcher);
 }
 
 CASE(a_gpu_at_which_a_process_hangs_is_not_called_released)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     is_unkillable = true;
@@ -505,12 +484,11 @@ CASE(a_gpu_at_which_a_process_hangs_is_not_called_released)
     kill_children();
     while (!is_released(&watcher, 1))
         await(&watcher, "a-c");
-    end(&watcher);
 }
 
 CASE(what_is_released_while_gpus_are_opened_is_let_go_of_then)
 {
-    struct watcher watcher = { 0 };
+    _cleanup_(end) struct watcher watcher = { 0 };
     make_devices(true);
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
@@ -523,7 +501,6 @@ CASE(what_is_released_while_gpus_are_opened_is_let_go_of_then)
         await(&watcher, "--c");
     assert_int_equal(count_open(".gpu0") + count_open(".gpu1"), 0);
     make_devices(false);
-    end(&watcher);
 }
 
 int main(void)

@@ -78,23 +78,21 @@ static char *machine_that_hangs_in(size_t i)
 static void hang_from_the_start(void **state)
 {
     const size_t *i = *state;
-    struct watcher watcher = { .timing = &real_start };
+    _cleanup_(end) struct watcher watcher = { .timing = &real_start };
     _cleanup_free_ char *machine = machine_that_hangs_in(*i);
     begin(&watcher, machine);
     await(&watcher, "ac");
-    end(&watcher);
 }
 
 static void begin_to_hang(void **state)
 {
     const size_t *i = *state;
-    struct watcher watcher = { .timing = &real_start };
+    _cleanup_(end) struct watcher watcher = { .timing = &real_start };
     _cleanup_free_ char *machine = machine_that_hangs_in(*i);
     begin(&watcher, calls[*i].is_of_mig ? THREE_GPUS MORE WITH_INSTANCE : THREE_GPUS MORE);
     await(&watcher, calls[*i].is_of_mig ? "abcx" : "abc");
     machine_is(machine);
     await(&watcher, calls[*i].is_of_mig ? "a-c-" : "a-c");
-    end(&watcher);
 }
 
 static const struct {
@@ -161,12 +159,11 @@ CASE(a_driver_that_hangs_as_a_whole_is_told_and_tried_again)
 /* Errors of GPUs are awaited beside everything else. */
 CASE(a_driver_that_hangs_while_it_waits_for_errors_costs_no_gpu)
 {
-    struct watcher watcher = { .timing = &real_start };
+    _cleanup_(end) struct watcher watcher = { .timing = &real_start };
     begin(&watcher, THREE_GPUS MORE "hang_in nvmlEventSetWait_v2 0\n");
     await(&watcher, "abc");
     await_time(&watcher, 1000);
     assert_string_equal(watcher.seen, "abc");
-    end(&watcher);
 }
 
 static int run_case(const char *name, const char *function)

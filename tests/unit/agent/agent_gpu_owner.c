@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Against a procfs made of plain files. */
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,11 +40,6 @@ static void put_process(int pid, int parent, unsigned long start, const char *cg
     put(pid, "cgroup", cgroup, strlen(cgroup));
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    return remove(path);
-}
-
 static int setup(void **state)
 {
     (void)snprintf(proc, sizeof(proc), "/tmp/mgpu-owner-XXXXXX");
@@ -57,7 +51,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     gpu_owners_free(owners);
-    return nftw(proc, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return unit_test_remove(proc);
 }
 
 #define CASE(name) TEST_WITH(name, setup, teardown)

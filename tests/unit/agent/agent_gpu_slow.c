@@ -61,7 +61,7 @@ CASE(values_of_slow_gpus_are_refreshed_and_none_is_lost)
 /* For longer than a helper may be silent. */
 CASE(a_helper_whose_gpus_are_all_slow_is_not_replaced)
 {
-    struct watcher watcher = { .timing = &timing };
+    _cleanup_(end) struct watcher watcher = { .timing = &timing };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     machine_uses(1, "delay 8\nserial 1\n");
@@ -69,13 +69,12 @@ CASE(a_helper_whose_gpus_are_all_slow_is_not_replaced)
     await_time(&watcher, 3 * timing.silent_ms / 2);
     assert_int_equal(watcher.losses, 0);
     assert_int_equal(first_child(), helper);
-    end(&watcher);
 }
 
 /* What is said to be an answer was read after the question. */
 CASE(a_look_is_answered_with_values_that_were_read_after_it)
 {
-    struct watcher watcher = { .timing = &timing };
+    _cleanup_(end) struct watcher watcher = { .timing = &timing };
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
     for (unsigned mib = 100; mib <= 500; mib += 100) {
@@ -87,7 +86,6 @@ CASE(a_look_is_answered_with_values_that_were_read_after_it)
             assert_int_equal(watcher.used_mib[i], mib + i);
         }
     }
-    end(&watcher);
 }
 
 /* Nobody waits for GPUs that the job did not have, and none of their threads wakes up. */
@@ -95,8 +93,8 @@ CASE(a_look_reads_no_other_gpus_than_those_it_is_about)
 {
     struct gpu_helper_timing seldom = timing;
     seldom.period_ms = 60000;
-    struct watcher watcher = { .timing = &seldom };
-    struct record_list grants = { 0 };
+    _cleanup_(end) struct watcher watcher = { .timing = &seldom };
+    _cleanup_(gpu_grants_clear) struct record_list grants = { 0 };
     (void)gpu_grants_add(&grants, 1, "GPU-b", 0, 0);
     begin(&watcher, THREE_GPUS);
     await(&watcher, "abc");
@@ -109,14 +107,12 @@ CASE(a_look_reads_no_other_gpus_than_those_it_is_about)
     assert_true(watcher.gpu_answers[0] < number && watcher.gpu_answers[2] < number);
     await_answer(&watcher, gpu_helper_ask(watcher.helper, NULL), "abc");
     assert_true(watcher.used_mib[0] == 100 && watcher.used_mib[2] == 102);
-    gpu_grants_clear(&grants);
-    end(&watcher);
 }
 
 /* Without nvidia-persistenced the driver initialises a GPU when it is opened first. Who waits is told so. */
 CASE(gpus_that_take_long_to_open_are_not_lost)
 {
-    struct watcher watcher = { .timing = &timing };
+    _cleanup_(end) struct watcher watcher = { .timing = &timing };
     begin(&watcher, THREE_GPUS "open 0 1600\nopen 1 100\nopen 2 1600\n");
     pid_t helper = first_child();
     await(&watcher, "");
@@ -124,7 +120,6 @@ CASE(gpus_that_take_long_to_open_are_not_lost)
     await(&watcher, "abc");
     assert_int_equal(first_child(), helper);
     assert_int_equal(watcher.losses, 0);
-    end(&watcher);
 }
 
 /* The agent goes; what the helper does at that moment is not cut off. */
@@ -159,7 +154,7 @@ CASE(a_helper_that_is_not_needed_any_more_ends_its_call_first)
 
 CASE(gpus_that_cannot_be_opened_are_told_and_tried_again)
 {
-    struct watcher watcher = { .timing = &timing };
+    _cleanup_(end) struct watcher watcher = { .timing = &timing };
     begin(&watcher, THREE_GPUS "handle 0 999\nhandle 1 999\nhandle 2 999\n");
     await(&watcher, "");
     assert_string_equal(watcher.text, "0 GPUs found by nvml; 3 cannot be opened: Unknown Error");
@@ -171,18 +166,16 @@ CASE(gpus_that_cannot_be_opened_are_told_and_tried_again)
     await(&watcher, "---");
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
 CASE(a_driver_that_comes_later_is_found)
 {
-    struct watcher watcher = { .timing = &timing };
+    _cleanup_(end) struct watcher watcher = { .timing = &timing };
     begin(&watcher, "init 9\n" THREE_GPUS);
     await(&watcher, "");
     assert_non_null(strstr(watcher.text, "kernel module is not loaded"));
     machine_is(THREE_GPUS);
     await(&watcher, "abc");
-    end(&watcher);
 }
 
 int main(void)

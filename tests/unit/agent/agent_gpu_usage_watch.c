@@ -2,7 +2,6 @@
 /* With a spool and a procfs made of plain files. */
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,11 +55,6 @@ static void put_exit(void)
     assert_int_equal(file_write_record(fd, SPOOL_EXIT, &launch_exit_record, &record, false), 0);
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    return remove(path);
-}
-
 static int setup(void **state)
 {
     (void)snprintf(root, sizeof(root), "/tmp/mgpu-watch-XXXXXX");
@@ -74,7 +68,7 @@ static int teardown(void **state)
 {
     usage_watch_free(watch);
     closep(&spool_fd);
-    return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return unit_test_remove(root);
 }
 
 #define CASE(name) TEST_WITH(name, setup, teardown)

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <grp.h>
 #include <poll.h>
 #include <signal.h>
@@ -117,11 +116,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *position)
-{
-    return remove(path);
-}
-
 static int teardown(void **state)
 {
     struct node *node = *state;
@@ -133,7 +127,7 @@ static int teardown(void **state)
     gpu_grants_clear(&node->launch.gpus);
     job_spec_clear(&node->job);
     free(node->launch.spec.bytes);
-    (void)nftw(node->top, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    (void)unit_test_remove(node->top);
     free(node->run_dir);
     free(node->state_dir);
     free(node);

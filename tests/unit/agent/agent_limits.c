@@ -111,7 +111,8 @@ CASE(what_is_asked_for_stands_in_the_kernels_files, place)
     char text[TEXT_SIZE];
     if (!has(place, LIMIT_MEMORY) || !has(place, LIMIT_CPU) || !has(place, LIMIT_PIDS))
         skip();
-    struct launch_spec spec = { .memory_limit = 64U << 20, .cpu_milli = 500, .pids_max = 30 };
+    _cleanup_(
+        clear) struct launch_spec spec = { .memory_limit = 64U << 20, .cpu_milli = 500, .pids_max = 30 };
     for (int i = 0; i < 2; i++) {
         limit(place, &first, &spec);
         assert_string_equal(value_of(&spec, "memory.max", "memory.limit_in_bytes", text), "67108864");
@@ -120,7 +121,6 @@ CASE(what_is_asked_for_stands_in_the_kernels_files, place)
         assert_non_null(spec.memory_cgroup);
         assert_int_equal(access(spec.memory_cgroup, F_OK), 0);
     }
-    clear(&spec);
 }
 
 CASE(memory_means_memory_without_swap, place)
@@ -128,25 +128,23 @@ CASE(memory_means_memory_without_swap, place)
     char text[TEXT_SIZE];
     if (!has(place, LIMIT_MEMORY))
         skip();
-    struct launch_spec spec = { .memory_limit = 64U << 20 };
+    _cleanup_(clear) struct launch_spec spec = { .memory_limit = 64U << 20 };
     limit(place, &first, &spec);
     (void)value_of(&spec, "memory.swap.max", "memory.memsw.limit_in_bytes", text);
     assert_true(text[0] == '\0' || strcmp(text, spec.v1_cgroups.count > 0 ? "67108864" : "0") == 0);
     if (spec.v1_cgroups.count == 0)
         assert_string_equal(value_of(&spec, "memory.oom.group", "", text), "1");
-    clear(&spec);
 }
 
 CASE(what_is_not_asked_for_is_not_limited, place)
 {
     char text[TEXT_SIZE];
-    struct launch_spec spec = { 0 };
+    _cleanup_(clear) struct launch_spec spec = { 0 };
     limit(place, &first, &spec);
     (void)value_of(&spec, "memory.max", "memory.limit_in_bytes", text);
     assert_true(text[0] == '\0' || strcmp(text, "max") == 0);
     (void)value_of(&spec, "cpu.max", "cpu.cfs_quota_us", text);
     assert_true(text[0] == '\0' || strncmp(text, "max", 3) == 0 || strncmp(text, "-1", 2) == 0);
-    clear(&spec);
 }
 
 /* Thousands of processes of one job leave the other jobs and mgpud their time. */
@@ -249,11 +247,10 @@ CASE(a_limit_that_cannot_be_set_is_an_error, place)
     struct error err = { 0 };
     if (!has(place, LIMIT_PIDS))
         skip();
-    struct launch_spec spec = { .pids_max = 2 * PIDS_MAX };
+    _cleanup_(clear) struct launch_spec spec = { .pids_max = 2 * PIDS_MAX };
     assert_int_equal(try_limit(place, &first, &spec, &err), -EINVAL);
     assert_non_null(strstr(err.message, "pids.max"));
     assert_true(place->kind != &confine_cgroup2 || !place->kind->is_limited(place->cells, &first));
-    clear(&spec);
 }
 
 static void visit(void *arg, const struct spool_id *id, bool is_populated)

@@ -3,7 +3,6 @@
  */
 
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -88,11 +87,6 @@ static int setup(void **state)
     return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *position)
-{
-    return remove(path);
-}
-
 static int teardown(void **state)
 {
     struct node *node = *state;
@@ -102,7 +96,7 @@ static int teardown(void **state)
     closep(&node->dirfd);
     launcher_close(node->launcher);
     confine_none.close(node->cells);
-    (void)nftw(node->top, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    (void)unit_test_remove(node->top);
     free(node->run_dir);
     free(node->state_dir);
     free(node);

@@ -76,14 +76,13 @@ TEST(a_damaged_epoch_is_an_error_not_a_zero)
 {
     struct error err = { 0 };
     uint64_t epoch = 99;
-    int fd = persist_open(dir_path, &err);
+    _cleanup_close_ int fd = persist_open(dir_path, &err);
     int file = openat(fd, "epoch", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(write(file, "4x", 2), 2);
     (void)close(file);
     assert_true(persist_load_epoch(fd, PERSIST_EPOCH_HERE, &epoch, &err) < 0);
     assert_int_equal(epoch, 99);
     (void)unlinkat(fd, "epoch", 0);
-    (void)close(fd);
 }
 
 TEST(a_directory_that_others_may_change_is_refused)
@@ -100,7 +99,7 @@ TEST(a_directory_that_others_may_change_is_refused)
 TEST(a_spool_of_another_boot_is_emptied_and_one_of_this_boot_is_not)
 {
     struct error err = { 0 };
-    int spool = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int spool = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     char first[PERSIST_IDENTITY_SIZE], again[PERSIST_IDENTITY_SIZE];
     assert_int_equal(persist_enter_boot(spool, "boot-1", first, &err), 0);
     assert_int_equal(mkdirat(spool, "5.1.0.0", 0700), 0);
@@ -113,14 +112,13 @@ TEST(a_spool_of_another_boot_is_emptied_and_one_of_this_boot_is_not)
     assert_int_equal(faccessat(spool, "other", F_OK, 0), 0);
     (void)unlinkat(spool, "other", AT_REMOVEDIR);
     (void)unlinkat(spool, "boot", 0);
-    (void)close(spool);
 }
 
 TEST(a_spool_that_was_lost_is_another_one_of_the_same_boot)
 {
     struct error err = { 0 };
     char first[PERSIST_IDENTITY_SIZE], second[PERSIST_IDENTITY_SIZE], third[PERSIST_IDENTITY_SIZE];
-    int spool = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int spool = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(persist_enter_boot(spool, "boot-1", first, &err), 0);
     assert_int_equal(strncmp(first, "boot-1+", 7), 0);
     assert_int_equal(unlinkat(spool, "boot", 0), 0);
@@ -129,7 +127,6 @@ TEST(a_spool_that_was_lost_is_another_one_of_the_same_boot)
     assert_int_equal(persist_enter_boot(spool, "boot-11", third, &err), 0);
     assert_int_equal(strncmp(third, "boot-11+", 8), 0);
     (void)unlinkat(spool, "boot", 0);
-    (void)close(spool);
 }
 
 /* Of an agent from before spools had names. */
@@ -137,20 +134,19 @@ TEST(a_spool_without_a_name_keeps_its_boot_id)
 {
     struct error err = { 0 };
     char identity[PERSIST_IDENTITY_SIZE];
-    int spool = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int spool = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int fd = openat(spool, "boot", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(write(fd, "boot-1", 6), 6);
     (void)close(fd);
     assert_int_equal(persist_enter_boot(spool, "boot-1", identity, &err), 0);
     assert_string_equal(identity, "boot-1");
     (void)unlinkat(spool, "boot", 0);
-    (void)close(spool);
 }
 
 TEST(what_was_seen_is_read_back_and_garbage_is_nothing)
 {
     struct error err = { 0 };
-    int fd = persist_open(dir_path, &err);
+    _cleanup_close_ int fd = persist_open(dir_path, &err);
     const struct persist_seen written = { 3, 1700000000123, 99 };
     struct persist_seen seen;
     persist_load_seen(fd, PERSIST_EPOCH_HERE, &seen);
@@ -167,7 +163,6 @@ TEST(what_was_seen_is_read_back_and_garbage_is_nothing)
     persist_load_seen(fd, PERSIST_EPOCH_HERE, &seen);
     assert_int_equal(seen.epoch, 0);
     (void)unlinkat(fd, PERSIST_EPOCH_HERE, 0);
-    (void)close(fd);
 }
 
 int main(void)

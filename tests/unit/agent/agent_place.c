@@ -52,7 +52,9 @@ static int teardown(void **state)
 static void expect_place(
     const char *own, const char *first, bool is_root, bool is_systemd, const char *wanted)
 {
-    struct place_facts facts = { .mount = mount, .is_root = is_root, .is_systemd = is_systemd };
+    _cleanup_(place_facts_clear) struct place_facts facts = {
+        .mount = mount, .is_root = is_root, .is_systemd = is_systemd
+    };
     facts.own = own == NULL ? NULL : xstrdup(own);
     facts.first = first == NULL ? NULL : xstrdup(first);
     _cleanup_free_ char *place = place_choose(&facts);
@@ -60,7 +62,6 @@ static void expect_place(
         assert_null(place);
     else
         assert_string_equal(place, wanted);
-    place_facts_clear(&facts);
 }
 
 CASE(root_beside_its_shell_goes_to_the_top)

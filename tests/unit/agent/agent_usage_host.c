@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Against directories of plain files in the place of procfs and of a cgroup. */
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +24,6 @@ static void put(const char *dir, const char *file, const char *text)
     assert_int_equal(fclose(out), 0);
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    return remove(path);
-}
-
 static int setup(void **state)
 {
     (void)snprintf(root, sizeof(root), "/tmp/mgpu-host-XXXXXX");
@@ -47,7 +41,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return unit_test_remove(root);
 }
 
 #define CASE(name) TEST_WITH(name, setup, teardown)

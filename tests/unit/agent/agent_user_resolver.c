@@ -135,14 +135,13 @@ CASE(answer_is_that_of_a_direct_lookup, scene)
 {
     begin(scene, 1, 1001);
     await(scene, 1 << 1);
-    struct user direct;
+    _cleanup_(user_clear) struct user direct;
     assert_int_equal(job_user_find(&scene->users, 1001, NULL, &direct, NULL), 0);
     _cleanup_user_ struct user user = { 0 };
     assert_int_equal(find(scene, 1, 1001, &user, NULL), 0);
     assert_string_equal(user.home, direct.home);
     assert_int_equal(user.n_groups, direct.n_groups);
     assert_memory_equal(user.groups, direct.groups, user.n_groups * sizeof(gid_t));
-    user_clear(&direct);
 }
 
 CASE(refusal_keeps_its_words, scene)

@@ -8,11 +8,12 @@
 
 #include "agent/host/job_user.h"
 #include "agent/host/users.h"
+#include "base/memory.h"
 #include "unit_test.h"
 
 TEST(root_is_known_everywhere)
 {
-    struct user user;
+    _cleanup_(user_clear) struct user user;
     struct error err = { 0 };
     assert_int_equal(user_lookup(0, &user, &err), 0);
     assert_string_equal(user.name, "root");
@@ -21,17 +22,15 @@ TEST(root_is_known_everywhere)
     assert_int_equal(user.shell[0], '/');
     assert_true(user_is_member(&user, 0));
     assert_false(user_is_member(&user, 54321));
-    user_clear(&user);
 }
 
 TEST(each_group_is_listed_once)
 {
-    struct user user;
+    _cleanup_(user_clear) struct user user;
     assert_int_equal(user_lookup(0, &user, NULL), 0);
     assert_true(user.n_groups >= 1);
     for (size_t i = 1; i < user.n_groups; i++)
         assert_true(user.groups[i - 1] < user.groups[i]);
-    user_clear(&user);
 }
 
 /* In a child: there is no way back. */

@@ -181,7 +181,7 @@ CASE(a_file_in_the_way_of_a_directory_is_an_error, place)
 
 CASE(a_lock_is_seen_by_others_and_dies_with_its_owner, place)
 {
-    int fd = openat(place->dirfd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    _cleanup_close_ int fd = openat(place->dirfd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     int ready[2], leave_pipe[2];
     assert_int_equal(pipe(ready), 0);
     assert_int_equal(pipe(leave_pipe), 0);
@@ -208,7 +208,6 @@ CASE(a_lock_is_seen_by_others_and_dies_with_its_owner, place)
     (void)close(ready[1]);
     (void)close(leave_pipe[0]);
     (void)close(leave_pipe[1]);
-    (void)close(fd);
 }
 
 TEST(an_interrupted_pipe_still_gets_every_byte)

@@ -39,11 +39,10 @@ TEST(text_is_formatted_to_its_full_length)
 
 TEST(memory_for_libraries_is_never_null)
 {
-    void *memory = xmalloc(0);
+    _cleanup_free_ void *memory = xmalloc(0);
     assert_non_null(memory);
     memory = xrealloc(memory, 0);
     assert_non_null(memory);
-    free(memory);
 }
 
 TEST(an_impossible_size_aborts)

@@ -156,7 +156,7 @@ CASE(what_was_said_is_read_back_when_it_is_whole, place)
 {
     struct spool_report said = { .has_progress = 1, .progress_ppm = 7, .status = "epoch 3" }, back = { 0 };
     assert_false(spool_read_report(place->dirfd, &back));
-    int fd = openat(place->dirfd, SPOOL_REPORT, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    _cleanup_close_ int fd = openat(place->dirfd, SPOOL_REPORT, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(spool_write_report(fd, &said), 0);
     assert_true(spool_read_report(place->dirfd, &back));
     assert_int_equal(back.progress_ppm, 7);
@@ -165,7 +165,6 @@ CASE(what_was_said_is_read_back_when_it_is_whole, place)
     assert_int_equal(pwrite(fd, "X", 1, (off_t)offsetof(struct spool_report, status)), 1);
     assert_false(spool_read_report(place->dirfd, &back));
     assert_string_equal(back.status, "epoch 3");
-    (void)close(fd);
 }
 
 CASE(a_renewal_needs_no_room_and_is_believed_when_it_is_whole, place)

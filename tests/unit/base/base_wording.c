@@ -46,7 +46,7 @@ TEST(names_that_are_handed_over_arrive_once)
 /* Anybody may write the variable. */
 TEST(what_is_no_pair_ends_the_names)
 {
-    struct buffer many = { 0 };
+    _cleanup_buffer_ struct buffer many = { 0 };
     for (int i = 0; i < 1000; i++)
         buffer_printf(&many, "-%d\tx\n", i);
     const char *const texts[] = { "-g", "-g\n", "-g\t--gpus", "\n\t\n", "\t--gpus\n", "-h\thelp\n-g",
@@ -56,5 +56,4 @@ TEST(what_is_no_pair_ends_the_names)
         _cleanup_free_ struct wording *taken = wording_take_over();
         expect(taken, "-g -999", "-g -999");
     }
-    buffer_clear(&many);
 }

@@ -68,19 +68,18 @@ TEST(an_answer_without_json_still_says_something)
 
 TEST(an_unreachable_daemon_is_told_with_its_path)
 {
-    struct client client = { .asked_path = "/nonexistent/mgpud.sock" };
+    _cleanup_(client_clear) struct client client = { .asked_path = "/nonexistent/mgpud.sock" };
     struct error err = { 0 };
     assert_int_equal(client_get(&client, "/", NULL, &err), -EHOSTDOWN);
     assert_string_equal(
         err.message, "cannot reach mgpud at /nonexistent/mgpud.sock: No such file or directory");
     assert_int_not_equal(err.hint[0], '\0');
-    client_clear(&client);
 }
 
 TEST(the_users_own_daemon_comes_before_the_systems)
 {
     struct client client = { 0 };
-    struct strings places = { 0 };
+    _cleanup_strings_ struct strings places = { 0 };
     (void)setenv("XDG_RUNTIME_DIR", "/r", 1);
     (void)setenv("HOME", "/h", 1);
     client_places(&client, &places);
@@ -88,7 +87,6 @@ TEST(the_users_own_daemon_comes_before_the_systems)
     assert_string_equal(places.items[0], "/r/mgpu/mgpud.sock");
     assert_string_equal(places.items[1], "/h/.local/state/mgpu/run/mgpud.sock");
     assert_string_equal(places.items[2], "/run/mgpu/mgpud.sock");
-    strings_clear(&places);
 }
 
 TEST(an_asked_socket_is_the_only_place)
@@ -121,8 +119,8 @@ static void listen_as_stranger(struct server *server)
 
 TEST(a_strangers_socket_gets_nothing)
 {
-    struct server server;
-    struct client client = { 0 };
+    _cleanup_(server_close) struct server server;
+    _cleanup_(client_clear) struct client client = { 0 };
     struct error err = { 0 };
     if (geteuid() != 0)
         skip();
@@ -131,13 +129,11 @@ TEST(a_strangers_socket_gets_nothing)
     client.asked_path = server.path;
     assert_int_equal(client_get(&client, "/", NULL, &err), -EPERM);
     assert_non_null(strstr(err.message, "belongs to uid 65533"));
-    server_close(&server);
-    client_clear(&client);
 }
 
 TEST(a_connection_that_always_ends_is_given_up)
 {
-    struct server server;
+    _cleanup_(server_close) struct server server;
     struct error err = { 0 };
     struct error *const errs[] = { &err, NULL };
     server_open(&server);
@@ -155,7 +151,6 @@ TEST(a_connection_that_always_ends_is_given_up)
     assert_true(err.message[0] != 0);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    server_close(&server);
 }
 
 TEST(members_of_another_type_are_absent)

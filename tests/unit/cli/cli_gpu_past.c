@@ -58,8 +58,8 @@ TEST(arrays_become_rows_and_unknown_moments_none)
     static const char body[] =
         "{\"schema\":\"mgpu/v1\",\"from\":\"2026-11-21T06:30:00.000Z\",\"step_s\":60,\"gpus\":[{\"node\":"
         "\"box\",\"index\":3,\"uuid\":\"U\",\"utilization\":[null,0.25],\"power_w\":[null,300]}]}";
-    struct server server;
-    struct client client;
+    _cleanup_(server_close) struct server server;
+    _cleanup_(client_clear) struct client client;
     struct error err = { 0 };
     _cleanup_json_ json_t *answer = NULL;
     server_open(&server);
@@ -89,8 +89,6 @@ TEST(arrays_become_rows_and_unknown_moments_none)
     assert_string_equal(field_text(point, "at"), "2026-11-21T06:31:00.000Z");
     assert_int_equal(field_integer(point, "power_w", 0), 300);
     assert_false(field_is_known(point, "memory"));
-    client_clear(&client);
-    server_close(&server);
 }
 
 static void check_line(const char *gpus, const char *expected)

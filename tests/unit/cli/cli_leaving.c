@@ -25,7 +25,7 @@ static size_t count_rows(const char *page)
 
 TEST(the_page_has_the_rows_of_the_table)
 {
-    struct buffer page = { 0 };
+    _cleanup_buffer_ struct buffer page = { 0 };
     size_t missing = 0, count = 0;
     assert_int_equal(file_read(AT_FDCWD, MANUAL "/leaving.md", PAGE_MAX, &page), 0);
     for (enum leaver leaver = LEAVER_NONE + 1; leaver < LEAVERS; leaver++) {
@@ -41,7 +41,6 @@ TEST(the_page_has_the_rows_of_the_table)
     }
     assert_int_equal(missing, 0);
     assert_int_equal(count_rows(buffer_text(&page)), count);
-    buffer_clear(&page);
 }
 
 TEST(a_program_without_a_row_does_nothing)

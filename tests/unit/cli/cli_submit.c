@@ -63,7 +63,7 @@ TEST(a_file_with_a_blank_in_its_name_is_no_shell_text)
 
 TEST(options_become_members_of_the_request)
 {
-    struct submit_options options = {
+    _cleanup_(submit_options_clear) struct submit_options options = {
         .ask = json_pack("{s:i, s:s}", "gpus", 2, "name", "n"),
         .directory = "/tmp",
         .setup.command = "s",
@@ -77,18 +77,17 @@ TEST(options_become_members_of_the_request)
     assert_string_equal(field_text(request, "setup"), "s");
     assert_string_equal(field_text(request, "output"), "o");
     assert_true(json_is_true(json_object_get(request, "hold")));
-    submit_options_clear(&options);
 }
 
 TEST(options_that_contradict_each_other_are_refused)
 {
-    struct submit_options options = { .ask = json_pack("{s:i, s:i}", "gpus", 0, "gpu_mem", 1) };
+    _cleanup_(submit_options_clear) struct submit_options options = { .ask = json_pack("{s:i, s:i}", "gpus",
+                                                                          0, "gpu_mem", 1) };
     json_t *request = NULL;
     unsigned left_out = 0;
     struct error err = { 0 };
     assert_int_equal(try_build(&options, WORDS("true"), &request, &left_out, &err), -EINVAL);
     assert_string_equal(err.message, "-m has no effect with -g 0");
-    submit_options_clear(&options);
 }
 
 TEST(what_was_not_asked_is_not_sent)
@@ -103,7 +102,7 @@ TEST(what_was_not_asked_is_not_sent)
 
 TEST(the_directory_umask_and_environment_are_the_callers)
 {
-    struct submit_options options = { 0 };
+    _cleanup_(submit_options_clear) struct submit_options options = { 0 };
     (void)unsetenv("PWD");
     (void)setenv("MGPU_TEST_VARIABLE", "inherited", 1);
     strings_add(&options.env, "MGPU_TEST_OTHER=given");
@@ -116,7 +115,6 @@ TEST(the_directory_umask_and_environment_are_the_callers)
     assert_string_equal(field_text(env, "MGPU_TEST_OTHER"), "given");
     assert_string_equal(field_text(request, "cwd"), here);
     assert_int_equal(field_integer(request, "umask", 0), 027);
-    submit_options_clear(&options);
 }
 
 TEST(a_relative_directory_starts_here)
@@ -155,7 +153,7 @@ TEST(bytes_that_are_no_text_are_counted_or_refused)
 
 TEST(a_list_for_the_count_is_refused_with_a_hint)
 {
-    struct submit_options options = { 0 };
+    _cleanup_(submit_options_clear) struct submit_options options = { 0 };
     struct call call = { .options = &options };
     struct error err = { 0 };
     const struct option_row *row = submit_rows;
@@ -167,5 +165,4 @@ TEST(a_list_for_the_count_is_refused_with_a_hint)
     assert_int_equal(options_set(&call, row, "1.5", &err), -EINVAL);
     assert_int_equal(options_set(&call, row, "0", &err), 0);
     assert_int_equal(field_integer(options.ask, "gpus", 7), 0);
-    submit_options_clear(&options);
 }

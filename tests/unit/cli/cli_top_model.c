@@ -24,7 +24,7 @@ static void put(struct top_jobs *jobs, int id, const char *state, int64_t ended_
 
 TEST(jobs_stay_in_order_and_newer_objects_replace_older_ones)
 {
-    struct top_jobs jobs = { 0 };
+    _cleanup_(top_jobs_clear) struct top_jobs jobs = { 0 };
     put(&jobs, 5, "queued", 0);
     put(&jobs, 2, "queued", 0);
     put(&jobs, 9, "queued", 0);
@@ -34,12 +34,11 @@ TEST(jobs_stay_in_order_and_newer_objects_replace_older_ones)
     assert_int_equal(jobs.items[2].id, 9);
     assert_true(field_is(top_jobs_find(&jobs, 5)->job, "state", "running"));
     assert_null(top_jobs_find(&jobs, 3));
-    top_jobs_clear(&jobs);
 }
 
 TEST(changes_are_asked_for_once_and_never_more_than_the_limit)
 {
-    struct top_jobs jobs = { 0 };
+    _cleanup_(top_jobs_clear) struct top_jobs jobs = { 0 };
     put(&jobs, 5, "queued", 0);
     top_jobs_touch(&jobs, 5);
     top_jobs_touch(&jobs, 7);
@@ -50,12 +49,11 @@ TEST(changes_are_asked_for_once_and_never_more_than_the_limit)
     assert_string_equal(first, "5,7");
     assert_string_equal(second, "8");
     assert_null(top_jobs_take_changed(&jobs, 2));
-    top_jobs_clear(&jobs);
 }
 
 TEST(old_ends_and_what_was_never_told_are_forgotten)
 {
-    struct top_jobs jobs = { 0 };
+    _cleanup_(top_jobs_clear) struct top_jobs jobs = { 0 };
     const int64_t now = INT64_C(1800000000000);
     put(&jobs, 1, "done", now - TOP_ENDED_FOR_MS - 1000);
     put(&jobs, 2, "done", now - 1000);
@@ -68,12 +66,11 @@ TEST(old_ends_and_what_was_never_told_are_forgotten)
     top_jobs_prune(&jobs, now);
     assert_null(top_jobs_find(&jobs, 4));
     assert_int_equal(jobs.count, 2);
-    top_jobs_clear(&jobs);
 }
 
 TEST(of_many_ends_the_latest_are_kept)
 {
-    struct top_jobs jobs = { 0 };
+    _cleanup_(top_jobs_clear) struct top_jobs jobs = { 0 };
     const int64_t now = INT64_C(1800000000000);
     for (int i = 1; i <= TOP_ENDED_MAX + 50; i++)
         put(&jobs, i, "failed", now - (int64_t)i * 1000);
@@ -82,12 +79,11 @@ TEST(of_many_ends_the_latest_are_kept)
     assert_int_equal(jobs.count, TOP_ENDED_MAX + 1);
     assert_non_null(top_jobs_find(&jobs, TOP_ENDED_MAX));
     assert_null(top_jobs_find(&jobs, TOP_ENDED_MAX + 1));
-    top_jobs_clear(&jobs);
 }
 
 TEST(a_new_list_keeps_marks_and_what_changed_while_it_came)
 {
-    struct top_jobs jobs = { 0 };
+    _cleanup_(top_jobs_clear) struct top_jobs jobs = { 0 };
     put(&jobs, 1, "queued", 0);
     put(&jobs, 2, "queued", 0);
     top_jobs_find(&jobs, 2)->is_marked = true;
@@ -96,7 +92,6 @@ TEST(a_new_list_keeps_marks_and_what_changed_while_it_came)
     assert_int_equal(jobs.count, 2);
     assert_true(top_jobs_find(&jobs, 2)->is_marked);
     assert_true(top_jobs_find(&jobs, 3)->is_changed);
-    top_jobs_clear(&jobs);
 }
 
 TEST(time_goes_on_between_two_answers)
@@ -182,11 +177,10 @@ TEST(events_come_in_pieces_of_any_size)
 
 TEST(an_endless_line_of_events_is_refused)
 {
-    struct events events = { .take = hear };
+    _cleanup_(events_clear) struct events events = { .take = hear };
     _cleanup_free_ char *line = xcalloc(1, EVENT_LINE_MAX + 1);
     memset(line, 'x', EVENT_LINE_MAX + 1);
     assert_true(events_add(&events, line, EVENT_LINE_MAX + 1) < 0);
-    events_clear(&events);
 }
 
 /* --- the log --- */
@@ -194,7 +188,7 @@ TEST(an_endless_line_of_events_is_refused)
 TEST(a_log_is_plain_lines_with_progress_bars_as_they_stand)
 {
     static const char text[] = "one\r\n\033[31mtwo\033[0m\n10%\r20%\rdone\na\tb\nopen";
-    struct tail tail = { 0 };
+    _cleanup_(tail_clear) struct tail tail = { 0 };
     for (size_t i = 0; i < strlen(text); i++)
         tail_add(&tail, text + i, 1);
     assert_int_equal(tail_count(&tail), 5);
@@ -203,12 +197,11 @@ TEST(a_log_is_plain_lines_with_progress_bars_as_they_stand)
     assert_string_equal(tail_line(&tail, 2), "done");
     assert_string_equal(tail_line(&tail, 3), "a       b");
     assert_string_equal(tail_line(&tail, 4), "open");
-    tail_clear(&tail);
 }
 
 TEST(only_the_last_lines_of_a_log_are_kept_and_long_ones_are_cut)
 {
-    struct tail tail = { 0 };
+    _cleanup_(tail_clear) struct tail tail = { 0 };
     _cleanup_free_ char *long_line = xcalloc(1, TAIL_LINE_BYTES * 2);
     memset(long_line, 'y', TAIL_LINE_BYTES * 2 - 1);
     for (int i = 0; i < TAIL_LINES + 10; i++) {
@@ -220,5 +213,4 @@ TEST(only_the_last_lines_of_a_log_are_kept_and_long_ones_are_cut)
     assert_string_equal(tail_line(&tail, 0), "10");
     tail_add(&tail, long_line, strlen(long_line));
     assert_int_equal(strlen(tail_line(&tail, TAIL_LINES)), TAIL_LINE_BYTES);
-    tail_clear(&tail);
 }

@@ -343,11 +343,10 @@ CASE(columns_are_shown_hidden_and_kept_for_the_next_time)
     assert_string_equal(top->prefs.columns, "mark,user,name,state,gpus,time,left,why");
     top_press(top, TOP_KEY_ESCAPE);
     expect_no(top, "ID USER");
-    struct top_prefs again;
+    _cleanup_(top_prefs_clear) struct top_prefs again;
     top_prefs_init(&again);
     top_prefs_load(&again);
     assert_string_equal(again.columns, top->prefs.columns);
-    top_prefs_clear(&again);
 }
 
 CASE(a_question_is_answered_no_by_any_other_key)
@@ -494,13 +493,12 @@ TEST(columns_move_and_the_last_one_stays)
 
 TEST(choices_that_are_not_understood_are_passed_over)
 {
-    struct top_prefs prefs;
+    _cleanup_(top_prefs_clear) struct top_prefs prefs;
     top_prefs_init(&prefs);
     top_prefs_read(&prefs,
         "theme: mono\nsort: -user\nrefresh: 500\nmoon: full\njunk\ngraph: dots\njobs: mine\ncolumns: \n");
     _cleanup_free_ char *text = top_prefs_text(&prefs);
     assert_string_equal(text, "theme: mono\ncolumns: " TOP_COLUMNS "\nsort: -user\nrefresh: 2\njobs: mine\n");
-    top_prefs_clear(&prefs);
 }
 
 int main(void)

@@ -31,7 +31,6 @@ int __wrap_nanosleep(const struct timespec *wait, struct timespec *left);
 
 int __wrap_nanosleep(const struct timespec *wait, struct timespec *left)
 {
-    (void)wait, (void)left;
     n_pauses++;
     return 0;
 }
@@ -69,7 +68,7 @@ static int ask(struct etcd *etcd)
 
 TEST(a_later_client_does_not_begin_at_an_endpoint_that_hangs)
 {
-    struct etcd_settings settings = settings_with(true, false, false);
+    _cleanup_(etcd_settings_clear) struct etcd_settings settings = settings_with(true, false, false);
     struct etcd *first = etcd_new(fake_curl(answer), &settings);
     assert_int_equal(ask(first), -EAGAIN);
     assert_int_equal(ask(first), 0);
@@ -79,12 +78,11 @@ TEST(a_later_client_does_not_begin_at_an_endpoint_that_hangs)
     assert_int_equal(asked[1], 2);
     etcd_free(first);
     etcd_free(later);
-    etcd_settings_clear(&settings);
 }
 
 TEST(clients_that_meet_the_same_failure_go_on_at_one_endpoint)
 {
-    struct etcd_settings settings = settings_with(true, false, true);
+    _cleanup_(etcd_settings_clear) struct etcd_settings settings = settings_with(true, false, true);
     struct etcd *one = etcd_new(fake_curl(answer), &settings),
                 *other = etcd_new(fake_curl(answer), &settings);
     assert_int_equal(ask(one), -EAGAIN);
@@ -95,12 +93,11 @@ TEST(clients_that_meet_the_same_failure_go_on_at_one_endpoint)
     assert_int_equal(asked[2], 0);
     etcd_free(one);
     etcd_free(other);
-    etcd_settings_clear(&settings);
 }
 
 TEST(a_controller_is_elected_though_two_endpoints_hang)
 {
-    struct etcd_settings settings = settings_with(true, true, false);
+    _cleanup_(etcd_settings_clear) struct etcd_settings settings = settings_with(true, true, false);
     struct leadership *leadership = NULL;
     assert_int_equal(
         leadership_take(fake_curl(answer), &settings, "c", LEASE_MS, &leadership, NULL), -EAGAIN);
@@ -110,12 +107,11 @@ TEST(a_controller_is_elected_though_two_endpoints_hang)
     leadership_free(leadership);
     assert_int_equal(asked[0], 1);
     assert_int_equal(asked[1], 1);
-    etcd_settings_clear(&settings);
 }
 
 TEST(a_controller_pauses_while_etcd_refuses_connections)
 {
-    struct etcd_settings settings = settings_with(false, false, false);
+    _cleanup_(etcd_settings_clear) struct etcd_settings settings = settings_with(false, false, false);
     struct leadership *leadership = NULL;
     refusals = 7;
     n_pauses = 0;
@@ -123,7 +119,6 @@ TEST(a_controller_pauses_while_etcd_refuses_connections)
     assert_int_equal(refusals, 0);
     assert_int_equal(n_pauses, 7);
     leadership_free(leadership);
-    etcd_settings_clear(&settings);
 }
 
 static void note(void *arg)
@@ -138,7 +133,7 @@ static bool go_on(void *arg)
 
 TEST(a_watch_that_is_never_created_goes_on_at_the_next_endpoint)
 {
-    struct etcd_settings settings = settings_with(true, false, false);
+    _cleanup_(etcd_settings_clear) struct etcd_settings settings = settings_with(true, false, false);
     struct etcd *etcd = etcd_new(fake_curl(answer), &settings);
     bool is_created = false;
     const struct etcd_watching watching = { note, go_on, &is_created };
@@ -148,7 +143,6 @@ TEST(a_watch_that_is_never_created_goes_on_at_the_next_endpoint)
     assert_true(is_created);
     assert_int_equal(asked[0], 1);
     etcd_free(etcd);
-    etcd_settings_clear(&settings);
 }
 
 /* Keys "authority.key" and so on, in base64, of which only the first is there. */
@@ -161,7 +155,7 @@ static CURLcode answer_in_part(const struct fake_request *request, struct buffer
 
 TEST(an_identity_that_is_not_whole_replaces_no_key)
 {
-    struct etcd_settings settings = settings_with(false, false, false);
+    _cleanup_(etcd_settings_clear) struct etcd_settings settings = settings_with(false, false, false);
     struct etcd *etcd = etcd_new(fake_curl(answer_in_part), &settings);
     struct error err = { 0 };
     char dir[] = "/tmp/mgpu-identity-XXXXXX";
@@ -170,7 +164,6 @@ TEST(an_identity_that_is_not_whole_replaces_no_key)
     assert_non_null(strstr(err.message, "authority.crt"));
     assert_int_equal(rmdir(dir), 0); // it is empty
     etcd_free(etcd);
-    etcd_settings_clear(&settings);
 }
 
 TEST(the_status_of_a_member_may_have_errors_of_any_kind)
@@ -183,7 +176,7 @@ TEST(the_status_of_a_member_may_have_errors_of_any_kind)
 TEST(the_trouble_of_another_controller_is_text_however_long)
 {
     struct cluster_member member = { 0 };
-    struct buffer report = { 0 };
+    _cleanup_buffer_ struct buffer report = { 0 };
     buffer_append_text(&report, "{\"name\":\"b\",\"trouble\":\"\\u001b");
     for (size_t i = 0; i < sizeof(member.trouble); i++)
         buffer_append_text(&report, "\xc3\xa9");
@@ -193,5 +186,4 @@ TEST(the_trouble_of_another_controller_is_text_however_long)
     assert_non_null(text);
     assert_memory_equal(member.trouble, "\\x1b", 4);
     json_decref(text);
-    buffer_clear(&report);
 }

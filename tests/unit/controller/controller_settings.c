@@ -330,10 +330,9 @@ CASE(a_file_too_long_or_no_file_is_refused, place)
     free(text);
     assert_int_equal(config_read(place->dir, &place->options, &err), -EINVAL);
     assert_int_equal(config_read("/nonexistent/mgpu.yaml", &place->options, &err), -ENOENT);
-    char *deep = xcalloc(1, 20001);
+    _cleanup_free_ char *deep = xcalloc(1, 20001);
     memset(deep, '[', 20000);
     assert_true(read_text(place, deep, &err) < 0);
-    free(deep);
 }
 
 static int read_words(struct place *place, const char *config, const char *option)
@@ -386,7 +385,7 @@ static void note_change(void *arg, const struct setting *setting, const char *be
 
 CASE(what_differs_is_told_with_what_needs_a_restart, place)
 {
-    struct controller_options after;
+    _cleanup_(settings_clear) struct controller_options after;
     struct change change = { "" };
     struct error err = { 0 };
     assert_int_equal(settings_default(&after, true, &err), 0);
@@ -401,7 +400,6 @@ CASE(what_differs_is_told_with_what_needs_a_restart, place)
     change.text[0] = '\0';
     settings_compare(&after, &after, note_change, &change);
     assert_string_equal(change.text, "");
-    settings_clear(&after);
 }
 
 /* A value of the row that is not its default, or NULL: `options` then has it. */

@@ -16,19 +16,7 @@
 #include "unit_test.h"
 #include "wire/limits.h"
 
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_free(*state);
-    return 0;
-}
-
-#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, harness_start, harness_stop)
 
 #define CROWD (LIMIT_USER_CONNECTIONS - 50)
 
@@ -186,9 +174,8 @@ CASE(an_administrator_gets_in_when_all_other_connections_are_taken, harness)
     struct users *users = harness->controller.serve->users;
     for (uint32_t uid = 70000; users_take(users, uid, SHARE_CONNECTIONS, 1, NULL) == 0;)
         uid += users_take(users, uid, SHARE_CONNECTIONS, 1, NULL) < 0;
-    struct answer answer = client_get(harness, "/healthz");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/healthz");
     assert_int_equal(answer.status, 200);
-    answer_clear(&answer);
 }
 
 #define ASKERS 20

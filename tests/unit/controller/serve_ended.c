@@ -12,50 +12,36 @@
 #include "store/store_ended.h"
 #include "unit_test.h"
 
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_free(*state);
-    return 0;
-}
-
-#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, harness_start, harness_stop)
 
 CASE(rows_come_from_the_store_with_their_gpu_time, harness)
 {
     (void)harness_add_job(harness, 3, 1, JOB_DONE);
     (void)harness_add_job(harness, 4, 1, JOB_RUNNING);
-    struct answer answer = client_get(harness, "/api/v1/history");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/history");
     assert_int_equal(answer.status, 200);
     assert_string_equal(answer_string(&answer, "schema"), "mgpu/v1");
     assert_true(answer_has(&answer, "{\"id\":3,"));
     assert_false(answer_has(&answer, "{\"id\":4,"));
     assert_true(answer_has(&answer, "\"gpu_seconds\":2.0,\"gpu_seconds_measured\":2.0"));
     assert_true(answer_has(&answer, "\"gpu_seconds_used\":1.0,\"gpu_seconds_wasted\":1.0"));
-    answer_clear(&answer);
 }
 
 CASE(an_empty_history_is_an_empty_list, harness)
 {
-    struct answer answer = client_get(harness, "/api/v1/history");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/history");
     assert_int_equal(answer.status, 200);
     assert_true(answer_has(&answer, "\"jobs\":[]"));
-    answer_clear(&answer);
 }
 
 CASE(the_filter_reaches_the_store, harness)
 {
-    struct answer answer = client_get(harness, "/api/v1/history?user=77&state=failed,cancelled&since=1h");
+    _cleanup_(answer_clear) struct answer answer =
+        client_get(harness, "/api/v1/history?user=77&state=failed,cancelled&since=1h");
     assert_int_equal(answer.status, 200);
     assert_int_equal(harness->ended_uid, 77);
     assert_int_equal(harness->ended_outcomes, 1U << ENDED_FAILED | 1U << ENDED_CANCELLED);
     assert_true(llabs(clock_wall_ms() - 3600000 - harness->ended_since_ms) < 60000);
-    answer_clear(&answer);
 }
 
 CASE(a_long_history_is_streamed_page_by_page, harness)
@@ -90,9 +76,8 @@ CASE(who_goes_away_in_between_harms_nobody, harness)
         harness_turn(harness, 1);
         (void)close(fd);
     }
-    struct answer answer = client_get(harness, "/api/v1/history?limit=1");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/history?limit=1");
     assert_int_equal(answer.status, 200);
-    answer_clear(&answer);
 }
 
 CASE(sums_are_in_order_of_gpu_time_but_for_days, harness)
@@ -119,10 +104,9 @@ CASE(sums_are_in_order_of_gpu_time_but_for_days, harness)
 CASE(too_many_sums_are_refused, harness)
 {
     harness->is_sum_cut = true;
-    struct answer answer = client_get(harness, "/api/v1/history?by=day");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/history?by=day");
     assert_int_equal(answer.status, 400);
     assert_true(answer_has(&answer, "4096"));
-    answer_clear(&answer);
 }
 
 CASE(what_makes_no_sense_is_refused, harness)

@@ -11,19 +11,7 @@
 #include "serve_harness.h"
 #include "unit_test.h"
 
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_free(*state);
-    return 0;
-}
-
-#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, harness_start, harness_stop)
 
 static int listen_to(struct harness *harness, const char *query, const char *header)
 {
@@ -47,7 +35,7 @@ static uint64_t check_sequence(const char *text, uint64_t last)
 CASE(a_reader_gets_what_happens_from_now_on, harness)
 {
     harness_add_event(harness, 1, true);
-    int fd = listen_to(harness, "", "");
+    _cleanup_close_ int fd = listen_to(harness, "", "");
     char *text = client_read_until(harness, fd, "retry: 2000");
     assert_non_null(strstr(text, "Content-Type: text/event-stream\r\n"));
     assert_null(strstr(text, "id: 1"));
@@ -57,7 +45,6 @@ CASE(a_reader_gets_what_happens_from_now_on, harness)
     assert_non_null(strstr(text, "id: 2\nevent: started\ndata: {\"seq\":2,\"type\":\"started\",\"job\":42,"));
     assert_non_null(strstr(text, "\"state\":\"running\"}\n\n"));
     free(text);
-    close(fd);
 }
 
 CASE(a_reader_resumes_without_gap_or_duplicate, harness)
@@ -85,16 +72,14 @@ CASE(all_events_come_once_and_in_order, harness)
 {
     for (uint64_t i = 0; i < 700; i++)
         harness_add_event(harness, 1, true);
-    int fd = listen_to(harness, "?after=0", "");
+    _cleanup_close_ int fd = listen_to(harness, "?after=0", "");
     for (uint64_t i = 0; i < 500; i++) {
         harness_add_event(harness, 1, true);
         if (i % 3 == 0)
             harness_turn(harness, 0);
     }
-    char *text = client_read_chunks(harness, fd, "id: 1200\n");
+    _cleanup_free_ char *text = client_read_chunks(harness, fd, "id: 1200\n");
     assert_int_equal(check_sequence(text, 0), 1200);
-    free(text);
-    close(fd);
 }
 
 /* Pages are read between commits: with many readers one user could delay those of all others. */
@@ -124,22 +109,20 @@ CASE(an_event_that_the_store_had_first_is_not_repeated, harness)
 {
     harness_add_event(harness, 1, true);
     harness_add_event(harness, 2, false); // durable, not published yet
-    int fd = listen_to(harness, "?after=0", "");
+    _cleanup_close_ int fd = listen_to(harness, "?after=0", "");
     free(client_read_until(harness, fd, "id: 2\n"));
     struct job *job = harness_add_job(harness, 2, 0, JOB_RUNNING);
     harness->core.last_event = 2;
     api_publish(harness->controller.serve, &harness->events[1], job);
     harness_add_event(harness, 3, true);
-    char *text = client_read_until(harness, fd, "id: 3\n");
+    _cleanup_free_ char *text = client_read_until(harness, fd, "id: 3\n");
     assert_null(strstr(text, "id: 2\n"));
-    free(text);
-    close(fd);
 }
 
 CASE(a_cursor_of_another_store_is_reset, harness)
 {
     harness_add_event(harness, 1, true);
-    int fd = listen_to(harness, "", "Last-Event-ID: 900\r\n");
+    _cleanup_close_ int fd = listen_to(harness, "", "Last-Event-ID: 900\r\n");
     char *text = client_read_until(harness, fd, "event: reset\n");
     assert_non_null(strstr(text, "id: 1\nevent: reset\n"));
     free(text);
@@ -147,7 +130,6 @@ CASE(a_cursor_of_another_store_is_reset, harness)
     text = client_read_until(harness, fd, "id: 2\n");
     assert_non_null(strstr(text, "id: 2\n"));
     free(text);
-    close(fd);
 }
 
 CASE(a_bad_cursor_is_refused, harness)
@@ -174,9 +156,8 @@ CASE(a_reader_that_does_not_read_is_disconnected, harness)
     }
     assert_true(client_is_closed(harness, fd));
     close(fd);
-    struct answer answer = client_get(harness, "/healthz");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/healthz");
     assert_int_equal(answer.status, 200);
-    answer_clear(&answer);
 }
 
 CASE(a_reader_that_left_is_dropped, harness)

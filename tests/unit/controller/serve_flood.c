@@ -96,9 +96,9 @@ static void assert_no_connections(struct harness *harness, const char *name)
 
 static void assert_others_are_served(struct harness *harness)
 {
-    struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
+    _cleanup_(answer_clear) struct answer answer =
+        client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
     assert_int_equal(answer.status, 201);
-    answer_clear(&answer);
 }
 
 static int begin(struct harness *harness, const struct flood *flood, bool is_unix)

@@ -16,19 +16,7 @@
 #include "unit_test.h"
 #include "wire/limits.h"
 
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_free(*state);
-    return 0;
-}
-
-#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, harness_start, harness_stop)
 
 static struct answer ask_tcp(struct harness *harness, const char *request)
 {
@@ -41,9 +29,8 @@ static struct answer ask_tcp(struct harness *harness, const char *request)
 
 static void assert_refused(struct harness *harness, const char *request, unsigned status)
 {
-    struct answer answer = ask_tcp(harness, request);
+    _cleanup_(answer_clear) struct answer answer = ask_tcp(harness, request);
     assert_int_equal(answer.status, status);
-    answer_clear(&answer);
 }
 
 CASE(a_loopback_client_is_its_user, harness)
@@ -178,10 +165,9 @@ CASE(a_connection_from_another_machine_is_known_by_its_token_alone, harness)
 
 CASE(tokens_are_made_on_the_unix_socket_only, harness)
 {
-    struct answer answer = ask_tcp(harness,
+    _cleanup_(answer_clear) struct answer answer = ask_tcp(harness,
         "POST /api/v1/tokens HTTP/1.1\r\nHost: localhost\r\nContent-Length: 13\r\n\r\n{\"name\":\"ci\"}");
     assert_int_equal(answer.status, 403);
-    answer_clear(&answer);
 }
 
 CASE(bad_token_requests_are_refused, harness)
@@ -201,13 +187,11 @@ CASE(who_is_not_known_gets_only_what_is_public, harness)
                                "GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n"
                                "POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
     /* A peer that has closed its side when it is accepted is not believed, whoever it was. */
-    int fd = client_connect_tcp(harness);
+    _cleanup_close_ int fd = client_connect_tcp(harness);
     assert_int_equal(send(fd, asks, sizeof(asks) - 1, 0), sizeof(asks) - 1);
     (void)shutdown(fd, SHUT_WR);
-    char *text = client_read_until(harness, fd, "unauthenticated");
+    _cleanup_free_ char *text = client_read_until(harness, fd, "unauthenticated");
     assert_non_null(strstr(text, "HTTP/1.1 200"));
-    free(text);
-    close(fd);
 }
 
 CASE(a_job_of_somebody_else_is_not_to_be_touched, harness)
@@ -215,7 +199,7 @@ CASE(a_job_of_somebody_else_is_not_to_be_touched, harness)
     (void)harness_add_job(harness, 3, 4712, JOB_RUNNING);
     harness->controller.admin_uid = 4713;
     harness->token = (struct store_token){ .uid = 4711 };
-    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
+    _cleanup_(answer_clear) struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
     harness->token.uid = 4711;
     static const char *const asks[] = { "GET /api/v1/jobs/3/log", "POST /api/v1/jobs/3/cancel" };
     for (size_t i = 0; i < 2; i++) {
@@ -235,7 +219,6 @@ CASE(a_job_of_somebody_else_is_not_to_be_touched, harness)
     assert_false(answer_has(&answer, "treasure"));
     assert_false(answer_has(&answer, "argv"));
     answer_clear(&answer);
-    answer_clear(&made);
 }
 
 /* A connection with the token that is stored, which is another user's than ours. */
@@ -258,7 +241,7 @@ CASE(without_a_token_nobody_is_an_administrator_over_tcp, harness)
     static const char *const asks[] = { "GET /api/v1/journal", "GET /api/v1/tokens?all=1",
         "POST /api/v1/nodes/here/drain" };
     harness->controller.admin_uid = getuid();
-    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
+    _cleanup_(answer_clear) struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
     for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]); i++) {
         _cleanup_free_ char *plain =
             xasprintf("%s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", asks[i]);
@@ -274,14 +257,13 @@ CASE(without_a_token_nobody_is_an_administrator_over_tcp, harness)
         assert_int_equal(answer.status, 200);
         answer_clear(&answer);
     }
-    answer_clear(&made);
 }
 
 CASE(what_a_proxy_passes_on_needs_a_token, harness)
 {
     static const char *const headers[] = { "Forwarded: for=192.0.2.4", "X-Forwarded-For: 192.0.2.4",
         "X-Forwarded-Proto: https", "X-Real-IP: 192.0.2.4", "Via: 1.1 proxy" };
-    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
+    _cleanup_(answer_clear) struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
         _cleanup_free_ char *plain =
             xasprintf("GET /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\n", headers[i]);
@@ -294,7 +276,6 @@ CASE(what_a_proxy_passes_on_needs_a_token, harness)
         assert_int_equal(answer.status, 403);
         answer_clear(&answer);
     }
-    answer_clear(&made);
 }
 
 CASE(a_body_that_says_it_is_not_json_is_refused, harness)
@@ -330,39 +311,36 @@ CASE(tokens_of_others_are_for_administrators, harness)
     assert_true(answer_has(&answer, "\"ci\""));
     assert_false(answer_has(&answer, "mgpu_"));
     answer_clear(&answer);
-    int fd = connect_with_token(harness, "/api/v1/tokens?all=1");
+    _cleanup_close_ int fd = connect_with_token(harness, "/api/v1/tokens?all=1");
     answer = client_receive(harness, fd, false);
     assert_int_equal(answer.status, 403);
     answer_clear(&answer);
-    close(fd);
 }
 
 CASE(a_revoked_token_loses_its_connections_at_once, harness)
 {
     harness->controller.admin_uid = getuid();
-    int idle = connect_with_token(harness, "/api/v1/jobs");
+    _cleanup_close_ int idle = connect_with_token(harness, "/api/v1/jobs");
     struct answer answer = client_receive(harness, idle, false);
     assert_int_equal(answer.status, 200);
     answer_clear(&answer);
     answer = client_ask(harness, "DELETE /api/v1/tokens/6 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_int_equal(answer.status, 404);
     answer_clear(&answer);
-    int streaming = connect_with_token(harness, "/api/v1/events");
+    _cleanup_close_ int streaming = connect_with_token(harness, "/api/v1/events");
     free(client_read_until(harness, streaming, "text/event-stream"));
     answer = client_ask(harness, "DELETE /api/v1/tokens/5 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_int_equal(answer.status, 200);
     answer_clear(&answer);
     assert_true(client_is_closed(harness, idle));
     assert_true(client_is_closed(harness, streaming));
-    close(idle);
-    close(streaming);
 }
 
 CASE(a_token_revokes_itself_and_is_nobody_in_the_next_request, harness)
 {
-    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
+    _cleanup_(answer_clear) struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
     harness->token.id = 5;
-    int fd = client_connect_tcp(harness);
+    _cleanup_close_ int fd = client_connect_tcp(harness);
     static const struct {
         const char *line;
         unsigned status;
@@ -376,14 +354,12 @@ CASE(a_token_revokes_itself_and_is_nobody_in_the_next_request, harness)
         assert_int_equal(answer.status, rows[i].status);
         answer_clear(&answer);
     }
-    answer_clear(&made);
-    close(fd);
 }
 
 CASE(a_token_that_the_full_store_keeps_stays_good, harness)
 {
     harness->controller.admin_uid = getuid();
-    int fd = connect_with_token(harness, "/api/v1/jobs");
+    _cleanup_close_ int fd = connect_with_token(harness, "/api/v1/jobs");
     struct answer answer = client_receive(harness, fd, false);
     answer_clear(&answer);
     harness->is_store_full = true;
@@ -391,5 +367,4 @@ CASE(a_token_that_the_full_store_keeps_stays_good, harness)
     assert_int_equal(answer.status, 507);
     assert_true(answer_has(&answer, "still valid"));
     answer_clear(&answer);
-    close(fd);
 }

@@ -12,23 +12,11 @@
 #include "serve_harness.h"
 #include "unit_test.h"
 
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_free(*state);
-    return 0;
-}
-
-#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, harness_start, harness_stop)
 
 CASE(a_submit_is_answered_with_the_job, harness)
 {
-    struct answer answer = client_post(harness, "/api/v1/jobs",
+    _cleanup_(answer_clear) struct answer answer = client_post(harness, "/api/v1/jobs",
         "{\"command\":[\"python\",\"train.py\"],\"gpus\":2,\"name\":\"train\",\"cwd\":\"/tmp\","
         "\"env\":{\"A\":\"1\"},\"gpu_mem\":\"8G\",\"priority\":-3,\"umask\":18,\"setup\":null}");
     assert_int_equal(answer.status, 201);
@@ -42,19 +30,18 @@ CASE(a_submit_is_answered_with_the_job, harness)
     assert_int_equal(harness->submitted->umask, 18);
     assert_int_equal(harness->submitted->ask.priority, -3);
     assert_string_equal(strings_get_env(&harness->submitted->env, "A"), "1");
-    answer_clear(&answer);
 }
 
 CASE(a_command_of_one_string_goes_to_the_shell, harness)
 {
-    struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"a | b\"}");
+    _cleanup_(answer_clear) struct answer answer =
+        client_post(harness, "/api/v1/jobs", "{\"command\":\"a | b\"}");
     assert_int_equal(answer.status, 201);
     assert_int_equal(harness->submitted->command.count, 3);
     assert_string_equal(harness->submitted->command.items[0], "/bin/sh");
     assert_string_equal(harness->submitted->command.items[2], "a | b");
     assert_int_equal(harness->submitted->cwd[0], '/');
     assert_int_equal(harness->submitted->ask.gpus, 1);
-    answer_clear(&answer);
 }
 
 CASE(gpus_follow_the_ids, harness)
@@ -69,19 +56,19 @@ CASE(gpus_follow_the_ids, harness)
 CASE(a_full_store_takes_no_job, harness)
 {
     harness->is_store_full = true;
-    struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
+    _cleanup_(answer_clear) struct answer answer =
+        client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
     assert_int_equal(answer.status, 507);
     assert_string_equal(answer_string(&answer, "code"), "store_full");
-    answer_clear(&answer);
 }
 
 CASE(a_log_without_space_refuses_jobs, harness)
 {
     harness->is_log_full = true;
-    struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
+    _cleanup_(answer_clear) struct answer answer =
+        client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
     assert_int_equal(answer.status, 507);
     assert_string_equal(answer_string(&answer, "code"), "store_full");
-    answer_clear(&answer);
 }
 
 CASE(the_cores_refusals_have_their_status, harness)
@@ -105,15 +92,15 @@ CASE(a_rootless_mgpud_takes_no_jobs_of_others, harness)
 {
     harness->controller.is_root = false;
     harness->controller.admin_uid = getuid() + 1;
-    struct answer answer = client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
+    _cleanup_(answer_clear) struct answer answer =
+        client_post(harness, "/api/v1/jobs", "{\"command\":\"true\"}");
     assert_int_equal(answer.status, 403);
-    answer_clear(&answer);
 }
 
 CASE(a_failed_commit_is_told_as_unknown, harness)
 {
     harness->is_submit_held = true;
-    int fd = client_connect(harness);
+    _cleanup_close_ int fd = client_connect(harness);
     static const char ask[] =
         "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 18\r\n\r\n{\"command\":\"true\"}";
     assert_true(client_send(harness, fd, ask, sizeof(ask) - 1));
@@ -122,17 +109,15 @@ CASE(a_failed_commit_is_told_as_unknown, harness)
     struct error err = { 0 };
     (void)error_set(&err, -EIO, "disk I/O error");
     serve_fail_all(harness->controller.serve, &err);
-    struct answer answer = client_receive(harness, fd, false);
+    _cleanup_(answer_clear) struct answer answer = client_receive(harness, fd, false);
     assert_int_equal(answer.status, 503);
     assert_string_equal(answer_string(&answer, "outcome"), "unknown");
-    answer_clear(&answer);
-    close(fd);
 }
 
 CASE(a_client_that_leaves_is_forgotten, harness)
 {
     harness->is_submit_held = true;
-    int fd = client_connect(harness);
+    _cleanup_close_ int fd = client_connect(harness);
     static const char ask[] =
         "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 18\r\n\r\n{\"command\":\"true\"}";
     assert_true(client_send(harness, fd, ask, sizeof(ask) - 1));
@@ -150,7 +135,6 @@ CASE(a_client_that_leaves_is_forgotten, harness)
         harness_turn(harness, 10);
     assert_int_equal(harness->forgotten, before + 1);
     harness_set_state(harness, job, JOB_DONE);
-    close(fd);
 }
 
 CASE(nothing_is_read_before_it_is_durable, harness)
@@ -158,20 +142,18 @@ CASE(nothing_is_read_before_it_is_durable, harness)
     (void)harness_add_job(harness, 3, 1234, JOB_QUEUED);
     harness->is_barrier_held = true;
     static const char ask[] = "GET /api/v1/jobs/3 HTTP/1.1\r\nHost: x\r\n\r\n";
-    int fd = client_connect(harness);
+    _cleanup_close_ int fd = client_connect(harness);
     assert_true(client_send(harness, fd, ask, sizeof(ask) - 1));
     while (harness->barriers == 0)
         harness_turn(harness, 10);
     char byte;
     assert_int_equal(read(fd, &byte, 1), -1);
     harness_release_barriers(harness);
-    struct answer answer = client_receive(harness, fd, false);
+    _cleanup_(answer_clear) struct answer answer = client_receive(harness, fd, false);
     assert_int_equal(answer.status, 200);
     assert_int_equal(answer_integer(&answer, "position"), 3);
     assert_string_equal(answer_string(&answer, "reason"), "resources");
     assert_string_equal(answer_string(&answer, "reason_text"), "waits for a GPU");
-    answer_clear(&answer);
-    close(fd);
 }
 
 CASE(the_environment_is_shown_to_the_owner_only, harness)
@@ -354,7 +336,7 @@ CASE(a_wait_ends_with_the_job, harness)
 {
     struct job *job = harness_add_job(harness, 3, getuid(), JOB_RUNNING);
     static const char ask[] = "GET /api/v1/jobs/3/wait?states=done&timeout=5 HTTP/1.1\r\nHost: x\r\n\r\n";
-    int fd = client_connect(harness);
+    _cleanup_close_ int fd = client_connect(harness);
     assert_true(client_send(harness, fd, ask, sizeof(ask) - 1));
     while (harness->waiters == NULL)
         harness_turn(harness, 10);
@@ -362,22 +344,19 @@ CASE(a_wait_ends_with_the_job, harness)
     job->exit_code = 3;
     job->ended_ms = job->submitted_ms;
     harness_set_state(harness, job, JOB_DONE);
-    struct answer answer = client_receive(harness, fd, false);
+    _cleanup_(answer_clear) struct answer answer = client_receive(harness, fd, false);
     assert_int_equal(answer.status, 200);
     assert_string_equal(answer_string(&answer, "state"), "failed");
     assert_int_equal(answer_integer(&answer, "exit_code"), 3);
-    answer_clear(&answer);
-    close(fd);
 }
 
 CASE(a_wait_that_takes_too_long_is_408, harness)
 {
     (void)harness_add_job(harness, 3, getuid(), JOB_RUNNING);
-    struct answer answer = client_get(harness, "/api/v1/jobs/3/wait?timeout=20ms");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/jobs/3/wait?timeout=20ms");
     assert_int_equal(answer.status, 408);
     assert_string_equal(answer_string(&answer, "code"), "timeout");
     assert_null(harness->waiters);
-    answer_clear(&answer);
 }
 
 CASE(a_wait_for_what_cannot_come_is_409, harness)

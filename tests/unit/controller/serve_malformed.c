@@ -13,25 +13,12 @@
 #include "unit_test.h"
 #include "wire/limits.h"
 
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_free(*state);
-    return 0;
-}
-
-#define CASE(name) TEST_WITH(name, start, stop)
+#define CASE(name) TEST_WITH(name, harness_start, harness_stop)
 
 static void assert_alive(void *state)
 {
-    struct answer answer = client_get(state, "/healthz");
+    _cleanup_(answer_clear) struct answer answer = client_get(state, "/healthz");
     assert_int_equal(answer.status, 200);
-    answer_clear(&answer);
 }
 
 /* Each is refused with this status and code, and its connection is closed. */
@@ -113,29 +100,27 @@ CASE(a_huge_header_is_431)
 
 CASE(an_endless_header_name_is_431)
 {
-    struct answer answer = ask_filled(*state, "GET /healthz HTTP/1.1\r\n", 'n', 200000, "");
+    _cleanup_(answer_clear) struct answer answer =
+        ask_filled(*state, "GET /healthz HTTP/1.1\r\n", 'n', 200000, "");
     assert_int_equal(answer.status, 431);
-    answer_clear(&answer);
 }
 
 CASE(too_many_headers_are_431)
 {
-    struct buffer request = { 0 };
+    _cleanup_buffer_ struct buffer request = { 0 };
     buffer_append_text(&request, "GET /healthz HTTP/1.1\r\n");
     for (int i = 0; i <= LIMIT_HEADERS; i++)
         buffer_printf(&request, "X-%d: 1\r\n", i);
     buffer_append_text(&request, "\r\n");
-    struct answer answer = client_ask(*state, buffer_text(&request));
+    _cleanup_(answer_clear) struct answer answer = client_ask(*state, buffer_text(&request));
     assert_int_equal(answer.status, 431);
-    answer_clear(&answer);
-    buffer_clear(&request);
 }
 
 CASE(a_huge_path_is_414)
 {
-    struct answer answer = ask_filled(*state, "GET /", 'a', 9000, " HTTP/1.1\r\nHost: x\r\n\r\n");
+    _cleanup_(answer_clear) struct answer answer =
+        ask_filled(*state, "GET /", 'a', 9000, " HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_int_equal(answer.status, 414);
-    answer_clear(&answer);
 }
 
 CASE(a_body_of_3_mib_is_413_and_its_sender_reads_that)
@@ -150,32 +135,28 @@ CASE(a_body_of_3_mib_is_413_and_its_sender_reads_that)
 
 CASE(a_truncated_body_is_refused)
 {
-    int fd = client_connect(*state);
+    _cleanup_close_ int fd = client_connect(*state);
     static const char ask[] = "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 100\r\n\r\n{\"comm";
     assert_true(client_send(*state, fd, ask, sizeof(ask) - 1));
     (void)shutdown(fd, SHUT_WR);
-    struct answer answer = client_receive(*state, fd, false);
+    _cleanup_(answer_clear) struct answer answer = client_receive(*state, fd, false);
     assert_int_equal(answer.status, 400);
     assert_string_equal(answer_string(&answer, "detail"), "the request ends in the middle");
-    answer_clear(&answer);
-    close(fd);
 }
 
 CASE(a_client_that_only_sends_is_still_answered)
 {
-    int fd = client_connect(*state);
+    _cleanup_close_ int fd = client_connect(*state);
     static const char ask[] = "GET /api/v1/gpus HTTP/1.1\r\nHost: x\r\n\r\n";
     assert_int_equal(send(fd, ask, sizeof(ask) - 1, 0), sizeof(ask) - 1);
     (void)shutdown(fd, SHUT_WR);
-    struct answer answer = client_receive(*state, fd, false);
+    _cleanup_(answer_clear) struct answer answer = client_receive(*state, fd, false);
     assert_int_equal(answer.status, 200);
-    answer_clear(&answer);
-    close(fd);
 }
 
 CASE(a_body_is_waited_for_with_100_continue)
 {
-    int fd = client_connect(*state);
+    _cleanup_close_ int fd = client_connect(*state);
     static const char head[] = "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 18\r\n"
                                "Expect: 100-continue\r\n\r\n";
     assert_true(client_send(*state, fd, head, sizeof(head) - 1));
@@ -183,10 +164,8 @@ CASE(a_body_is_waited_for_with_100_continue)
     assert_string_equal(text, "HTTP/1.1 100 Continue\r\n\r\n");
     free(text);
     assert_true(client_send(*state, fd, "{\"command\":\"true\"}", 18));
-    struct answer answer = client_receive(*state, fd, false);
+    _cleanup_(answer_clear) struct answer answer = client_receive(*state, fd, false);
     assert_int_equal(answer.status, 201);
-    answer_clear(&answer);
-    close(fd);
 }
 
 CASE(a_chunked_body_is_one_body)
@@ -201,13 +180,11 @@ CASE(a_chunked_body_is_one_body)
 CASE(a_request_may_come_byte_by_byte)
 {
     static const char ask[] = "GET /api/v1/version HTTP/1.1\r\nHost: x\r\n\r\n";
-    int fd = client_connect(*state);
+    _cleanup_close_ int fd = client_connect(*state);
     for (size_t i = 0; i + 1 < sizeof(ask); i++)
         assert_true(client_send(*state, fd, ask + i, 1));
-    struct answer answer = client_receive(*state, fd, false);
+    _cleanup_(answer_clear) struct answer answer = client_receive(*state, fd, false);
     assert_int_equal(answer.status, 200);
-    answer_clear(&answer);
-    close(fd);
 }
 
 /* Bodies that are refused, with a part of the sentence. */
@@ -266,11 +243,10 @@ CASE(json_of_depth_100000_is_refused)
 
 CASE(json_of_very_many_values_is_refused)
 {
-    struct answer answer = ask_filled(
+    _cleanup_(answer_clear) struct answer answer = ask_filled(
         *state, "POST /api/v1/jobs HTTP/1.1\r\nContent-Length: 1000001\r\n\r\n[", ',', 1000000, "");
     assert_int_equal(answer.status, 400);
     assert_true(answer_has(&answer, "more than 65536 values"));
-    answer_clear(&answer);
 }
 
 /* Cuts and alters requests in reproducible ways; whatever the answer, the server goes on. */

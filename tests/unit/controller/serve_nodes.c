@@ -7,29 +7,16 @@
 #include "serve_harness.h"
 #include "unit_test.h"
 
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_free(*state);
-    return 0;
-}
-
-#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, harness_start, harness_stop)
 
 static void assert_refused(
     struct harness *harness, const char *path, const char *body, unsigned status, const char *words)
 {
-    struct answer answer = client_post(harness, path, body);
+    _cleanup_(answer_clear) struct answer answer = client_post(harness, path, body);
     assert_int_equal(answer.status, status);
     if (strstr(answer.body, words) == NULL)
         print_message("%s\n", answer.body);
     assert_non_null(strstr(answer.body, words));
-    answer_clear(&answer);
 }
 
 CASE(a_token_with_senseless_wishes_is_refused, harness)
@@ -55,8 +42,7 @@ CASE(only_machines_that_joined_are_forgotten, harness)
     assert_refused(harness, "/api/v1/nodes/nobody/forget", "{}", 404, "there is no node");
     assert_refused(harness, "/api/v1/nodes/box/forget", "{}", 400, "mgpud runs on");
     assert_int_equal(harness->nodes_cut, 0);
-    struct answer answer = client_post(harness, "/api/v1/nodes/gpu1/forget", "{}");
+    _cleanup_(answer_clear) struct answer answer = client_post(harness, "/api/v1/nodes/gpu1/forget", "{}");
     assert_int_equal(answer.status, 200);
     assert_int_equal(harness->nodes_cut, 1);
-    answer_clear(&answer);
 }

@@ -26,13 +26,7 @@ static int start(void **state)
     return 0;
 }
 
-static int stop(void **state)
-{
-    harness_free(*state);
-    return 0;
-}
-
-#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, harness_stop)
 
 static int join(struct harness *harness, const char *query)
 {
@@ -60,7 +54,7 @@ static void assert_agent_gets(struct harness *harness, const char *bytes)
 
 CASE(bytes_pass_both_ways_unread, harness)
 {
-    int fd = join(harness, "?rows=40&columns=120&position=77");
+    _cleanup_close_ int fd = join(harness, "?rows=40&columns=120&position=77");
     assert_int_equal(harness->terminal.rows, 40);
     assert_int_equal(harness->terminal.columns, 120);
     assert_int_equal(harness->terminal.position, 77);
@@ -69,18 +63,16 @@ CASE(bytes_pass_both_ways_unread, harness)
     assert_agent_gets(harness, "GET / HTTP/1.1\r\n\r\n");
     assert_int_equal(send(harness->agent_fd, "back", 4, MSG_NOSIGNAL), 4);
     free(client_read_until(harness, fd, "back"));
-    close(fd);
 }
 
 CASE(what_came_with_the_request_is_passed_on, harness)
 {
     static const char request[] = "GET /api/v1/jobs/3/terminal HTTP/1.1\r\n" UPGRADE "early";
-    int fd = client_connect(harness);
+    _cleanup_close_ int fd = client_connect(harness);
     assert_true(client_send(harness, fd, request, strlen(request)));
     free(client_read_until(harness, fd, "\r\n\r\n"));
     assert_agent_gets(harness, "early");
     assert_true(harness->terminal.position == TERMINAL_LAST_SCREEN);
-    close(fd);
 }
 
 CASE(the_end_of_one_side_is_that_of_the_other, harness)
@@ -105,7 +97,7 @@ CASE(the_end_of_one_side_is_that_of_the_other, harness)
 CASE(last_words_arrive_though_the_node_takes_no_more, harness)
 {
     static char block[65536];
-    int fd = join(harness, "");
+    _cleanup_close_ int fd = join(harness, "");
     size_t sent = 0, got = 0;
     for (int idle = 0; idle < 20;) {
         ssize_t n = send(harness->agent_fd, block, sizeof(block), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -125,13 +117,12 @@ CASE(last_words_arrive_though_the_node_takes_no_more, harness)
         harness_turn(harness, 1);
     }
     assert_int_equal(got, sent);
-    close(fd);
 }
 
 CASE(a_client_that_does_not_read_makes_the_node_wait, harness)
 {
     harness->is_log_large = true;
-    int fd = join(harness, "");
+    _cleanup_close_ int fd = join(harness, "");
     uint64_t before;
     do { // until nothing moves any more
         before = harness->agent_sent;
@@ -146,13 +137,12 @@ CASE(a_client_that_does_not_read_makes_the_node_wait, harness)
     for (int i = 0; i < 100 && harness->agent_sent == before; i++)
         free(client_read_until(harness, fd, "xxxx"));
     assert_true(harness->agent_sent > before);
-    close(fd);
 }
 
 CASE(a_node_that_does_not_read_makes_the_client_wait, harness)
 {
     static char block[65536];
-    int fd = join(harness, "");
+    _cleanup_close_ int fd = join(harness, "");
     size_t sent = 0;
     for (int idle = 0; idle < 20;) {
         ssize_t n = send(fd, block, sizeof(block), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -168,7 +158,6 @@ CASE(a_node_that_does_not_read_makes_the_client_wait, harness)
         harness_turn(harness, 1);
     }
     assert_int_equal(got, sent);
-    close(fd);
 }
 
 CASE(who_may_not_join_gets_a_plain_answer, harness)

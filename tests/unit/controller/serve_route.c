@@ -11,36 +11,22 @@
 #include "serve_harness.h"
 #include "unit_test.h"
 
-static int start(void **state)
-{
-    *state = harness_new();
-    return 0;
-}
-
-static int stop(void **state)
-{
-    harness_free(*state);
-    return 0;
-}
-
-#define CASE(name, harness) TEST_ON(name, struct harness *harness, start, stop)
+#define CASE(name, harness) TEST_ON(name, struct harness *harness, harness_start, harness_stop)
 
 CASE(health_needs_no_identity, harness)
 {
-    struct answer answer = client_get(harness, "/healthz");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/healthz");
     assert_int_equal(answer.status, 200);
     assert_string_equal(answer.body, "ok\n");
-    answer_clear(&answer);
 }
 
 CASE(an_unknown_path_is_404_with_a_hint, harness)
 {
-    struct answer answer = client_get(harness, "/api/v1/jbos");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/jbos");
     assert_int_equal(answer.status, 404);
     assert_string_equal(answer_string(&answer, "code"), "not_found");
     assert_string_equal(answer_string(&answer, "hint"), "GET /openapi.json lists all paths");
     assert_non_null(strstr(answer.head, "application/problem+json"));
-    answer_clear(&answer);
 }
 
 CASE(a_wrong_method_is_405_and_tells_the_right_ones, harness)
@@ -68,45 +54,40 @@ CASE(a_job_number_that_is_none_is_404, harness)
 
 CASE(an_unknown_query_parameter_is_refused_with_the_nearest, harness)
 {
-    struct answer answer = client_get(harness, "/api/v1/jobs?sate=queued");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/jobs?sate=queued");
     assert_int_equal(answer.status, 400);
     assert_string_equal(answer_string(&answer, "hint"), "did you mean 'state'?");
-    answer_clear(&answer);
 }
 
 CASE(head_answers_as_get_without_a_body, harness)
 {
-    struct answer answer = client_ask(harness, "HEAD /api/v1/version HTTP/1.1\r\nHost: x\r\n\r\n");
+    _cleanup_(answer_clear) struct answer answer =
+        client_ask(harness, "HEAD /api/v1/version HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_int_equal(answer.status, 200);
     assert_non_null(strstr(answer.head, "Content-Length: "));
     assert_int_equal(answer.length, 0);
-    answer_clear(&answer);
 }
 
 CASE(a_connection_serves_many_requests, harness)
 {
-    int fd = client_connect(harness);
+    _cleanup_close_ int fd = client_connect(harness);
     static const char both[] = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
                                "GET /api/v1/version HTTP/1.1\r\nHost: x\r\n\r\n";
     assert_true(client_send(harness, fd, both, sizeof(both) - 1));
-    char *text = client_read_until(harness, fd, "\"epoch\":4");
+    _cleanup_free_ char *text = client_read_until(harness, fd, "\"epoch\":4");
     assert_non_null(strstr(text, "ok\n"));
     assert_non_null(strstr(text, "\"epoch\":4"));
-    free(text);
-    close(fd);
 }
 
 CASE(an_old_client_is_answered_and_closed, harness)
 {
-    int fd = client_connect(harness);
+    _cleanup_close_ int fd = client_connect(harness);
     static const char ask[] = "GET /healthz HTTP/1.0\r\n\r\n";
     assert_true(client_send(harness, fd, ask, sizeof(ask) - 1));
-    struct answer answer = client_receive(harness, fd, false);
+    _cleanup_(answer_clear) struct answer answer = client_receive(harness, fd, false);
     assert_int_equal(answer.status, 200);
     assert_non_null(strstr(answer.head, "Connection: close"));
     assert_true(client_is_closed(harness, fd));
-    answer_clear(&answer);
-    close(fd);
 }
 
 CASE(gpus_show_what_is_on_them, harness)
@@ -153,7 +134,7 @@ CASE(gpus_are_cut_by_state_and_the_rest_is_counted, harness)
 
 CASE(openapi_has_every_route, harness)
 {
-    struct answer answer = client_get(harness, "/openapi.json");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/openapi.json");
     assert_int_equal(answer.status, 200);
     json_t *body = json_loads(answer.body, 0, NULL);
     assert_non_null(body);
@@ -168,18 +149,16 @@ CASE(openapi_has_every_route, harness)
                                                                            : "delete"));
     }
     json_decref(body);
-    answer_clear(&answer);
 }
 
 CASE(limits_are_public, harness)
 {
-    struct answer answer = client_get(harness, "/api/v1/limits");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/limits");
     assert_int_equal(answer.status, 200);
     assert_true(answer_has(&answer, "{\"name\":\"body_bytes\",\"value\":2097152"));
-    answer_clear(&answer);
 }
 
-TEST_WITH(a_controller_that_may_not_lead_any_more_answers_nothing, start, stop)
+TEST_WITH(a_controller_that_may_not_lead_any_more_answers_nothing, harness_start, harness_stop)
 {
     struct harness *harness = *state;
     harness->is_deposed = true;
@@ -192,8 +171,7 @@ TEST_WITH(a_controller_that_may_not_lead_any_more_answers_nothing, start, stop)
 
 CASE(a_single_controller_has_no_cluster, harness)
 {
-    struct answer answer = client_get(harness, "/api/v1/cluster");
+    _cleanup_(answer_clear) struct answer answer = client_get(harness, "/api/v1/cluster");
     assert_int_equal(answer.status, 200);
     assert_string_equal(answer_string(&answer, "role"), "only");
-    answer_clear(&answer);
 }

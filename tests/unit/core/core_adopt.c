@@ -311,7 +311,7 @@ CASE(a_cancel_that_says_nothing_new_makes_no_event, b)
 
 CASE(process_of_an_adoption_cannot_be_edited, b)
 {
-    struct job_ask edit;
+    _cleanup_(job_ask_clear) struct job_ask edit;
     bench_submit(b, 1001, 2, NULL, &one);
     bench_settle(b);
     adopt(b, 1, NULL, &two);
@@ -320,5 +320,4 @@ CASE(process_of_an_adoption_cannot_be_edited, b)
     core_edit(b->core, b->now_ms, b->now_ms, &owner, 12, &edit, NULL, NULL, &three);
     bench_settle(b);
     assert_int_equal(code(b, &three), -EINVAL);
-    job_ask_clear(&edit);
 }

@@ -105,10 +105,7 @@ static bool is_committed_at_once(struct bench *b, uint64_t id)
 
 static void submit(struct bench *b, uint32_t gpus, int32_t priority, const char *elements, int *request)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("true");
     spec->ask.gpus = gpus;
     spec->ask.priority = priority;
     spec->ask.array = elements != NULL ? xstrdup(elements) : NULL;

@@ -21,10 +21,7 @@ static const struct identity holder = { .is_known = true,
 
 static void submit(struct bench *b, uint32_t gpus, uint32_t share, int64_t limit_ms, void *request)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.gpus = gpus;
     spec->ask.gpu_share = share;
     spec->ask.time_limit_ms = limit_ms;

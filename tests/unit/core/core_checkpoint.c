@@ -18,10 +18,7 @@ static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 100
 /* Job 11 runs on the only GPU. */
 static const struct sent *run_first(struct bench *b, bool checkpoint)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.checkpoint = checkpoint;
     spec->ask.grace_ms = GRACE_MS;
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);

@@ -18,10 +18,7 @@ static const struct identity operating = { .is_known = true, .uid = 1002, .role 
 
 static const struct sent *submit(struct bench *b, int64_t limit_ms, void *request)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.time_limit_ms = limit_ms;
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
     bench_settle(b);

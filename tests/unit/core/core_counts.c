@@ -12,10 +12,7 @@ static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 100
 
 static void submit_array(struct bench *b, const char *indexes, void *request)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.array = xstrdup(indexes);
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
     bench_settle(b);

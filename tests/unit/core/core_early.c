@@ -58,13 +58,12 @@ static int open_early(void **state)
 
 static void edit_limit(struct bench *b, uint64_t id, int64_t seconds, int *request)
 {
-    struct job_ask ask;
+    _cleanup_(job_ask_clear) struct job_ask ask;
     job_ask_copy(&ask, scene_job(b, id)->ask);
     ask.time_limit_ms = seconds * SECOND_MS;
     core_edit(b->core, b->now_ms, b->now_ms, &scene_admin, id, &ask, NULL, NULL, request);
     scene_settle(b);
     assert_int_equal(bench_answer(b, request)->code, 0);
-    job_ask_clear(&ask);
 }
 
 /* --- which job, and when --- */
@@ -327,7 +326,7 @@ CASE(one_that_is_cancelled_while_it_is_given_its_gpu_keeps_it_until_it_has_ended
 
 CASE(it_is_held_no_more_and_its_request_is_not_changed, open_early, b)
 {
-    struct job_ask larger;
+    _cleanup_(job_ask_clear) struct job_ask larger;
     core_hold(b->core, b->now_ms, b->now_ms, &scene_owner, NEXT, false, &asked);
     scene_settle(b);
     assert_int_equal(bench_answer(b, &asked)->code, -EALREADY);
@@ -337,7 +336,6 @@ CASE(it_is_held_no_more_and_its_request_is_not_changed, open_early, b)
     scene_settle(b);
     assert_int_equal(bench_answer(b, &three)->code, -EALREADY);
     scene_expect_early(b, NEXT);
-    job_ask_clear(&larger);
 }
 
 CASE(its_limit_is_edited_and_begins_with_its_gpu, open_early, b)

@@ -66,10 +66,9 @@ static const struct cluster_gpu *books(const struct bench *b)
 
 static void set_policy(struct bench *b, const struct identity *who, const char *policy, void *request)
 {
-    struct strings gpus = { 0 };
+    _cleanup_strings_ struct strings gpus = { 0 };
     strings_add(&gpus, "box:0");
     core_set_policy(b->core, b->now_ms, b->now_ms, who, &gpus, policy, request);
-    strings_clear(&gpus);
 }
 
 CASE(a_large_process_of_others_closes_its_gpu_at_once, b)
@@ -184,10 +183,7 @@ CASE(fit_around_leaves_the_rest_to_shares, b)
     bench_submit(b, 1000, 1, NULL, &two);
     bench_settle(b);
     assert_int_equal(core_job(b->core, 11)->state, JOB_QUEUED);
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("true");
     spec->ask.gpus = 1;
     spec->ask.gpu_mem = 4 * GIB;
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &three);
@@ -260,10 +256,7 @@ CASE(a_shared_gpu_is_crowded_while_it_is_full_or_busy, b)
     struct sample busy = { .load = 81 }, calmer = { .load = 75 }, calm = { .load = 70 };
     see_often(b, busy, 5);
     assert_int_equal(books(b)->closed, 0); // nobody shares it
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("true");
     spec->ask.gpus = 1;
     spec->ask.gpu_share = 300;
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);

@@ -160,10 +160,9 @@ CASE(it_outlives_a_restart, b)
 CASE(damaged_rows_are_dropped, b)
 {
     struct error err;
-    struct buffer damaged = { 0 };
+    _cleanup_buffer_ struct buffer damaged = { 0 };
     buffer_append_text(&damaged, "no record");
     assert_int_equal(core_load_state(b->core, "forecast", "7", damaged.bytes, damaged.length, &err), 0);
     assert_int_equal(core_load_state(b->core, "forecast", "70000", damaged.bytes, damaged.length, &err), 0);
     assert_null(core_kept_forecast(b->core, 0));
-    buffer_clear(&damaged);
 }

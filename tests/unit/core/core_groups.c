@@ -23,10 +23,7 @@ static void limit_groups(struct bench *b)
 
 static uint64_t submit_array(struct bench *b)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.array = xstrdup("0-3");
     spec->ask.gpus = 1;
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &three);

@@ -17,10 +17,7 @@ static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 100
 
 static void submit(struct bench *b, int64_t idle_timeout_ms, bool is_ok, void *request)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.idle_timeout_ms = idle_timeout_ms;
     spec->ask.idle_ok = is_ok;
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
@@ -193,10 +190,7 @@ CASE(only_operators_exempt_their_jobs_where_the_site_says_so, b)
 
 CASE(a_job_without_gpus_has_no_idle_timeout, b)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.gpus = 0;
     spec->ask.idle_timeout_ms = 60 * SECOND;
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);

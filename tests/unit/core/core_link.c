@@ -225,10 +225,7 @@ CASE(launches_are_numbered_above_all_that_welcome_told_of, b)
 
 static void submit_wide(struct bench *b, uint32_t nodes, void *request)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "train");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = 2 * nodes;
     spec->ask.nodes = nodes;
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);

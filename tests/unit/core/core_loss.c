@@ -51,10 +51,7 @@ static int say_heartbeat(struct bench *b, uint32_t link)
 static struct sent run_leased(struct bench *b, bool goes_on)
 {
     struct identity who = { .is_known = true, .uid = 1000, .gid = 1000 };
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("true");
     spec->ask.requeue_on_node_lost = goes_on;
     core_submit(b->core, b->now_ms, b->now_ms, &who, spec, NULL, &one);
     bench_settle(b);

@@ -243,7 +243,7 @@ CASE(a_message_out_of_turn_is_refused, b)
 
 CASE(a_spec_that_is_not_in_memory_is_fetched_for_the_launch, b)
 {
-    struct job_spec spec;
+    _cleanup_(job_spec_clear) struct job_spec spec;
     job_spec_init(&spec);
     strings_add(&spec.command, "true");
     struct job *job = job_new(5, &spec);
@@ -257,7 +257,6 @@ CASE(a_spec_that_is_not_in_memory_is_fetched_for_the_launch, b)
     assert_null(bench_sent(b, MESSAGE_LAUNCH, 5));
     core_on_spec(b->core, 5, spec_bytes_new(&spec));
     assert_true(bench_sent(b, MESSAGE_LAUNCH, 5)->has_spec);
-    job_spec_clear(&spec);
 }
 
 CASE(a_launch_whose_request_the_store_has_lost_is_left_to_the_agent_to_refuse, b)

@@ -75,10 +75,7 @@ static void settle(struct bench *b)
 static void submit(struct bench *b, uint32_t uid, const char *whom, const char *events)
 {
     const struct identity owner = { .is_known = true, .uid = uid, .gid = uid };
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("true");
     strings_add(&spec->ask.notify, whom);
     spec->ask.notify_on = xstrdup(events);
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
@@ -291,7 +288,7 @@ CASE(a_start_tells_what_was_not_told, b)
     uint64_t notification = last_told(b);
     struct buffer kept = { 0 };
     buffer_append(&kept, row.value.bytes, row.value.length);
-    void *fresh = NULL;
+    _cleanup_(bench_close) void *fresh = NULL;
     (void)bench_open(&fresh);
     struct bench *next = fresh;
     struct error err;
@@ -302,7 +299,6 @@ CASE(a_start_tells_what_was_not_told, b)
     settle(next);
     assert_int_equal(count_notifications(next), 1);
     assert_int_equal(last_told(next), notification);
-    (void)bench_close(&fresh);
 }
 
 CASE(a_torn_row_is_an_error, b)

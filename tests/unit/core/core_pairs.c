@@ -40,10 +40,7 @@ static uint64_t submit_array(struct bench *b, const char *elements, char *after)
     static int requests[16];
     static size_t n_requests;
     void *request = &requests[n_requests++ % 16];
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("true");
     spec->ask.gpus = 1;
     spec->ask.array = xstrdup(elements);
     spec->ask.after = after;

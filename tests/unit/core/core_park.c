@@ -80,10 +80,7 @@ static int open_with(void **state, uint32_t nodes, uint32_t gpus, bool may_move,
     (void)hello(b, 1, "a", NULL);
     if (nodes > 1)
         (void)hello(b, 2, "b", NULL);
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "train");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = gpus;
     spec->ask.nodes = nodes;
     spec->ask.park_anywhere = may_move;
@@ -375,10 +372,7 @@ TEST_ON(a_job_that_may_move_returns_on_a_free_gpu_of_its_node, struct bench *b, 
     uint32_t before = ((const struct gpu_grant *)job_of(b)->grants.items)->index;
     park(b);
     answer(b, 0, PARK_SAVE, PARK_DONE);
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "train");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("train");
     free(spec->ask.gpu_ids);
     spec->ask.gpu_ids = xasprintf("%u", before);
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &other);

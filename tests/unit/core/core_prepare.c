@@ -21,10 +21,7 @@ static struct bench *open_with(void **state, uint32_t gpus)
 
 static void submit(struct bench *b, uint32_t gpus, int32_t priority, void *request)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("true");
     spec->ask.gpus = gpus;
     spec->ask.priority = priority;
     core_submit(b->core, b->now_ms, b->now_ms, priority != 0 ? &admin : &owner, spec, NULL, request);

@@ -46,10 +46,7 @@ static int open_with(void **state, bool goes_on)
     struct bench *b = *state;
     (void)hello(b, 1, "a", "boot-a", NULL, 0);
     (void)hello(b, 2, "b", "boot-b", NULL, 0);
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "train");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = 4;
     spec->ask.nodes = 2;
     spec->ask.requeue_on_node_lost = goes_on;
@@ -250,10 +247,7 @@ static const struct job *run_on_loopback(struct bench *b, const char *boot_a, co
     (void)hello(b, 2, "b", boot_b, NULL, 0);
     core_set_address(b->core, 1, "127.0.0.1:55803", "127.0.0.1:9124");
     core_set_address(b->core, 2, "127.0.0.1:55804", "127.0.0.1:9124");
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "train");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = 4;
     spec->ask.nodes = 2;
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);

@@ -38,10 +38,7 @@ static int open_with_job(void **state)
         hello(b, rank);
     bench_settle(b);
     b->n_sent = b->n_published = b->n_changes = 0;
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "train");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = spec->ask.nodes = NODES;
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
     bench_settle(b);

@@ -87,10 +87,7 @@ static struct bench *open_with_retry(void **state, uint32_t count)
     struct bench *b = *state;
     for (uint32_t i = 0; i < count; i++)
         assert_int_equal(bench_hello_as(b, i + 1, names[i], 1), 0);
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "train");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = 1;
     spec->ask.retry = 3;
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
@@ -144,10 +141,7 @@ static struct bench *open_with_wide_job(void **state, uint32_t count)
     struct bench *b = *state;
     for (uint32_t i = 0; i < count; i++)
         assert_int_equal(bench_hello_as(b, i + 1, names[i], 1), 0);
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "train");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = 2;
     spec->ask.nodes = 2;
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);

@@ -28,10 +28,7 @@ static const struct identity admin = { .is_known = true, .uid = 77, .role = ROLE
 
 static struct job_spec *make_spec(uint32_t gpus)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "true");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("true");
     spec->ask.gpus = gpus;
     return spec;
 }

@@ -18,10 +18,7 @@ static const struct identity owner = { .is_known = true, .uid = 1000, .gid = 100
 
 static const struct sent *run_job(struct bench *b)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.gpu_mem = 8 * GIB;
     spec->ask.share = xstrdup("time");
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);

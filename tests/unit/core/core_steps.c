@@ -36,10 +36,7 @@ static const struct identity other = { .is_known = true, .uid = 1001, .gid = 100
 /* Job 11 runs with two GPUs and two tasks of one CPU. */
 static const struct sent *run_job(struct bench *b)
 {
-    struct job_spec *spec = xcalloc(1, sizeof(*spec));
-    job_spec_init(spec);
-    strings_add(&spec->command, "sleep");
-    spec->cwd = xstrdup("/");
+    struct job_spec *spec = bench_spec("sleep");
     spec->ask.gpus = 2;
     strings_add(&spec->ask.slurm, "ntasks=2");
     core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &submitting);

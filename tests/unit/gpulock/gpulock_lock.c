@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,15 +110,10 @@ static int setup(void **state)
     return 0;
 }
 
-static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *position)
-{
-    return remove(path);
-}
-
 static int teardown(void **state)
 {
     struct machine *machine = *state;
-    assert_int_equal(nftw(machine->top, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+    assert_int_equal(unit_test_remove(machine->top), 0);
     free(machine);
     return 0;
 }
@@ -267,7 +261,7 @@ CASE(an_unlock_killed_at_any_step_is_completed_by_the_next, machine)
 CASE(a_node_that_came_later_is_unlocked_like_its_kind, machine)
 {
     struct error err = { 0 };
-    struct gpu_node_access access;
+    _cleanup_(gpu_node_access_clear) struct gpu_node_access access;
     assert_int_equal(lock(machine, ADMINS, &err), 0);
     make_node(machine, "dev/nvidia7", 0, ADMINS, 0660); // by the driver, as its options say
     assert_int_equal(lock(machine, ADMINS, &err), 0);
@@ -275,7 +269,6 @@ CASE(a_node_that_came_later_is_unlocked_like_its_kind, machine)
     _cleanup_free_ char *path = path_of(machine, "dev/nvidia7");
     assert_int_equal(gpu_node_read(path, &access), 0);
     assert_int_equal(access.mode, 0666);
-    gpu_node_access_clear(&access);
 }
 
 CASE(what_was_opened_while_locked_is_not_what_was_before, machine)
@@ -322,7 +315,7 @@ static bool can_always_open(const char *path, int until)
 
 CASE(a_running_job_always_opens_a_node_that_is_opened_to_all_and_closed_again, machine)
 {
-    struct gpu_node_access listed;
+    _cleanup_(gpu_node_access_clear) struct gpu_node_access listed;
     static const uid_t user = USER;
     int until[2], status = -1;
     _cleanup_free_ char *path = path_of(machine, "dev/nvidia0");
@@ -343,7 +336,6 @@ CASE(a_running_job_always_opens_a_node_that_is_opened_to_all_and_closed_again, m
     (void)close(until[0]);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    gpu_node_access_clear(&listed);
 }
 
 CASE(the_options_of_the_loaded_driver_are_compared, machine)
@@ -380,7 +372,7 @@ CASE(what_is_not_ours_is_left_alone, machine)
 
 static void assert_damaged(const struct machine *machine, const char *bytes, size_t length)
 {
-    struct gpu_lock_state found = { 0 };
+    _cleanup_(gpu_lock_state_clear) struct gpu_lock_state found = { 0 };
     struct error err = { 0 };
     _cleanup_free_ char *path = path_of(machine, "a-state");
     FILE *file = fopen(path, "we");
@@ -388,7 +380,6 @@ static void assert_damaged(const struct machine *machine, const char *bytes, siz
     assert_int_equal(fwrite(bytes, 1, length, file), length);
     assert_int_equal(fclose(file), 0);
     assert_int_equal(gpu_lock_state_read(path, &found, &err), -EBADMSG);
-    gpu_lock_state_clear(&found);
 }
 
 /* Nodes behind the hole, and lists of access that are cut off, would be forgotten for ever. */
@@ -404,7 +395,7 @@ CASE(without_gpus_nothing_is_locked, machine)
 {
     struct error err = { 0 };
     _cleanup_free_ char *dev = path_of(machine, "dev");
-    assert_int_equal(nftw(dev, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
+    assert_int_equal(unit_test_remove(dev), 0);
     assert_int_equal(lock(machine, 0, &err), -ENODEV);
     assert_false(exists(machine, CONF) || exists(machine, "var/lib/mgpu/gpu-lock"));
 }

@@ -14,7 +14,7 @@ static const struct job_ask *make(struct ask_cache *cache, const struct job_ask 
 
 TEST(who_asks_for_the_same_has_the_same_request)
 {
-    struct ask_cache cache = { 0 };
+    _cleanup_(ask_cache_clear) struct ask_cache cache = { 0 };
     char model[] = "h200", same_model[] = "h200";
     const struct job_ask *one = make(&cache, &(struct job_ask){ .gpus = 2, .gpu_model = model });
     const struct job_ask *two = make(&cache, &(struct job_ask){ .gpus = 2, .gpu_model = same_model });
@@ -27,7 +27,6 @@ TEST(who_asks_for_the_same_has_the_same_request)
     ask_shared_drop(one);
     ask_shared_drop(two);
     ask_shared_drop(other);
-    ask_cache_clear(&cache);
 }
 
 TEST(a_request_outlives_the_cache_and_its_other_users)
@@ -43,7 +42,7 @@ TEST(a_request_outlives_the_cache_and_its_other_users)
 
 TEST(requests_evicted_from_the_cache_stay_valid)
 {
-    struct ask_cache cache = { 0 };
+    _cleanup_(ask_cache_clear) struct ask_cache cache = { 0 };
     const struct job_ask *asks[8 * ASK_CACHE_SLOTS];
     const uint32_t count = sizeof(asks) / sizeof(asks[0]);
     for (uint32_t i = 0; i < count; i++)
@@ -52,12 +51,11 @@ TEST(requests_evicted_from_the_cache_stay_valid)
         assert_int_equal(asks[i]->gpus, i + 1);
         ask_shared_drop(asks[i]);
     }
-    ask_cache_clear(&cache);
 }
 
 TEST(a_job_that_changes_its_request_changes_no_others)
 {
-    struct ask_cache cache = { 0 };
+    _cleanup_(ask_cache_clear) struct ask_cache cache = { 0 };
     struct job one = { .ask = make(&cache, &(struct job_ask){ .gpus = 2 }) };
     struct job two = { .ask = make(&cache, &(struct job_ask){ .gpus = 2 }) };
     struct job_ask wider = *one.ask;
@@ -67,5 +65,4 @@ TEST(a_job_that_changes_its_request_changes_no_others)
     assert_int_equal(two.ask->gpus, 2);
     ask_shared_drop(one.ask);
     ask_shared_drop(two.ask);
-    ask_cache_clear(&cache);
 }

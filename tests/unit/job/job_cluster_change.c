@@ -29,7 +29,7 @@ TEST(an_event_carries_a_change_with_its_devices)
         .devices = { .items = &device, .count = 1 } };
     const struct job_event event = { .type = EVENT_CLUSTER, .change = { .items = &change, .count = 1 } };
     _cleanup_buffer_ struct buffer bytes = { 0 };
-    struct job_event back;
+    _cleanup_(job_event_clear) struct job_event back;
     record_encode(&job_event_record, &event, &bytes);
     assert_int_equal(record_decode(&job_event_record, bytes.bytes, bytes.length, &back, NULL), 0);
     assert_int_equal(back.change.count, 1);
@@ -44,7 +44,6 @@ TEST(an_event_carries_a_change_with_its_devices)
     assert_true(devices[0].is_lost);
     assert_int_equal(devices[0].closed, DEVICE_UNCLEAN | DEVICE_CROWDED);
     assert_true(devices[0].memory_external == 5ULL << 28);
-    job_event_clear(&back);
 }
 
 TEST(each_kind_has_a_name_and_what_it_needs)

@@ -190,7 +190,7 @@ CASE(an_array_never_runs_itself, job)
 
 CASE(an_edit_changes_how_many_run_at_a_time_but_not_which, job)
 {
-    struct job_ask ask;
+    _cleanup_(job_ask_clear) struct job_ask ask;
     job_ask_copy(&ask, job->ask);
     free(ask.array);
     ask.array = xstrdup("0-2%1");
@@ -201,7 +201,6 @@ CASE(an_edit_changes_how_many_run_at_a_time_but_not_which, job)
     assert_true(is_refused(job, edited));
     free(take_ptr(ask.array));
     assert_true(is_refused(job, edited));
-    job_ask_clear(&ask);
 }
 
 TEST(an_element_begins_with_what_its_array_asks_for_by_now)

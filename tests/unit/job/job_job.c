@@ -464,14 +464,13 @@ CASE(an_attempt_on_several_nodes_knows_them_in_order_of_rank, job)
 CASE(several_nodes_begin_with_the_one_that_the_event_names, job)
 {
     struct error err = { 0 };
-    struct job_event event = make_event(EVENT_ALLOCATED, 1);
+    _cleanup_(job_event_clear) struct job_event event = make_event(EVENT_ALLOCATED, 1);
     event.token = 1;
     event.node = xstrdup("a");
     job_nodes_add(&event.nodes, "b", "boot-b");
     assert_int_equal(job_apply(job, &event, &err), -EPROTO);
     job_nodes_add(&event.nodes, "a", "boot-a");
     assert_int_equal(job_apply(job, &event, &err), -EPROTO);
-    job_event_clear(&event);
 }
 
 /* Random events, most of them wrong: whatever is accepted keeps the invariant and ends for good. */

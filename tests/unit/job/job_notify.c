@@ -49,7 +49,7 @@ TEST(a_bad_target_is_refused)
 
 TEST(too_much_is_refused)
 {
-    struct job_ask ask;
+    _cleanup_(job_ask_clear) struct job_ask ask;
     struct notify_target target;
     char text[NOTIFY_TARGET_MAX + 2];
     memset(text, 'x', sizeof(text) - 1);
@@ -65,7 +65,6 @@ TEST(too_much_is_refused)
     assert_int_equal(job_ask_validate(&ask, NULL), 0);
     strings_add(&ask.notify, "mail");
     assert_int_equal(job_ask_validate(&ask, NULL), -E2BIG);
-    job_ask_clear(&ask);
 }
 
 TEST(events_are_a_list_of_known_words)
@@ -83,7 +82,7 @@ TEST(events_are_a_list_of_known_words)
 
 TEST(a_job_tells_of_its_end_when_it_says_no_more)
 {
-    struct job_ask ask;
+    _cleanup_(job_ask_clear) struct job_ask ask;
     job_ask_init(&ask);
     assert_int_equal(notify_events(&ask), 0);
     ask.notify_on = xstrdup("fail");
@@ -95,5 +94,4 @@ TEST(a_job_tells_of_its_end_when_it_says_no_more)
     assert_int_equal(notify_events(&ask), NOTIFY_FAIL);
     free(take_ptr(ask.notify_on));
     assert_int_equal(notify_events(&ask), NOTIFY_END);
-    job_ask_clear(&ask);
 }

@@ -17,7 +17,7 @@ static void refuse(struct park_refusals *refusals, uint64_t stem, bool is_lost, 
 TEST(pauses_grow_with_each_refusal_up_to_a_week)
 {
     static const int64_t minutes[] = { 10, 60, 24 * 60, 7 * 24 * 60, 7 * 24 * 60 };
-    struct park_refusals refusals = { 0 };
+    _cleanup_(park_refusals_clear) struct park_refusals refusals = { 0 };
     int64_t now_ms = NOW_MS;
     assert_false(park_refusals_bar(&refusals, STEM, now_ms));
     for (size_t i = 0; i < sizeof(minutes) / sizeof(minutes[0]); i++) {
@@ -29,23 +29,21 @@ TEST(pauses_grow_with_each_refusal_up_to_a_week)
         now_ms = until_ms;
     }
     assert_int_equal(refusals.count, 1);
-    park_refusals_clear(&refusals);
 }
 
 /* Several jobs with a command that were asked at a time. */
 TEST(refusals_within_a_pause_begin_no_new_one)
 {
-    struct park_refusals refusals = { 0 };
+    _cleanup_(park_refusals_clear) struct park_refusals refusals = { 0 };
     for (int i = 0; i < 5; i++)
         refuse(&refusals, STEM, false, NOW_MS + i);
     assert_int_equal(park_refusals_find(&refusals, STEM)->count, 1);
     assert_false(park_refusals_bar(&refusals, STEM, NOW_MS + 10 * MINUTE_MS));
-    park_refusals_clear(&refusals);
 }
 
 TEST(a_command_whose_job_was_lost_is_not_asked_again_by_itself)
 {
-    struct park_refusals refusals = { 0 };
+    _cleanup_(park_refusals_clear) struct park_refusals refusals = { 0 };
     refuse(&refusals, STEM, true, NOW_MS);
     assert_true(park_refusals_bar(&refusals, STEM, NOW_MS + 400 * 24 * 60 * MINUTE_MS));
     refuse(&refusals, STEM, false, NOW_MS + 1); // by another job with it
@@ -53,29 +51,26 @@ TEST(a_command_whose_job_was_lost_is_not_asked_again_by_itself)
     assert_true(park_refusals_drop(&refusals, STEM));
     assert_false(park_refusals_drop(&refusals, STEM));
     assert_false(park_refusals_bar(&refusals, STEM, NOW_MS + 2));
-    park_refusals_clear(&refusals);
 }
 
 TEST(the_earliest_goes_when_there_are_too_many)
 {
-    struct park_refusals refusals = { 0 };
+    _cleanup_(park_refusals_clear) struct park_refusals refusals = { 0 };
     for (uint64_t i = 1; i <= MANY; i++)
         refuse(&refusals, i, false, NOW_MS - (int64_t)i);
     struct park_refusal more = park_refusals_next(&refusals, MANY + 1, "no", false, NOW_MS);
     assert_int_equal(park_refusals_put(&refusals, &more), MANY);
     assert_int_equal(refusals.count, MANY);
     assert_null(park_refusals_find(&refusals, MANY));
-    park_refusals_clear(&refusals);
 }
 
 /* One that an older version wrote: it said no time. */
 TEST(a_row_without_a_time_bars_nothing)
 {
-    struct park_refusals refusals = { 0 };
+    _cleanup_(park_refusals_clear) struct park_refusals refusals = { 0 };
     struct park_refusal old = { .stem = STEM };
     (void)park_refusals_put(&refusals, &old);
     assert_false(park_refusals_bar(&refusals, STEM, NOW_MS));
     refuse(&refusals, STEM, false, NOW_MS);
     assert_true(park_refusals_bar(&refusals, STEM, NOW_MS + 10 * MINUTE_MS - 1));
-    park_refusals_clear(&refusals);
 }

@@ -170,7 +170,7 @@ CASE(the_request_is_checked_with_the_rest, spec)
 CASE(a_request_is_read_back_with_what_it_asks_for, spec)
 {
     _cleanup_buffer_ struct buffer bytes = { 0 };
-    struct job_spec back;
+    _cleanup_(job_spec_clear) struct job_spec back;
     set(&spec->ask.after, "41");
     spec->ask.cpu_milli = 2500;
     spec->ask.deadline_ms = ASK_YEAR_9999_MS;
@@ -179,7 +179,6 @@ CASE(a_request_is_read_back_with_what_it_asks_for, spec)
     assert_int_equal(record_decode(&job_spec_record, bytes.bytes, bytes.length, &back, NULL), 0);
     assert_true(job_ask_equal(&spec->ask, &back.ask));
     assert_true(back.hold);
-    job_spec_clear(&back);
 }
 
 CASE(the_shown_name_is_the_commands_last_component, spec)

@@ -18,7 +18,7 @@ static void apply(struct job_step_history *history, enum job_event_type type, ui
 
 TEST(a_step_begins_and_ends_by_its_events)
 {
-    struct job_step_history history = { 0 };
+    _cleanup_(job_step_history_clear) struct job_step_history history = { 0 };
     apply(&history, EVENT_STEP_STARTED, 1, 100, (struct job_step){ .id = 0 });
     apply(&history, EVENT_STEP_STARTED, 1, 200, (struct job_step){ .id = 1 });
     apply(&history, EVENT_STEP_ENDED, 1, 300,
@@ -33,7 +33,6 @@ TEST(a_step_begins_and_ends_by_its_events)
     assert_int_equal(steps[0].max_rss_task, 2);
     assert_int_equal(steps[0].user_ms, 5);
     assert_int_equal(steps[1].ended_ms, 0);
-    job_step_history_clear(&history);
 }
 
 TEST(a_step_ends_with_its_attempt)
@@ -52,7 +51,7 @@ TEST(a_step_ends_with_its_attempt)
 
 TEST(the_next_attempt_has_its_own_numbers)
 {
-    struct job_step_history history = { 0 };
+    _cleanup_(job_step_history_clear) struct job_step_history history = { 0 };
     apply(&history, EVENT_STEP_STARTED, 1, 100, (struct job_step){ .id = 0 });
     apply(&history, EVENT_REQUEUED, 1, 200, (struct job_step){ 0 });
     apply(&history, EVENT_STEP_STARTED, 2, 300, (struct job_step){ .id = 0 });
@@ -63,7 +62,6 @@ TEST(the_next_attempt_has_its_own_numbers)
     assert_int_equal(steps[0].end, END_CANCELLED);
     assert_int_equal(steps[1].end, END_EXIT);
     assert_int_equal(steps[1].ended_ms, 400);
-    job_step_history_clear(&history);
 }
 
 TEST(gpus_are_found_by_their_place)

@@ -8,7 +8,7 @@
 
 TEST(a_timeline_says_what_was_added)
 {
-    struct job_usage usage = { 0 };
+    _cleanup_(job_usage_clear) struct job_usage usage = { 0 };
     struct usage_bucket bucket;
     usage_bucket_add(&usage, &(struct usage_bucket){ 100, 12, USAGE_NOT_KNOWN });
     assert_true(usage_bucket_read(&usage, 0, &bucket));
@@ -16,12 +16,11 @@ TEST(a_timeline_says_what_was_added)
     assert_int_equal(bucket.memory, 12);
     assert_int_equal(bucket.power, USAGE_NOT_KNOWN);
     assert_false(usage_bucket_read(&usage, 1, &bucket));
-    job_usage_clear(&usage);
 }
 
 TEST(a_full_timeline_becomes_coarser_and_keeps_its_peaks)
 {
-    struct job_usage usage = { 0 };
+    _cleanup_(job_usage_clear) struct job_usage usage = { 0 };
     struct usage_bucket bucket;
     for (uint32_t i = 0; i <= USAGE_BUCKETS; i++)
         usage_bucket_add(&usage, &(struct usage_bucket){ i == 7 ? 99 : 5, 1, USAGE_NOT_KNOWN });
@@ -30,17 +29,15 @@ TEST(a_full_timeline_becomes_coarser_and_keeps_its_peaks)
     assert_true(usage_bucket_read(&usage, 3, &bucket));
     assert_int_equal(bucket.busy, 99);
     assert_int_equal(bucket.power, USAGE_NOT_KNOWN);
-    job_usage_clear(&usage);
 }
 
 TEST(a_damaged_timeline_is_not_read)
 {
-    struct job_usage usage = { .timeline = xstrdup("zzzzzz010203") };
+    _cleanup_(job_usage_clear) struct job_usage usage = { .timeline = xstrdup("zzzzzz010203") };
     struct usage_bucket bucket;
     assert_false(usage_bucket_read(&usage, 0, &bucket));
     assert_true(usage_bucket_read(&usage, 1, &bucket));
     assert_int_equal(bucket.power, 3);
-    job_usage_clear(&usage);
 }
 
 TEST(a_copy_is_its_own)

@@ -11,13 +11,7 @@ static int open_scene(void **state)
     return 0;
 }
 
-static int close_scene(void **state)
-{
-    scene_free(*state);
-    return 0;
-}
-
-#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, scene_close)
 
 static int64_t started_at(const struct scene *scene, uint64_t job)
 {

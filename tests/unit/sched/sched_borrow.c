@@ -96,7 +96,7 @@ TEST(a_job_that_refuses_has_a_gpu_that_is_due_in_twenty_times_what_it_needs)
 
 TEST(a_job_that_borrows_is_preempted_when_its_gpus_are_due_and_not_before)
 {
-    struct scene *scene = open_node(1, MARGIN);
+    _cleanup_(scene_freep) struct scene *scene = open_node(1, MARGIN);
     int64_t due_ms = 0;
     uint64_t parked = add_parked(scene, 2000);
     struct sched_job_spec spec = refuser(scene, 1, 100);
@@ -121,12 +121,11 @@ TEST(a_job_that_borrows_is_preempted_when_its_gpus_are_due_and_not_before)
     scene_wait(scene, 0);
     assert_true(scene_runs(scene, parked));
     assert_int_equal(sched_borrower(scene->sched, parked), 0);
-    scene_free(scene);
 }
 
 TEST(a_job_that_ends_in_time_loses_nothing)
 {
-    struct scene *scene = open_node(1, MARGIN);
+    _cleanup_(scene_freep) struct scene *scene = open_node(1, MARGIN);
     uint64_t parked = add_parked(scene, 2000);
     struct sched_job_spec spec = refuser(scene, 1, 100);
     uint64_t job = scene_submit(scene, &spec);
@@ -136,7 +135,6 @@ TEST(a_job_that_ends_in_time_loses_nothing)
     scene_wait(scene, 1900);
     assert_true(scene_runs(scene, parked));
     assert_int_equal(scene->n_preempted, 0);
-    scene_free(scene);
 }
 
 /* The second GPU is free, and nothing is owed there; or its job was parked before, so that it may owe one. */
@@ -188,7 +186,7 @@ TEST(a_job_that_borrows_is_a_guest)
 
 TEST(no_gpus_are_borrowed_unless_the_scheduler_parks)
 {
-    struct scene *scene = open_node(1, MARGIN);
+    _cleanup_(scene_freep) struct scene *scene = open_node(1, MARGIN);
     struct sched_settings settings = scene->settings;
     (void)add_parked(scene, 2000);
     settings.parking = PARKING_ASKED;
@@ -196,7 +194,6 @@ TEST(no_gpus_are_borrowed_unless_the_scheduler_parks)
     struct sched_job_spec spec = refuser(scene, 1, 100);
     uint64_t job = scene_submit(scene, &spec);
     assert_false(scene_runs(scene, job) || sched_may_borrow(scene->sched, job));
-    scene_free(scene);
 }
 
 /* As its record says, a job that could be parked, and could start again. */
@@ -222,7 +219,7 @@ TEST(only_jobs_that_may_start_again_borrow)
         { "an element", { .gpus = 1 }, JOB_QUEUED, .array = 7 },
         { "it runs", { .gpus = 1 }, JOB_RUNNING },
     };
-    struct cluster cluster;
+    _cleanup_(cluster_clear) struct cluster cluster;
     cluster_init(&cluster);
     cluster_set_node(&cluster, "n0", 1000, 0)->parks = true;
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -237,5 +234,4 @@ TEST(only_jobs_that_may_start_again_borrow)
         if (park_is_permitted(&cluster, &job) && rows[i].reclaimed != 0)
             fail_msg("a job that has started again may be parked");
     }
-    cluster_clear(&cluster);
 }

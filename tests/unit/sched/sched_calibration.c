@@ -77,7 +77,7 @@ TEST(the_moments_ascend_and_none_is_before_the_submission)
 TEST(it_outlives_a_restart)
 {
     struct calibration calibration, read;
-    struct buffer bytes = { 0 };
+    _cleanup_buffer_ struct buffer bytes = { 0 };
     struct error err = { 0 };
     calibration_init(&calibration);
     for (int i = 0; i < 50; i++) {
@@ -92,7 +92,6 @@ TEST(it_outlives_a_restart)
         for (size_t k = 0; k < CALIBRATION_PARTS; k++)
             assert_true(fabs(read.factors[i][k] - calibration.factors[i][k]) < 0.001);
     assert_true(calibration_decode(&read, bytes.bytes, bytes.length - 1, &err) < 0);
-    buffer_clear(&bytes);
 }
 
 TEST(damaged_data_changes_nothing)

@@ -142,10 +142,9 @@ CASE(a_node_that_has_not_spoken_is_not_judged, c)
 {
     (void)cluster_node(c, "other");
     assert_possible(c, (struct sched_request){ .gpus = 3 });
-    struct cluster empty;
+    _cleanup_(cluster_clear) struct cluster empty;
     cluster_init(&empty);
     assert_possible(&empty, (struct sched_request){ .gpus = 3 });
-    cluster_clear(&empty);
 }
 
 CASE(what_is_paused_drained_or_lost_counts_as_there, c)

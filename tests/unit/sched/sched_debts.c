@@ -156,7 +156,7 @@ TEST(a_debt_moves_to_a_gpu_whose_job_leaves_in_time)
 
 TEST(it_returns_to_the_gpu_that_its_debt_moved_to)
 {
-    struct scene *scene = open_node(2);
+    _cleanup_(scene_freep) struct scene *scene = open_node(2);
     uint64_t other = add_running(scene, 1, 1000, 1000, 0), parked = add_parked(scene, 0, 3000, true);
     uint64_t refuser = add_refuser(scene, 1, 100);
     assert_true(scene_runs(scene, refuser));
@@ -170,7 +170,6 @@ TEST(it_returns_to_the_gpu_that_its_debt_moved_to)
     assert_true(scene_runs(scene, parked) && scene_runs(scene, refuser));
     assert_int_equal(scene_start_of(scene, parked)->gpu, 1);
     assert_int_equal(scene->n_preempted, 0);
-    scene_free(scene);
 }
 
 /* The first two GPUs are owed to one job, and free. */
@@ -217,7 +216,7 @@ TEST(a_job_that_could_not_return_a_gpu_is_a_guest_if_the_debt_can_move)
 /* Nothing that is stored says that the debt had moved. */
 TEST(after_a_restart_debts_leave_the_gpus_of_jobs_that_cannot_return_them)
 {
-    struct scene *scene = open_node(2);
+    _cleanup_(scene_freep) struct scene *scene = open_node(2);
     scene->cannot_park = add_running(scene, 0, 500, 0, 0);
     uint64_t other = add_running(scene, 1, 1000, 1000, 0), parked = add_parked(scene, 0, 3000, false);
     scene_wait(scene, 0);
@@ -229,7 +228,6 @@ TEST(after_a_restart_debts_leave_the_gpus_of_jobs_that_cannot_return_them)
     let_park(scene);
     assert_true(scene_runs(scene, parked) && scene_runs(scene, scene->cannot_park));
     assert_int_equal(scene->n_preempted, 0);
-    scene_free(scene);
 }
 
 /* If the refusal takes a while, too. */
@@ -260,14 +258,13 @@ TEST(a_job_that_refuses_keeps_its_gpu_if_the_debt_can_move)
 /* The last of them on the second GPU, the wide one before it, and the first one before that. */
 TEST(jobs_are_due_a_slot_before_all_that_wait_for_them)
 {
-    struct scene *scene = open_node(2);
+    _cleanup_(scene_freep) struct scene *scene = open_node(2);
     uint32_t both[] = { 0, 1 };
     add_parked(scene, 0, 3000, true);
     add_parked_from(scene, both, 2, 3001, true);
     add_parked(scene, 1, 3002, true);
     assert_int_equal(due_s(scene, 1), 3002 - 2 * SLOT_S);
     assert_int_equal(due_s(scene, 0), 3002 - 3 * SLOT_S);
-    scene_free(scene);
 }
 
 /* A job on the first GPU, which is owed from 3000 s - SLOT_S on; another one on the second. */
@@ -313,7 +310,7 @@ TEST(a_job_that_runs_gets_no_terms_with_which_it_could_not_return_its_gpu)
 
 TEST(a_job_that_runs_without_debts_may_have_any_terms)
 {
-    struct scene *scene = open_node(2);
+    _cleanup_(scene_freep) struct scene *scene = open_node(2);
     struct sched_debt debt;
     uint64_t job = add_running(scene, 0, 500, 0, 1000);
     scene->cannot_park = job;
@@ -322,7 +319,6 @@ TEST(a_job_that_runs_without_debts_may_have_any_terms)
     assert_true(sched_may_stay(scene->sched, job, 0, true, &debt));
     assert_true(sched_may_stay(scene->sched, parked, 0, true, &debt));
     assert_true(sched_may_stay(scene->sched, 9999, 0, true, &debt));
-    scene_free(scene);
 }
 
 /* The debt moves with the change, and not when it is due: by then the other GPU may be taken. */

@@ -297,12 +297,11 @@ CASE(what_counts_is_the_dominant_resource_and_limits_count_gpus, f)
     assert_near(fairshare_usage(f, cpus, HALF_LIFE), 0);
     _cleanup_buffer_ struct buffer bytes = { 0 };
     account_encode(f, cpus, HALF_LIFE, &bytes);
-    struct fairshare again;
+    _cleanup_(fairshare_clear) struct fairshare again;
     fairshare_init(&again, HALF_LIFE);
     assert_int_equal(account_decode(&again, bytes.bytes, bytes.length, NULL), 0);
     assert_true(fabs(fairshare_charged(&again, fairshare_account(&again, 2, ACCOUNT_USER), HALF_LIFE) -
                      fairshare_charged(f, cpus, HALF_LIFE)) < 0.001);
-    fairshare_clear(&again);
 }
 
 static bool is_limited(
@@ -358,7 +357,7 @@ CASE(usage_outlives_a_restart_and_decays_meanwhile, f)
     run(f, account, 1000, 1, 2);
     _cleanup_buffer_ struct buffer bytes = { 0 };
     account_encode(f, account, HOUR_MS, &bytes);
-    struct fairshare again;
+    _cleanup_(fairshare_clear) struct fairshare again;
     fairshare_init(&again, HALF_LIFE);
     assert_int_equal(account_decode(&again, bytes.bytes, bytes.length, NULL), 0);
     struct account *copy = fairshare_account(&again, 7, ACCOUNT_GROUP);
@@ -367,5 +366,4 @@ CASE(usage_outlives_a_restart_and_decays_meanwhile, f)
         fairshare_usage(&again, copy, HOUR_MS + HALF_LIFE) < 0.5001 * fairshare_usage(&again, copy, HOUR_MS));
     struct error err = { 0 };
     assert_true(account_decode(&again, bytes.bytes, bytes.length - 1, &err) < 0);
-    fairshare_clear(&again);
 }

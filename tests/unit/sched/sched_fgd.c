@@ -194,7 +194,7 @@ CASE(a_request_is_as_typical_as_the_gpus_it_asks_for, c)
 CASE(memory_alone_counts_as_its_part_of_the_gpu, c)
 {
     struct fgd_node view;
-    struct allocation held;
+    _cleanup_(allocation_clear) struct allocation held;
     add_nodes(c, 1, 2);
     assert_true(clusters_place(
         c, &placement_best_fit, (struct sched_request){ .gpus = 1, .gpu_mem = 30 * GIB }, &held));
@@ -203,12 +203,11 @@ CASE(memory_alone_counts_as_its_part_of_the_gpu, c)
     assert_int_equal(view.free[1], 1000);
     assert_int_equal(fgd_memory_share(25 * GIB, 100 * GIB), 250);
     assert_true(fgd_memory_share(101 * GIB, 100 * GIB) > SHARE_WHOLE);
-    allocation_clear(&held);
 }
 
 CASE(typical_shapes_cover_most_of_what_was_asked_and_old_habits_fade, c)
 {
-    struct fgd_counts counts;
+    _cleanup_(fgd_counts_clear) struct fgd_counts counts;
     struct sched_request one = { .gpus = 1 }, half = { .gpus = 1, .share = 500 }, rare = { .gpus = 3 };
     add_nodes(c, 1, 8);
     fgd_counts_init(&counts);
@@ -233,12 +232,11 @@ CASE(typical_shapes_cover_most_of_what_was_asked_and_old_habits_fade, c)
     assert_true(counts.n < 1000);
     fgd_counts_settle(&counts, c);
     assert_true(counts.typicals.n <= TYPICAL_MAX);
-    fgd_counts_clear(&counts);
 }
 
 CASE(a_job_wider_than_all_nodes_counts_as_one_of_a_whole_node, c)
 {
-    struct fgd_counts counts;
+    _cleanup_(fgd_counts_clear) struct fgd_counts counts;
     add_nodes(c, 2, 4);
     fgd_counts_init(&counts);
     fgd_counts_learn(&counts, c, &(struct sched_request){ .gpus = 64 }, 50);
@@ -247,7 +245,6 @@ CASE(a_job_wider_than_all_nodes_counts_as_one_of_a_whole_node, c)
     assert_int_equal(counts.typicals.n, 2);
     assert_int_equal(counts.typicals.shapes[0].gpus, 3);
     assert_int_equal(counts.typicals.shapes[1].gpus, 4);
-    fgd_counts_clear(&counts);
 }
 
 CASE(a_share_goes_to_a_gpu_that_is_broken_already, c)

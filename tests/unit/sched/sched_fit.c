@@ -196,11 +196,10 @@ CASE(model_and_allowed_set_decide_which_gpus_suit, c)
     assert_false(fits(c, &request, &fit));
     request = (struct sched_request){ .gpus = 2, .allow = allow, .n_allow = 2 };
     assert_int_equal(fit_count(c, &c->nodes[0], &request, &fit, 8), 2);
-    struct allocation found = { 0 };
+    _cleanup_(allocation_clear) struct allocation found = { 0 };
     fit_take(c, &c->nodes[0], &request, &fit, 2, -1, &found);
     assert_int_equal(found.gpus[0].gpu, 1);
     assert_int_equal(found.gpus[1].gpu, 3);
-    allocation_clear(&found);
 }
 
 CASE(a_share_goes_where_least_is_left_over_or_to_the_gpu_named, c)

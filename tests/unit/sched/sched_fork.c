@@ -158,30 +158,26 @@ TEST(a_fork_leaves_the_original_as_it_was)
 
 TEST(a_fork_takes_only_so_many_waiting_jobs)
 {
-    struct scene *scene = scene_new();
+    _cleanup_(scene_freep) struct scene *scene = scene_new();
     scene_open(scene, 1, 4);
     for (int i = 0; i < 20; i++)
         scene_add(scene, 4, 60);
-    struct scene *fork = scene_fork(scene, 5);
+    _cleanup_(scene_freep) struct scene *fork = scene_fork(scene, 5);
     assert_int_equal(sched_queue(fork->sched)->length, 5);
     assert_int_equal(sched_queue(scene->sched)->length, 19);
     scene_end(fork, 1);
     assert_true(scene_runs(fork, 2));
     assert_false(scene_runs(scene, 2));
-    scene_free(fork);
-    scene_free(scene);
 }
 
 #define MANY_NODES 100U // more than one part of a copy
 
 static void ignore_preemption(void *arg, uint64_t job, const char *why)
 {
-    (void)arg, (void)job, (void)why;
 }
 
 static uint64_t ignore_start(void *arg, uint64_t job, const struct allocation *allocation)
 {
-    (void)arg, (void)job, (void)allocation;
     return job;
 }
 
@@ -239,20 +235,19 @@ TEST(a_copy_of_a_cluster_that_always_changes_comes_to_an_end)
 
 TEST(an_incomplete_copy_can_be_given_up)
 {
-    struct scene *scene = scene_new();
+    _cleanup_(scene_freep) struct scene *scene = scene_new();
     scene_open(scene, MANY_NODES, 4);
     scene_add(scene, 1, 500);
     struct forecast_run *run = forecast_begin(scene->sched, scene->now_ms, 10, 0, false);
     assert_false(forecast_advance(run, 1));
     forecast_end(run, NULL);
-    scene_free(scene);
 }
 
 /* The estimate of a job that ends when another does is not outlived in between. */
 TEST(jobs_that_are_expected_to_end_together_do_so_in_a_forecast)
 {
-    struct scene *scene = scene_new();
-    struct forecast forecast;
+    _cleanup_(scene_freep) struct scene *scene = scene_new();
+    _cleanup_(forecast_clear) struct forecast forecast;
     int64_t from_ms = scene->now_ms;
     scene_open(scene, 1, 4);
     for (int i = 0; i < 4; i++)
@@ -260,14 +255,12 @@ TEST(jobs_that_are_expected_to_end_together_do_so_in_a_forecast)
     uint64_t job = scene_add(scene, 4, 10);
     forecast_run(scene->sched, scene->now_ms, 10, job, false, &forecast);
     assert_int_equal(forecast_find(&forecast, job), from_ms + 100000);
-    forecast_clear(&forecast);
-    scene_free(scene);
 }
 
 TEST(in_a_certain_forecast_jobs_end_at_their_limits_or_never)
 {
-    struct scene *scene = scene_new();
-    struct forecast forecast;
+    _cleanup_(scene_freep) struct scene *scene = scene_new();
+    _cleanup_(forecast_clear) struct forecast forecast;
     int64_t from_ms = scene->now_ms;
     scene_open(scene, 2, 1);
     struct sched_job_spec spec = scene_job(scene, 1, 100);
@@ -279,15 +272,13 @@ TEST(in_a_certain_forecast_jobs_end_at_their_limits_or_never)
     assert_int_equal(forecast_find(&forecast, one), from_ms + 500000);
     assert_int_equal(forecast_find(&forecast, other), TIME_NEVER);
     assert_false(forecast.is_complete);
-    forecast_clear(&forecast);
-    scene_free(scene);
 }
 
 /* What is drawn of running jobs ends where what is drawn of waiting ones begins. */
 TEST(expected_starts_rest_on_the_expected_ends_that_are_told)
 {
-    struct scene *scene = scene_new();
-    struct forecast forecast;
+    _cleanup_(scene_freep) struct scene *scene = scene_new();
+    _cleanup_(forecast_clear) struct forecast forecast;
     int64_t from_ms = scene->now_ms;
     scene_open(scene, 1, 2);
     struct sched_job_spec spec = scene_job(scene, 1, 100);
@@ -301,6 +292,4 @@ TEST(expected_starts_rest_on_the_expected_ends_that_are_told)
     assert_int_equal(sched_expected_end(scene->sched, waits, scene->now_ms, start_ms), start_ms + 10000);
     assert_int_equal(sched_expected_end(scene->sched, waits, scene->now_ms, TIME_NEVER), TIME_NEVER);
     assert_int_equal(sched_expected_end(scene->sched, waits + 1, scene->now_ms, start_ms), TIME_NEVER);
-    forecast_clear(&forecast);
-    scene_free(scene);
 }

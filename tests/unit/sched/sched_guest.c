@@ -156,7 +156,7 @@ TEST(some_jobs_are_no_hosts_and_some_no_guests)
 TEST(the_host_continues_when_the_guest_has_ended)
 {
     uint64_t host, guest;
-    struct scene *scene = open_pair(&host, &guest);
+    _cleanup_(scene_freep) struct scene *scene = open_pair(&host, &guest);
     assert_int_equal(latest_s(scene, host), 2000);
     scene_wait(scene, 100);
     scene_end(scene, guest);
@@ -167,13 +167,12 @@ TEST(the_host_continues_when_the_guest_has_ended)
     scene_add(scene, 1, 100);
     let_park(scene);
     assert_int_equal(latest_s(scene, host), 4 * 600 - 100); // all in all
-    scene_free(scene);
 }
 
 TEST(a_guest_that_takes_longer_is_parked_when_its_host_is_due)
 {
     uint64_t host, guest;
-    struct scene *scene = open_pair(&host, &guest);
+    _cleanup_(scene_freep) struct scene *scene = open_pair(&host, &guest);
     scene_wait(scene, 2000 - SLOT_S - 1);
     assert_int_equal(scene->n_parks, 0);
     scene_wait(scene, 1);
@@ -182,13 +181,12 @@ TEST(a_guest_that_takes_longer_is_parked_when_its_host_is_due)
     let_park(scene);
     assert_true(scene_runs(scene, host));
     assert_int_equal(latest_s(scene, guest), 4 * (2000 - SLOT_S)); // and it has the same promise
-    scene_free(scene);
 }
 
 TEST(a_guest_that_refuses_is_stopped_when_its_host_is_due)
 {
     uint64_t host, guest;
-    struct scene *scene = open_pair(&host, &guest);
+    _cleanup_(scene_freep) struct scene *scene = open_pair(&host, &guest);
     scene_wait(scene, 2000 - SLOT_S);
     refuse(scene);
     assert_int_equal(scene->n_preempted, 1);
@@ -196,14 +194,13 @@ TEST(a_guest_that_refuses_is_stopped_when_its_host_is_due)
     sched_stopped(scene->sched, scene->now_ms, guest, 0);
     scene_wait(scene, 0);
     assert_true(scene_runs(scene, host));
-    scene_free(scene);
 }
 
 /* As long as its return fails it is parked for longer than it may be, and nobody else begins on its GPU. */
 TEST(while_a_return_fails_nobody_begins_on_its_gpus)
 {
     uint64_t host, guest;
-    struct scene *scene = open_pair(&host, &guest);
+    _cleanup_(scene_freep) struct scene *scene = open_pair(&host, &guest);
     scene_wait(scene, 2000 - SLOT_S);
     let_park(scene);
     for (int i = 0; i < 3; i++) {
@@ -221,13 +218,12 @@ TEST(while_a_return_fails_nobody_begins_on_its_gpus)
     assert_true(scene_runs(scene, host));
     sched_started(scene->sched, scene->now_ms, host);
     assert_int_equal(scene->n_preempted, 0);
-    scene_free(scene);
 }
 
 TEST(a_guest_that_refuses_at_once_is_stopped_at_once)
 {
     uint64_t host, guest;
-    struct scene *scene = open_pair(&host, &guest);
+    _cleanup_(scene_freep) struct scene *scene = open_pair(&host, &guest);
     scene->refuses_at_once = true;
     scene_wait(scene, 2000 - SLOT_S);
     assert_int_equal(scene->n_preempted, 1);
@@ -235,7 +231,6 @@ TEST(a_guest_that_refuses_at_once_is_stopped_at_once)
     sched_stopped(scene->sched, scene->now_ms, guest, 0);
     scene_wait(scene, 0);
     assert_true(scene_runs(scene, host));
-    scene_free(scene);
 }
 
 TEST(a_job_is_not_parked_for_one_that_its_owner_wants_later)
@@ -256,7 +251,7 @@ TEST(a_job_is_not_parked_for_one_that_its_owner_wants_later)
 
 TEST(a_host_that_refuses_runs_on_and_is_not_asked_again)
 {
-    struct scene *scene = open_auto(1, 1);
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 1);
     uint64_t host = add_running(scene, 1, 10000);
     scene_wait(scene, 500);
     scene_add(scene, 1, 100);
@@ -264,7 +259,6 @@ TEST(a_host_that_refuses_runs_on_and_is_not_asked_again)
     scene_wait(scene, 3000);
     assert_true(scene_runs(scene, host));
     assert_int_equal(scene->n_parks + scene->n_preempted, 0);
-    scene_free(scene);
 }
 
 TEST(a_host_may_end_while_it_is_being_parked_or_is_parked)
@@ -289,7 +283,7 @@ TEST(a_host_may_end_while_it_is_being_parked_or_is_parked)
 
 TEST(what_comes_free_is_the_guests_before_anybody_elses)
 {
-    struct scene *scene = open_auto(1, 1);
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 1);
     uint64_t host = add_running(scene, 1, 10000);
     scene_wait(scene, 500);
     uint64_t guest = scene_add(scene, 1, 100);
@@ -300,13 +294,12 @@ TEST(what_comes_free_is_the_guests_before_anybody_elses)
     assert_true(scene_runs(scene, guest));
     assert_false(scene_runs(scene, host));
     assert_false(scene_runs(scene, first.id));
-    scene_free(scene);
 }
 
 TEST(a_lost_node_owes_nothing)
 {
     uint64_t host, guest;
-    struct scene *scene = open_pair(&host, &guest);
+    _cleanup_(scene_freep) struct scene *scene = open_pair(&host, &guest);
     struct cluster *cluster = sched_cluster(scene->sched);
     cluster->nodes[0].is_up = false;
     cluster_touch(cluster, &cluster->nodes[0]);
@@ -322,13 +315,12 @@ TEST(a_lost_node_owes_nothing)
     cluster_touch(cluster, &cluster->nodes[0]);
     scene_wait(scene, 0);
     assert_true(scene_runs(scene, host) != scene_runs(scene, guest));
-    scene_free(scene);
 }
 
 TEST(while_a_node_is_drained_nobody_is_parked_for_a_return)
 {
     uint64_t host, guest;
-    struct scene *scene = open_pair(&host, &guest);
+    _cleanup_(scene_freep) struct scene *scene = open_pair(&host, &guest);
     struct cluster *cluster = sched_cluster(scene->sched);
     cluster->nodes[0].is_drained = true;
     cluster_touch(cluster, &cluster->nodes[0]);
@@ -338,20 +330,18 @@ TEST(while_a_node_is_drained_nobody_is_parked_for_a_return)
     cluster_touch(cluster, &cluster->nodes[0]);
     scene_wait(scene, 0);
     assert_int_equal(scene->n_parks, 1); // it is overdue
-    scene_free(scene);
 }
 
 TEST(a_held_job_is_owed_nothing_until_it_is_released)
 {
     uint64_t host, guest;
-    struct scene *scene = open_pair(&host, &guest);
+    _cleanup_(scene_freep) struct scene *scene = open_pair(&host, &guest);
     sched_block(scene->sched, scene->now_ms, host, BLOCK_HELD_USER, 0, 0);
     scene_wait(scene, 5000);
     assert_int_equal(scene->n_parks + scene->n_preempted, 0);
     sched_block(scene->sched, scene->now_ms, host, 0, BLOCK_HELD_USER, 0);
     scene_wait(scene, 0);
     assert_int_equal(scene->n_parks, 1);
-    scene_free(scene);
 }
 
 /* The caller knows from its records how long it had run and been parked, since when, and what it left. */
@@ -443,7 +433,7 @@ TEST(overdue_jobs_have_their_gpu_for_half_a_slot_each)
 /* Its bound comes first by 1000 s, and grows by five seconds for each that it runs. */
 TEST(an_overdue_job_is_not_parked_for_one_that_is_due_after_it)
 {
-    struct scene *scene = open_auto(1, 1);
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 1);
     scene->now_ms += 100000000;
     uint64_t first = resume_overdue(scene, 0, 3000), second = resume_overdue(scene, 0, 2000);
     resume_running(scene, 0);
@@ -458,7 +448,6 @@ TEST(an_overdue_job_is_not_parked_for_one_that_is_due_after_it)
     assert_int_equal(scene->parks[0], first);
     let_park(scene);
     assert_true(scene_runs(scene, second));
-    scene_free(scene);
 }
 
 TEST(a_parked_job_that_is_requeued_begins_from_the_beginning)
@@ -529,7 +518,7 @@ TEST(who_could_not_leave_in_time_does_not_come)
 /* It needs a GPU of which nothing is owed, so no more come to be owed. */
 TEST(nobody_is_parked_behind_a_job_that_could_not_leave)
 {
-    struct scene *scene = open_auto(1, 1);
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 1);
     add_running(scene, 1, 100000);
     scene_wait(scene, 1000);
     struct sched_job_spec spec = scene_job(scene, 1, 90000);
@@ -542,12 +531,11 @@ TEST(nobody_is_parked_behind_a_job_that_could_not_leave)
     scene_wait(scene, 600);
     assert_int_equal(scene->n_parks, 1);
     assert_int_equal(scene->guests[0], guest);
-    scene_free(scene);
 }
 
 TEST(it_returns_to_any_gpu_of_its_model_on_its_node)
 {
-    struct scene *scene = open_auto(2, 2);
+    _cleanup_(scene_freep) struct scene *scene = open_auto(2, 2);
     struct cluster *cluster = sched_cluster(scene->sched);
     uint64_t jobs[4];
     for (size_t i = 0; i < 4; i++)
@@ -574,7 +562,6 @@ TEST(it_returns_to_any_gpu_of_its_model_on_its_node)
     assert_int_equal(scene_start_of(scene, host)->node, place.node);
     assert_int_not_equal(scene_start_of(scene, host)->gpu, place.gpu);
     assert_true(cluster->nodes[place.node].gpus[place.gpu].return_ms == TIME_NEVER);
-    scene_free(scene);
 }
 
 /* Four GPUs; a job on all of them that needs 2000 s, has run for 1000 s and is parked for the guest. */
@@ -600,7 +587,7 @@ TEST(a_wide_host_returns_when_its_guest_is_late_and_its_gpus_are_idle)
         .key = { .uid = 1, .gid = 1, .estimate_ms = 100000, .request = { .gpus = 1 } }
     };
     uint64_t host;
-    struct scene *scene = open_wide(&guest, &host);
+    _cleanup_(scene_freep) struct scene *scene = open_wide(&guest, &host);
     int64_t due_s = latest_s(scene, host) - SLOT_S, waited_s = 0;
     for (; scene->n_parks == 0 && waited_s < due_s; waited_s += 10)
         scene_wait(scene, 10);
@@ -611,7 +598,6 @@ TEST(a_wide_host_returns_when_its_guest_is_late_and_its_gpus_are_idle)
     let_park(scene);
     assert_true(scene_runs(scene, host));
     assert_false(scene_runs(scene, scene->last_job));
-    scene_free(scene);
 }
 
 /* Each of them keeps its host waiting until it is due. */
@@ -691,7 +677,7 @@ TEST(several_jobs_are_parked_for_a_wider_one_that_is_shorter_by_their_number)
 /* At once, not only when it has waited for as long as a park could take. */
 TEST(a_guest_whose_host_refuses_has_another_one)
 {
-    struct scene *scene = open_auto(1, 2);
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 2);
     uint64_t short_one = add_running(scene, 1, 9000), long_one = add_running(scene, 1, 10000);
     scene_wait(scene, 500);
     uint64_t guest = scene_add(scene, 1, 100);
@@ -701,7 +687,6 @@ TEST(a_guest_whose_host_refuses_has_another_one)
     assert_int_equal(scene->parks[0], short_one);
     let_park(scene);
     assert_true(scene_runs(scene, guest));
-    scene_free(scene);
 }
 
 /* Two hosts; the first is parked before the second, or the second refuses. */
@@ -736,7 +721,7 @@ TEST(what_the_first_host_left_is_kept_until_the_last_is_parked)
 /* The first job that waits has reserved the GPU for later; a parked one continues on it now. */
 TEST(a_parked_job_continues_beside_the_reservations_of_others)
 {
-    struct scene *scene = open_auto(1, 2);
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 2);
     uint64_t host = add_running(scene, 1, 100000), long_one = add_running(scene, 1, 3000);
     scene_wait(scene, 500);
     uint64_t guest = scene_add(scene, 1, 100);
@@ -749,12 +734,11 @@ TEST(a_parked_job_continues_beside_the_reservations_of_others)
     scene_end(scene, guest);
     assert_true(scene_runs(scene, host));
     assert_false(scene_runs(scene, waits));
-    scene_free(scene);
 }
 
 TEST(parked_jobs_count_against_the_limits_of_their_users)
 {
-    struct scene *scene = scene_new();
+    _cleanup_(scene_freep) struct scene *scene = scene_new();
     scene->settings.policy = policy_find("default");
     scene->settings.parking = PARKING_AUTO;
     scene->settings.preempt_cost_ms = scene->settings.preempt_cost_wide_ms = 0;
@@ -775,12 +759,11 @@ TEST(parked_jobs_count_against_the_limits_of_their_users)
     assert_false(scene_runs(scene, second));
     scene_end(scene, host);
     assert_true(scene_runs(scene, second));
-    scene_free(scene);
 }
 
 TEST(its_cpus_and_host_memory_stay_booked)
 {
-    struct scene *scene = open_auto(1, 1);
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 1);
     struct sched_job_spec spec = scene_job(scene, 1, 10000);
     spec.key.request.cpu_milli = 40000;
     uint64_t host = scene_submit(scene, &spec);
@@ -796,17 +779,15 @@ TEST(its_cpus_and_host_memory_stay_booked)
     let_park(scene);
     assert_true(scene_runs(scene, guest));
     assert_int_equal(sched_cluster(scene->sched)->nodes[0].cpu_booked, 60000);
-    scene_free(scene);
 }
 
 /* `host` 0: the reason is in the waiting job itself. */
 static void check_why(struct scene *scene, uint64_t job, uint64_t host, const char *text)
 {
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     why_explain(scene->sched, scene->now_ms, job, NULL, &why);
     if (strcmp(why.park.text, text) != 0 || why.park.host != host)
         fail_msg("\"%s\" expected, job %llu: \"%s\"", text, (unsigned long long)why.park.host, why.park.text);
-    why_clear(&why);
 }
 
 #define LATE "it probably ends in 2h30m, and this one probably needs "
@@ -888,7 +869,7 @@ TEST(why_names_the_running_job_that_comes_nearest)
 
 TEST(why_names_the_job_behind_which_nobody_is_parked)
 {
-    struct scene *scene = open_auto(1, 2);
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 2);
     add_running(scene, 2, 10000);
     scene_wait(scene, 1000);
     struct sched_job_spec first = scene_job(scene, 2, 10);
@@ -899,12 +880,11 @@ TEST(why_names_the_job_behind_which_nobody_is_parked)
     (void)snprintf(text, sizeof(text), "job %llu ahead of it has no time limit and cannot be parked itself",
         (unsigned long long)first.id);
     check_why(scene, second, 0, text);
-    scene_free(scene);
 }
 
 TEST(why_says_that_hosts_make_way_for_others_already)
 {
-    struct scene *scene = open_auto(1, 1);
+    _cleanup_(scene_freep) struct scene *scene = open_auto(1, 1);
     uint64_t host = add_running(scene, 1, 100000);
     scene_wait(scene, 5000);
     uint64_t guest = scene_add(scene, 1, 10000), other = scene_add(scene, 1, 20000);
@@ -921,5 +901,4 @@ TEST(why_says_that_hosts_make_way_for_others_already)
     uint64_t shortest = scene_add(scene, 1, 10);
     assert_int_equal(scene->n_parks, 0);
     check_why(scene, shortest, shorter, "2 jobs are already parked from one of its GPUs, the maximum");
-    scene_free(scene);
 }

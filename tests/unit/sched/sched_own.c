@@ -15,13 +15,7 @@ static int open_scene(void **state)
     return 0;
 }
 
-static int close_scene(void **state)
-{
-    scene_free(*state);
-    return 0;
-}
-
-#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, scene_close)
 
 /* One second after the last, so that the times of submission differ. */
 static uint64_t add(struct scene *scene, uint32_t uid, int32_t own_priority)
@@ -113,7 +107,7 @@ CASE(a_priority_of_all_goes_before_own_ones, scene)
 /* Three users; with `is_used` user 1 gives own priorities. Places of all jobs go to `ret`. */
 static void play(bool is_used, unsigned seed, uint64_t ret[JOBS])
 {
-    struct scene *scene = scene_new();
+    _cleanup_(scene_freep) struct scene *scene = scene_new();
     uint64_t jobs[JOBS];
     scene->settings.policy = policy_find(seed % 2 == 0 ? "easy" : "default");
     scene_open(scene, 1, 1);
@@ -129,7 +123,6 @@ static void play(bool is_used, unsigned seed, uint64_t ret[JOBS])
         ret[i] = place(scene, jobs[i]) | (uint64_t)sched_find(scene->sched, jobs[i])->class->key.uid << 32;
     struct error err;
     assert_int_equal(queue_invariant(&scene->sched->queue, &err), 0);
-    scene_free(scene);
 }
 
 TEST(no_job_of_another_user_ever_waits_for_it)

@@ -125,13 +125,12 @@ CASE(a_request_larger_than_its_partition_is_refused, scene)
 
 CASE(forecasts_know_partitions, scene)
 {
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     (void)add(scene, debug_name, 2);
     uint64_t late = add(scene, debug_name, 1);
     why_explain(scene->sched, scene->now_ms, late, NULL, &why);
     assert_int_equal(why.eta_ms, scene->now_ms + 60000);
     assert_non_null(strstr(why.reasons[0].text, "in partition debug; 0 of 2 are free"));
-    why_clear(&why);
 }
 
 /* --- alone --- */

@@ -197,11 +197,10 @@ CASE(job_on_n_nodes_is_allocated_on_each, c)
     assert_placed(c, &placement_best_fit, (struct sched_request){ .gpus = 4, .nodes = 2 }, "b:2,3 a:0,1");
     assert_placed(
         c, &placement_best_fit, (struct sched_request){ .gpus = 6, .nodes = 2, .gpus_per_node = 3 }, "");
-    struct allocation found;
+    _cleanup_(allocation_clear) struct allocation found;
     assert_true(clusters_place(
         c, &placement_best_fit, (struct sched_request){ .nodes = 3, .cpu_milli = 1000 }, &found));
     assert_int_equal(found.n_nodes, 3);
-    allocation_clear(&found);
 }
 
 /* --- the reference simulator's choices --- */

@@ -26,7 +26,7 @@ static void let_go(struct scene *scene)
 
 TEST(the_shorter_job_takes_the_place_of_the_longer_one)
 {
-    struct scene *scene = open_with("srtf", 1);
+    _cleanup_(scene_freep) struct scene *scene = open_with("srtf", 1);
     uint64_t longer = scene_add(scene, 4, 10000);
     scene_wait(scene, 100);
     uint64_t shorter = scene_add(scene, 4, 50);
@@ -39,24 +39,22 @@ TEST(the_shorter_job_takes_the_place_of_the_longer_one)
     scene_wait(scene, 50);
     scene_end(scene, shorter);
     assert_true(scene_runs(scene, longer));
-    scene_free(scene);
 }
 
 TEST(nobody_is_preempted_within_the_quantum)
 {
-    struct scene *scene = open_with("srtf", 1);
+    _cleanup_(scene_freep) struct scene *scene = open_with("srtf", 1);
     scene_add(scene, 4, 10000);
     scene_wait(scene, 10);
     scene_add(scene, 4, 50);
     assert_int_equal(scene->n_preempted, 0);
     scene_wait(scene, 60);
     assert_int_equal(scene->n_preempted, 1);
-    scene_free(scene);
 }
 
 TEST(an_idle_job_gives_way_even_within_the_quantum)
 {
-    struct scene *scene = open_with("learnt", 1);
+    _cleanup_(scene_freep) struct scene *scene = open_with("learnt", 1);
     uint64_t idle = scene_add(scene, 4, 100);
     scene_wait(scene, 10);
     (void)scene_add(scene, 4, 10000);
@@ -65,14 +63,13 @@ TEST(an_idle_job_gives_way_even_within_the_quantum)
     scene_wait(scene, 0);
     assert_int_equal(scene->n_preempted, 1);
     assert_int_equal(scene->preempted[0], idle);
-    scene_free(scene);
 }
 
 /* For all four GPUs no jobs can be preempted by one that takes 400 s: nor by longer ones, but a job that
  * needs one GPU preempts the one whose end is far. */
 TEST(only_requests_that_must_fail_are_not_searched_for)
 {
-    struct scene *scene = open_with("learnt", 1);
+    _cleanup_(scene_freep) struct scene *scene = open_with("learnt", 1);
     uint64_t far = scene_add(scene, 1, 10000);
     (void)scene_add(scene, 3, 800);
     scene_wait(scene, 300);
@@ -88,7 +85,6 @@ TEST(only_requests_that_must_fail_are_not_searched_for)
     (void)scene_add(scene, 1, 450);
     assert_int_equal(scene->n_preempted, 1);
     assert_int_equal(scene->preempted[0], far);
-    scene_free(scene);
 }
 
 TEST(who_costs_much_to_preempt_is_left_alone_for_longer)
@@ -112,7 +108,7 @@ TEST(who_costs_much_to_preempt_is_left_alone_for_longer)
 
 TEST(whoever_used_much_goes_after_those_who_did_not)
 {
-    struct scene *scene = open_with("las", 1);
+    _cleanup_(scene_freep) struct scene *scene = open_with("las", 1);
     uint64_t first = scene_add(scene, 4, 100000);
     scene_wait(scene, 100);
     uint64_t second = scene_add(scene, 4, 100000); // one level: the older stays
@@ -122,7 +118,6 @@ TEST(whoever_used_much_goes_after_those_who_did_not)
     assert_int_equal(scene->preempted[0], first);
     let_go(scene);
     assert_true(scene_runs(scene, second));
-    scene_free(scene);
 }
 
 TEST(an_array_starts_all_that_there_is_room_for)
@@ -141,7 +136,7 @@ TEST(an_array_starts_all_that_there_is_room_for)
 
 TEST(whoever_is_at_a_limit_takes_nobodys_place)
 {
-    struct scene *scene = open_with("srtf", 1);
+    _cleanup_(scene_freep) struct scene *scene = open_with("srtf", 1);
     fairshare_account(sched_fairshare(scene->sched), 2, ACCOUNT_USER)->limits.gpu_milli = 1000;
     scene_add(scene, 4, 10000);
     scene_wait(scene, 100);
@@ -149,7 +144,6 @@ TEST(whoever_is_at_a_limit_takes_nobodys_place)
     spec.key.uid = 2;
     scene_submit(scene, &spec);
     assert_int_equal(scene->n_preempted, 0);
-    scene_free(scene);
 }
 
 /* Shorter jobs come for ever, and all work is lost each time: it is done all the same. */
@@ -184,7 +178,7 @@ TEST(a_job_is_moved_ever_more_seldom_and_so_ends)
 
 TEST(what_was_lost_before_this_scheduler_counts)
 {
-    struct scene *scene = open_with("srtf", 1);
+    _cleanup_(scene_freep) struct scene *scene = open_with("srtf", 1);
     struct sched_job_spec spec = scene_job(scene, 4, 10000);
     spec.preemptions = 3; // its quantum doubled as often: 480 s
     scene_submit(scene, &spec);
@@ -194,7 +188,6 @@ TEST(what_was_lost_before_this_scheduler_counts)
     assert_int_equal(scene->n_preempted, 0);
     scene_wait(scene, 20);
     assert_int_equal(scene->n_preempted, 1);
-    scene_free(scene);
 }
 
 TEST(adopted_job_is_never_moved)
@@ -241,7 +234,7 @@ TEST(it_comes_to_rest)
 /* Free GPUs were held for the wide job; a preempting policy plans nothing ahead. */
 TEST(what_was_held_before_a_change_of_policy_is_free)
 {
-    struct scene *scene = open_with("easy", 1);
+    _cleanup_(scene_freep) struct scene *scene = open_with("easy", 1);
     scene_add(scene, 2, 10000);
     scene_add(scene, 4, 10000);
     uint64_t later = scene_add(scene, 2, 20000);
@@ -250,5 +243,4 @@ TEST(what_was_held_before_a_change_of_policy_is_free)
     sched_configure(scene->sched, scene->now_ms, &scene->settings);
     sched_pass(scene->sched, scene->now_ms);
     assert_true(scene_runs(scene, later));
-    scene_free(scene);
 }

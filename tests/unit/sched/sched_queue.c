@@ -337,7 +337,7 @@ CASE(random_histories_agree_with_a_sorted_array, f)
 
 CASE(a_seek_that_finds_nothing_looks_at_a_few_nodes_of_ten_thousand, f)
 {
-    struct queue_entry *entries = calloc(10000, sizeof(*entries));
+    _cleanup_free_ struct queue_entry *entries = calloc(10000, sizeof(*entries));
     struct queue_class *narrow = NULL;
     for (uint32_t i = 0; i < 10000; i++) {
         struct queue_class *class = hold(f, i, (double)draw(f, 1000000));
@@ -355,12 +355,11 @@ CASE(a_seek_that_finds_nothing_looks_at_a_few_nodes_of_ten_thousand, f)
     assert_ptr_equal(seek_counting(f, NULL, &offer, 1, &work), narrow);
     assert_null(seek_counting(f, narrow, &offer, 1, &work));
     assert_true(work < 200);
-    free(entries);
 }
 
 CASE(a_bit_of_everything_is_no_help_to_those_who_need_much_of_one_thing, f)
 {
-    struct queue_entry *entries = calloc(1000, sizeof(*entries));
+    _cleanup_free_ struct queue_entry *entries = calloc(1000, sizeof(*entries));
     for (uint32_t i = 0; i < 1000; i++) {
         struct queue_class *class = hold(f, i, (double)draw(f, 1000000));
         class->is_fresh = false;
@@ -373,7 +372,6 @@ CASE(a_bit_of_everything_is_no_help_to_those_who_need_much_of_one_thing, f)
     struct queue_offer offer = { .any = { .whole = 1, .cpu_milli = 1000 } };
     assert_null(seek_counting(f, NULL, &offer, 1, &work));
     assert_int_equal(work, 1);
-    free(entries);
 }
 
 CASE(a_search_goes_on_when_new_needs_come, f)

@@ -92,7 +92,7 @@ TEST(picks_and_allowed_sets_are_taken_apart)
 {
     char ids[] = "n1:0,2-3;n2:1", allow[] = "5,0-2";
     struct job_ask ask = { .gpus = 4, .gpu_ids = ids, .gpu_allow = allow, .gpu_share = 500 };
-    struct sched_request request = from(&ask);
+    _cleanup_(request_clear) struct sched_request request = from(&ask);
     assert_int_equal(request.n_picks, 4);
     assert_int_equal(request.gpus, 4);
     assert_string_equal(request.picks[2].node, "n1");
@@ -101,7 +101,6 @@ TEST(picks_and_allowed_sets_are_taken_apart)
     assert_int_equal(request.n_allow, 4);
     assert_int_equal(request.allow[3], 5);
     assert_true(request_is_shared(&request));
-    request_clear(&request);
 }
 
 TEST(a_job_without_gpus_takes_one_cpu_and_a_gpu_job_none_unless_asked)

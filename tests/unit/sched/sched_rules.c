@@ -15,13 +15,7 @@ static int open_scene(void **state)
     return 0;
 }
 
-static int close_scene(void **state)
-{
-    scene_free(*state);
-    return 0;
-}
-
-#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, scene_close)
 
 CASE(a_held_job_waits_until_it_is_released, scene)
 {
@@ -376,7 +370,7 @@ CASE(a_limit_that_is_lowered_is_why_a_job_waits, scene)
     assert_false(scene_runs(scene, second));
 }
 
-TEST_WITH(a_box_runs_only_so_many_jobs, open_scene, close_scene)
+TEST_WITH(a_box_runs_only_so_many_jobs, open_scene, scene_close)
 {
     struct scene *scene = *state;
     scene_free(scene);

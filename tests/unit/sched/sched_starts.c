@@ -16,13 +16,7 @@ static int open_scene(void **state)
     return 0;
 }
 
-static int close_scene(void **state)
-{
-    scene_free(*state);
-    return 0;
-}
-
-#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, scene_close)
 
 static uint64_t add_cpu(struct scene *scene)
 {
@@ -61,7 +55,7 @@ CASE(an_end_or_a_return_before_the_start_counts_too, scene)
     assert_true(scene_runs(scene, fourth));
 }
 
-TEST_WITH(jobs_with_gpus_and_on_several_nodes_do_not_wait, open_scene, close_scene)
+TEST_WITH(jobs_with_gpus_and_on_several_nodes_do_not_wait, open_scene, scene_close)
 {
     struct scene *scene = *state;
     scene_free(scene);
@@ -79,7 +73,7 @@ TEST_WITH(jobs_with_gpus_and_on_several_nodes_do_not_wait, open_scene, close_sce
     assert_false(scene_runs(scene, blocked));
 }
 
-TEST_WITH(another_node_takes_it, open_scene, close_scene)
+TEST_WITH(another_node_takes_it, open_scene, scene_close)
 {
     struct scene *scene = *state;
     scene_free(scene);
@@ -175,10 +169,9 @@ CASE(a_forecast_does_not_wait_for_reports, scene)
     (void)add_cpu(scene);
     (void)add_cpu(scene);
     uint64_t third = add_cpu(scene);
-    struct scene *copy = scene_fork(scene, 10);
+    _cleanup_(scene_freep) struct scene *copy = scene_fork(scene, 10);
     sched_pass(copy->sched, copy->now_ms);
     assert_true(scene_runs(copy, third));
-    scene_free(copy);
 }
 
 CASE(why_says_it_in_a_sentence, scene)

@@ -16,7 +16,7 @@ static struct scene *open_with(uint32_t nodes, uint32_t gpus)
 TEST(jobs_that_came_before_their_model_start_when_it_comes)
 {
     static char model[] = "H200";
-    struct scene *scene = open_with(1, 4);
+    _cleanup_(scene_freep) struct scene *scene = open_with(1, 4);
     struct cluster *cluster = sched_cluster(scene->sched);
     uint64_t all = scene_add(scene, 4, 100), head = scene_add(scene, 4, 100);
     struct sched_job_spec spec = scene_job(scene, 1, 50);
@@ -29,12 +29,11 @@ TEST(jobs_that_came_before_their_model_start_when_it_comes)
     assert_true(scene_runs(scene, all));
     assert_false(scene_runs(scene, head));
     assert_true(scene_runs(scene, job));
-    scene_free(scene);
 }
 
 TEST(a_wide_job_is_looked_at_anew_when_no_node_is_wide_enough_any_more)
 {
-    struct scene *scene = open_with(3, 2);
+    _cleanup_(scene_freep) struct scene *scene = open_with(3, 2);
     struct cluster *cluster = sched_cluster(scene->sched);
     struct cluster_node *node = cluster_find(cluster, "n0");
     cluster_set_gpu(cluster, node, 2, "GPU-0-2", "RTX 4090", 24ULL << 30, true);
@@ -60,12 +59,11 @@ TEST(a_wide_job_is_looked_at_anew_when_no_node_is_wide_enough_any_more)
     assert_false(scene_runs(scene, wide));
     scene_end(scene, others);
     assert_true(scene_runs(scene, wide)); // on n1 and n2
-    scene_free(scene);
 }
 
 TEST(the_first_that_waits_has_a_reservation_beside_many_drained_nodes)
 {
-    struct scene *scene = open_with(100, 4);
+    _cleanup_(scene_freep) struct scene *scene = open_with(100, 4);
     struct cluster *cluster = sched_cluster(scene->sched);
     for (uint32_t i = 0; i < 60; i++) {
         cluster->nodes[i].is_drained = true;
@@ -77,12 +75,11 @@ TEST(the_first_that_waits_has_a_reservation_beside_many_drained_nodes)
     struct sched_job_status status;
     assert_true(sched_job_status(scene->sched, head, scene->now_ms, &status));
     assert_int_equal(status.shadow_ms, scene->now_ms + 1000000);
-    scene_free(scene);
 }
 
 TEST(a_job_over_its_limit_does_not_wake_all_the_time)
 {
-    struct scene *scene = open_with(1, 4);
+    _cleanup_(scene_freep) struct scene *scene = open_with(1, 4);
     struct sched_job_spec spec = scene_job(scene, 4, 100);
     spec.key.limit_ms = 100000;
     scene_submit(scene, &spec);
@@ -91,12 +88,11 @@ TEST(a_job_over_its_limit_does_not_wake_all_the_time)
     uint64_t before = sched_counts(scene->sched)->passes;
     scene_wait(scene, 60);
     assert_true(sched_counts(scene->sched)->passes - before <= 8);
-    scene_free(scene);
 }
 
 TEST(an_empty_queue_sets_no_timers)
 {
-    struct scene *scene = scene_new();
+    _cleanup_(scene_freep) struct scene *scene = scene_new();
     scene->settings.policy = &policy_default;
     scene_open(scene, 1, 4);
     uint64_t first = scene_add(scene, 4, 100), second = scene_add(scene, 4, 100);
@@ -104,13 +100,12 @@ TEST(an_empty_queue_sets_no_timers)
     scene_end(scene, second);
     scene_wait(scene, 300);
     assert_int_equal(sched_next_ms(scene->sched), TIME_NEVER);
-    scene_free(scene);
 }
 
 /* GPUs of preemptible jobs count as free for others on a node where something has ended. */
 TEST(a_job_behind_the_first_makes_others_give_way_too)
 {
-    struct scene *scene = open_with(2, 4);
+    _cleanup_(scene_freep) struct scene *scene = open_with(2, 4);
     struct sched_job_spec spec = scene_job(scene, 2, 1000);
     uint64_t first = scene_add(scene, 2, 1000);
     scene_add(scene, 4, 1000);
@@ -125,14 +120,13 @@ TEST(a_job_behind_the_first_makes_others_give_way_too)
     sched_stopped(scene->sched, scene->now_ms, victim, 0);
     scene_wait(scene, 0);
     assert_true(scene_runs(scene, job));
-    scene_free(scene);
 }
 
 /* Without a limit a job may not begin before a reservation of others: the plan must not keep the GPUs for it.
  */
 TEST(gpus_reserved_for_later_are_not_kept_for_who_may_not_use_them)
 {
-    struct scene *scene = open_with(1, 4);
+    _cleanup_(scene_freep) struct scene *scene = open_with(1, 4);
     struct sched_request request = { .gpus = 4 };
     uint32_t uid = 9;
     char name[] = "class";
@@ -153,5 +147,4 @@ TEST(gpus_reserved_for_later_are_not_kept_for_who_may_not_use_them)
     struct sched_job_status status;
     assert_true(sched_job_status(scene->sched, head, scene->now_ms, &status));
     assert_int_equal(status.shadow_ms, reservation.until_ms);
-    scene_free(scene);
 }

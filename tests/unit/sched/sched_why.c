@@ -18,13 +18,7 @@ static int open_scene(void **state)
     return 0;
 }
 
-static int close_scene(void **state)
-{
-    scene_free(*state);
-    return 0;
-}
-
-#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, close_scene)
+#define CASE(name, scene) TEST_ON(name, struct scene *scene, open_scene, scene_close)
 
 static const struct why_reason *reason_of(
     struct scene *scene, uint64_t job, enum why_code code, struct why *why)
@@ -68,7 +62,7 @@ static int open_scene_of_default(void **state)
     return 0;
 }
 
-TEST_ON(a_job_that_was_overtaken_is_told_why, struct scene *scene, open_scene_of_default, close_scene)
+TEST_ON(a_job_that_was_overtaken_is_told_why, struct scene *scene, open_scene_of_default, scene_close)
 {
     struct why why;
     (void)scene_add(scene, 4, 600);
@@ -100,7 +94,7 @@ TEST_ON(a_job_that_was_overtaken_is_told_why, struct scene *scene, open_scene_of
 
 CASE(nobody_is_ahead_of_a_job_that_waits_for_its_begin_time_alone, scene)
 {
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     (void)scene_add(scene, 2, 60);
     struct sched_job_spec spec = scene_job(scene, 2, 60);
     spec.begin_ms = scene->now_ms + 600000;
@@ -110,7 +104,6 @@ CASE(nobody_is_ahead_of_a_job_that_waits_for_its_begin_time_alone, scene)
     assert_int_equal(why.eta_ms, spec.begin_ms);
     assert_string_equal(why.eta_basis, "its begin time");
     assert_string_equal(why.latest_basis, "");
-    why_clear(&why);
 }
 
 CASE(dependencies_are_told_with_the_jobs_and_their_end, scene)
@@ -279,11 +272,10 @@ CASE(reservations_are_told, scene)
 
 CASE(what_never_fits_is_told, scene)
 {
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     (void)reason_of(scene, scene_add(scene, 5, 60), WHY_NEVER_FITS, &why);
     why_explain(scene->sched, scene->now_ms, 1, NULL, &why);
     assert_int_equal(why.eta_ms, TIME_NEVER);
-    why_clear(&why);
 }
 
 /* The sizes of nodes are known from before mgpud started. */
@@ -337,21 +329,20 @@ CASE(the_start_is_forecast_likely_and_latest, scene)
 
 CASE(a_job_without_a_limit_leaves_the_latest_start_open, scene)
 {
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     scene_add(scene, 4, 100);
     uint64_t job = scene_add(scene, 4, 10);
     why_explain(scene->sched, scene->now_ms, job, NULL, &why);
     assert_int_equal(why.eta_ms, scene->now_ms + 100000);
     assert_int_equal(why.latest_ms, TIME_NEVER);
     assert_non_null(strstr(why.latest_basis, "no time limit"));
-    why_clear(&why);
 }
 
 /* 4 GPUs; 1: two for 50 s without a limit, 2: two for 100 s (limit 300), 3: asked about. The likely start is
  * the end of 1, the latest is the limit of 2. */
 CASE(the_latest_start_does_not_rest_on_a_limit_that_is_none, scene)
 {
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     int64_t from = scene->now_ms;
     uint64_t endless = scene_add(scene, 2, 50);
     struct sched_job_spec spec = scene_job(scene, 2, 100);
@@ -363,30 +354,27 @@ CASE(the_latest_start_does_not_rest_on_a_limit_that_is_none, scene)
     assert_int_equal(why.latest_ms, from + 300000);
     assert_int_equal(why.ahead[0].job, endless);
     assert_string_equal(why.latest_basis, "from time limits of other jobs: job 1 ahead of it has none");
-    why_clear(&why);
 }
 
 CASE(a_begin_time_is_the_likely_start, scene)
 {
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     struct sched_job_spec spec = scene_job(scene, 1, 60);
     spec.begin_ms = scene->now_ms + 90000;
     uint64_t job = scene_submit(scene, &spec);
     why_explain(scene->sched, scene->now_ms, job, NULL, &why);
     assert_int_equal(why.eta_ms, spec.begin_ms);
-    why_clear(&why);
 }
 
 CASE(the_cheapest_change_is_told, scene)
 {
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     scene_add(scene, 3, 600);
     uint64_t job = scene_add(scene, 2, 600);
     why_explain(scene->sched, scene->now_ms, job, NULL, &why);
     assert_true(why.has_change);
     assert_string_equal(why.change, "-g 1 would start now, on n0:3");
     assert_int_equal(why.changed.request.gpus, 1);
-    why_clear(&why);
 }
 
 /* 1 CPU and 1 GiB of the node's 64 CPUs and memory are those of a job that runs without its GPU. */
@@ -466,17 +454,16 @@ static uint64_t wait_beside_a_reservation(struct scene *scene)
 
 CASE(a_reservation_that_nobody_uses_is_forecast_to_be_returned_but_not_for_certain, scene)
 {
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     uint64_t job = wait_beside_a_reservation(scene);
     why_explain(scene->sched, scene->now_ms, job, NULL, &why);
     assert_int_equal(why.eta_ms, scene->now_ms + 1800000);
     assert_int_equal(why.latest_ms, scene->now_ms + 14400000);
-    why_clear(&why);
 }
 
 CASE(a_reservation_whose_user_waits_is_forecast_to_be_used_to_its_end, scene)
 {
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     uint64_t job = wait_beside_a_reservation(scene);
     struct sched_job_spec spec = scene_job(scene, 4, 60); // does not start on the two alone
     spec.key.uid = 9;
@@ -484,7 +471,6 @@ CASE(a_reservation_whose_user_waits_is_forecast_to_be_used_to_its_end, scene)
     scene_submit(scene, &spec);
     why_explain(scene->sched, scene->now_ms, job, NULL, &why);
     assert_int_equal(why.eta_ms, scene->now_ms + 14400000);
-    why_clear(&why);
 }
 
 CASE(a_job_that_a_limit_keeps_out_of_the_queue_has_no_position, scene)
@@ -520,7 +506,7 @@ CASE(all_that_closes_a_gpu_is_told_and_that_it_is_taken, scene)
 
 CASE(only_jobs_between_it_and_its_gpus_are_ahead, scene)
 {
-    struct why why;
+    _cleanup_(why_clear) struct why why;
     struct gpu_pick first = { NULL, 0 }, last = { NULL, 3 };
     struct sched_job_spec spec = scene_job(scene, 1, 100);
     spec.key.request.picks = &first;
@@ -543,10 +529,9 @@ CASE(only_jobs_between_it_and_its_gpus_are_ahead, scene)
     assert_int_equal(why.n_reasons, 1);
     assert_int_equal(why.reasons[0].code, WHY_RESOURCES);
     assert_int_equal(why.reasons[0].n_jobs, 1);
-    why_clear(&why);
 }
 
-TEST_WITH(under_a_strict_policy_every_job_before_it_is_in_the_way, open_scene, close_scene)
+TEST_WITH(under_a_strict_policy_every_job_before_it_is_in_the_way, open_scene, scene_close)
 {
     struct scene *scene = *state;
     struct why why;
@@ -569,7 +554,7 @@ TEST_WITH(under_a_strict_policy_every_job_before_it_is_in_the_way, open_scene, c
     assert_int_equal(reason->jobs[0], head);
 }
 
-TEST_WITH(the_basis_of_a_start_is_the_true_one, open_scene, close_scene)
+TEST_WITH(the_basis_of_a_start_is_the_true_one, open_scene, scene_close)
 {
     struct scene *scene = *state;
     struct why why;
@@ -600,7 +585,7 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-TEST_WITH(forecasts_of_large_queues_and_endless_jobs_end_soon, open_scene, close_scene)
+TEST_WITH(forecasts_of_large_queues_and_endless_jobs_end_soon, open_scene, scene_close)
 {
     struct scene *scene = *state;
     scene_free(scene);

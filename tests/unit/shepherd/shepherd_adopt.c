@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "fixture.h"
-#include "job/state.h"
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
 
@@ -20,13 +19,6 @@
     static void run_##name(void **state);                                                                    \
     TEST_AS(name##_with_cgroup, run_##name, fixture_setup_cgroup, fixture_teardown)                          \
     TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
-
-static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
-{
-    if (f->exit.end != end || f->exit.exit_code != exit_code)
-        fail_msg("ended by %s with %d: %s\n%s", job_end_name(f->exit.end), f->exit.exit_code,
-            f->exit.text != NULL ? f->exit.text : "", f->output);
-}
 
 static int open_spool(const struct fixture *f)
 {
@@ -48,7 +40,7 @@ CASE(the_exit_code_survives_the_shepherd, f)
     start_and_kill(f, "echo ready; sleep 0.2; echo more; exit 33");
     fixture_adopt(f);
     fixture_finish(f);
-    assert_end(f, END_EXIT, 33);
+    fixture_assert_end(f, END_EXIT, 33);
     assert_int_equal(f->exit.is_executed, 1);
     assert_string_equal(f->exit.log_path, f->log);
     assert_string_equal(f->output, "ready\nmore\n");
@@ -64,7 +56,7 @@ CASE(so_does_one_that_came_before_the_adopter, f)
                       "while [ \"$(of)\" = \"$shepherd\" ]; do :; done; exit 34");
     fixture_adopt(f);
     fixture_finish(f);
-    assert_end(f, END_EXIT, 34);
+    fixture_assert_end(f, END_EXIT, 34);
 }
 
 CASE(an_adopter_stops_the_job, f)
@@ -73,7 +65,7 @@ CASE(an_adopter_stops_the_job, f)
     fixture_adopt(f);
     fixture_stop(f, SIGTERM, 15000);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 8);
+    fixture_assert_end(f, END_CANCELLED, 8);
     assert_int_equal(fixture_count_sleepers(f, "98711"), 0);
 }
 
@@ -89,7 +81,7 @@ CASE(a_stop_is_known_to_who_adopts_the_step, f)
     fixture_kill_shepherd(f);
     fixture_adopt(f);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 8);
+    fixture_assert_end(f, END_CANCELLED, 8);
 }
 
 CASE(so_is_why_it_was_stopped, f)
@@ -105,7 +97,7 @@ CASE(so_is_why_it_was_stopped, f)
     (void)close(fd);
     fixture_adopt(f);
     fixture_finish(f);
-    assert_end(f, END_NODE_LOST, 8);
+    fixture_assert_end(f, END_NODE_LOST, 8);
 }
 
 /* The command has ended, another process saves its work, and the shepherd dies. */
@@ -127,7 +119,7 @@ CASE(the_grace_goes_on_with_who_adopts_the_step, f)
         "trap 'echo left; exit 7' TERM; (trap 'sleep 0.5; echo saved; exit 0' TERM; echo ready; "
         "while :; do sleep 0.05; done) & wait",
         15000);
-    assert_end(f, END_CANCELLED, 7);
+    fixture_assert_end(f, END_CANCELLED, 7);
     assert_non_null(strstr(f->output, "saved\n"));
 }
 
@@ -135,7 +127,7 @@ CASE(and_ends_with_him, f)
 {
     stop_and_kill(
         f, "trap 'echo left; exit 7' TERM; (trap '' TERM; echo ready; exec sleep 98717) & wait", 600);
-    assert_end(f, END_CANCELLED, 7);
+    fixture_assert_end(f, END_CANCELLED, 7);
     assert_int_equal(fixture_count_sleepers(f, "98717"), 0);
 }
 
@@ -145,7 +137,7 @@ CASE(who_was_held_is_let_go_by_who_adopts_the_step, f)
         "(trap 'echo left; sleep 0.3; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done); "
         "echo went on",
         15000);
-    assert_end(f, END_CANCELLED, 128 + SIGTERM);
+    fixture_assert_end(f, END_CANCELLED, 128 + SIGTERM);
     assert_non_null(strstr(f->output, "saved\n"));
     assert_null(strstr(f->output, "went on"));
 }
@@ -155,7 +147,7 @@ CASE(an_adopter_ends_what_the_command_left, f)
     start_and_kill(f, "setsid sh -c 'sleep 98712 & exit' >/dev/null 2>&1; echo ready; exit 2");
     fixture_adopt(f);
     fixture_finish(f);
-    assert_end(f, END_EXIT, 2);
+    fixture_assert_end(f, END_EXIT, 2);
     assert_int_equal(fixture_count_sleepers(f, "98712"), 0);
 }
 
@@ -167,7 +159,7 @@ CASE(a_lost_status_is_unknown_and_never_zero, f)
     fixture_kill_shepherd(f);
     fixture_adopt(f);
     fixture_finish(f);
-    assert_end(f, END_UNKNOWN, 125);
+    fixture_assert_end(f, END_UNKNOWN, 125);
     assert_int_equal(f->exit.is_executed, 1);
     assert_non_null(strstr(f->exit.text, "lost"));
 }
@@ -180,7 +172,7 @@ CASE(a_shepherd_that_died_after_its_verdict_has_executed_nothing, f)
     (void)close(fd);
     fixture_adopt(f);
     fixture_finish(f);
-    assert_end(f, END_UNKNOWN, 125);
+    fixture_assert_end(f, END_UNKNOWN, 125);
     assert_int_equal(f->exit.is_executed, 0);
 }
 
@@ -232,7 +224,7 @@ TEST_WITH(a_shepherd_killed_at_any_moment_leaves_the_truth, fixture_setup, fixtu
         if (verdict == VERDICT_GO) {
             finish_by_adopter(f);
             bool is_run = f->exit.is_executed == 1;
-            assert_end(f, is_run ? END_EXIT : END_UNKNOWN, is_run ? 3 : 125);
+            fixture_assert_end(f, is_run ? END_EXIT : END_UNKNOWN, is_run ? 3 : 125);
             assert_string_equal(f->output, is_run ? "ran\n" : "");
         } else {
             assert_int_equal(verdict, VERDICT_NOGO);

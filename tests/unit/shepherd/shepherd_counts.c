@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Against plain files in the place of cgroups. */
 
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +24,6 @@ static char *put(const char *dir, const char *file, const char *text)
     return where;
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    return remove(path);
-}
-
 static int setup(void **state)
 {
     (void)snprintf(root, sizeof(root), "/tmp/mgpu-counts-XXXXXX");
@@ -39,7 +33,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return unit_test_remove(root);
 }
 
 #define CASE(name) TEST_WITH(name, setup, teardown)

@@ -108,9 +108,8 @@ CASE(what_would_fail_is_known_before_it_is_executed, f)
 
 CASE(the_setup_script_quotes_its_words, f)
 {
-    char *script = exec_setup_script("echo it's");
+    _cleanup_free_ char *script = exec_setup_script("echo it's");
     assert_string_equal(script, "eval 'echo it'\\''s' || exit\nexec /proc/self/fd/101 --exec 100\n");
-    free(script);
 }
 
 CASE(a_request_says_when_its_turn_came, f)
@@ -120,7 +119,7 @@ CASE(a_request_says_when_its_turn_came, f)
     int error = 0, status;
     strings_add(&command, "/nosuchcmd");
     strings_add(&variables, "A=b");
-    int fd = exec_request_make(&variables, &command, &(struct record_list){ 0 });
+    _cleanup_close_ int fd = exec_request_make(&variables, &command, &(struct record_list){ 0 });
     assert_true(fd >= 0);
     assert_false(exec_request_is_reached(fd, &step, &error));
     pid_t pid = fork();
@@ -131,7 +130,6 @@ CASE(a_request_says_when_its_turn_came, f)
     assert_true(exec_request_is_reached(fd, &step, &error));
     assert_int_equal(step, STEP_EXEC);
     assert_int_equal(error, ENOENT);
-    (void)close(fd);
     strings_clear(&variables);
     strings_clear(&command);
 }

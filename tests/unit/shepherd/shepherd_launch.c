@@ -18,23 +18,15 @@
 #include "base/memory.h"
 #include "fixture.h"
 #include "job/start_failure.h"
-#include "job/state.h"
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
 
 #define CASE(name, f) TEST_ON(name, struct fixture *f, fixture_setup, fixture_teardown)
 
-static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
-{
-    if (f->exit.end != end || f->exit.exit_code != exit_code)
-        fail_msg("ended by %s with %d: %s\n%s", job_end_name(f->exit.end), f->exit.exit_code,
-            f->exit.text != NULL ? f->exit.text : "", f->output);
-}
-
 CASE(a_command_that_succeeds_ends_with_zero, f)
 {
     fixture_run(f);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_int_equal(f->exit.is_executed, 1);
     assert_int_equal(f->exit.token, 99);
     assert_true(f->exit.started_wall_ms > 0 && f->exit.ended_wall_ms >= f->exit.started_wall_ms);
@@ -47,7 +39,7 @@ CASE(the_exit_code_is_kept, f)
 {
     fixture_script(f, "echo out; echo err >&2; exit 42");
     fixture_run(f);
-    assert_end(f, END_EXIT, 42);
+    fixture_assert_end(f, END_EXIT, 42);
     assert_string_equal(f->output, "out\nerr\n");
     assert_int_equal(f->exit.log_bytes, 8);
     assert_null(f->exit.text);
@@ -57,7 +49,7 @@ CASE(a_signal_is_told_apart_from_an_exit, f)
 {
     fixture_script(f, "kill -SEGV $$");
     fixture_run(f);
-    assert_end(f, END_SIGNAL, 128 + SIGSEGV);
+    fixture_assert_end(f, END_SIGNAL, 128 + SIGSEGV);
     assert_int_equal(f->exit.signal, SIGSEGV);
 }
 
@@ -65,7 +57,7 @@ CASE(a_missing_command_ends_with_127, f)
 {
     fixture_command(f, "nosuchcmd", NULL);
     fixture_run(f);
-    assert_end(f, END_START_FAILED, 127);
+    fixture_assert_end(f, END_START_FAILED, 127);
     assert_int_equal(f->exit.is_executed, 0);
     assert_string_equal(f->exit.text, "cannot execute nosuchcmd: No such file or directory");
     assert_int_equal(f->exit.started_wall_ms, 0);
@@ -75,7 +67,7 @@ CASE(a_file_that_is_no_program_ends_with_126, f)
 {
     fixture_command(f, "/etc/passwd", NULL);
     fixture_run(f);
-    assert_end(f, END_START_FAILED, 126);
+    fixture_assert_end(f, END_START_FAILED, 126);
     assert_string_equal(f->exit.text, "cannot execute /etc/passwd: Permission denied");
 }
 
@@ -95,7 +87,7 @@ CASE(a_missing_interpreter_is_told, f)
     write_program(f, "tool", "#!/nosuchpython\n");
     fixture_command(f, "./tool", NULL);
     fixture_run(f);
-    assert_end(f, END_START_FAILED, 126);
+    fixture_assert_end(f, END_START_FAILED, 126);
     assert_string_equal(
         f->exit.text, "cannot execute ./tool: the interpreter named in its first line does not exist");
 }
@@ -106,7 +98,7 @@ CASE(a_script_without_interpreter_is_run_by_the_shell, f)
     strings_set_env(&f->spec.env, "PATH", f->home);
     fixture_command(f, "plain", "words here", NULL);
     fixture_run(f);
-    assert_end(f, END_EXIT, 3);
+    fixture_assert_end(f, END_EXIT, 3);
     assert_string_equal(f->output, "plain words here\n");
 }
 
@@ -126,7 +118,7 @@ CASE(a_setup_runs_in_the_same_shell_and_cannot_change_the_assignment, f)
     fixture_command(
         f, "sh", "-c", "echo \"$FLAVOUR $CUDA_VISIBLE_DEVICES\" \"$@\"; exit 5", "x", "it's", "a b", NULL);
     fixture_run(f);
-    assert_end(f, END_EXIT, 5);
+    fixture_assert_end(f, END_EXIT, 5);
     assert_string_equal(f->output, "setup 2 it's\nset up 2,0 it's a b\n");
 }
 
@@ -146,7 +138,7 @@ CASE(a_setup_needs_no_way_to_this_program, f)
     fixture_command(f, "/bin/sh", "-c", "echo done; ls /proc/self/fd | tr '\\n' ' '", NULL);
     fixture_run(f);
     assert_int_equal(setenv("MGPU_SHEPHERD", usual, 1), 0);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_string_equal(f->output, "set up\ndone\n0 1 2 3 "); // 3: the directory that ls reads
 }
 
@@ -160,7 +152,7 @@ CASE(a_sourced_setup_sees_no_arguments, f)
     f->spec.setup = xstrdup(". ./activate");
     fixture_command(f, "tool", NULL);
     fixture_run(f);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_string_equal(f->output, "args 0\nfound\n");
 }
 
@@ -170,7 +162,7 @@ CASE(a_failing_setup_ends_the_job_with_its_status, f)
     f->spec.setup = xstrdup("echo before; (exit 9)");
     fixture_command(f, "echo", "never", NULL);
     fixture_run(f);
-    assert_end(f, END_SETUP_FAILED, 9);
+    fixture_assert_end(f, END_SETUP_FAILED, 9);
     assert_int_equal(f->exit.is_executed, 0);
     assert_string_equal(f->exit.text, "the setup command failed with status 9");
     assert_string_equal(f->output, "before\nmgpu: setup command failed with status 9\n");
@@ -181,7 +173,7 @@ CASE(a_setup_that_leaves_the_shell_is_no_success, f)
     f->spec.shell = xstrdup("/bin/sh");
     f->spec.setup = xstrdup("exit 0");
     fixture_run(f);
-    assert_end(f, END_SETUP_FAILED, 125);
+    fixture_assert_end(f, END_SETUP_FAILED, 125);
 }
 
 CASE(a_missing_command_after_a_setup_ends_with_127, f)
@@ -190,7 +182,7 @@ CASE(a_missing_command_after_a_setup_ends_with_127, f)
     f->spec.setup = xstrdup("sleep 30 & :"); // holds all that the shell has open
     fixture_command(f, "nosuchcmd", NULL);
     fixture_run(f);
-    assert_end(f, END_START_FAILED, 127);
+    fixture_assert_end(f, END_START_FAILED, 127);
     assert_string_equal(f->exit.text, "cannot execute nosuchcmd: No such file or directory");
 }
 
@@ -199,7 +191,7 @@ CASE(a_missing_setup_shell_is_named, f)
     f->spec.shell = xstrdup("/bin/nosuchshell");
     f->spec.setup = xstrdup("true");
     fixture_run(f);
-    assert_end(f, END_START_FAILED, 125);
+    fixture_assert_end(f, END_START_FAILED, 125);
     assert_string_equal(
         f->exit.text, "cannot execute /bin/nosuchshell for the setup command: No such file or directory");
 }
@@ -211,7 +203,7 @@ CASE(a_missing_directory_fails_the_start, f)
     free(f->spec.output);
     f->spec.output = xstrdup(f->log);
     fixture_run(f);
-    assert_end(f, END_START_FAILED, 125);
+    fixture_assert_end(f, END_START_FAILED, 125);
     assert_string_equal(f->exit.text, "cannot change to directory /nosuchdir: No such file or directory");
     assert_null(f->exit.log_path);
 }
@@ -250,7 +242,7 @@ CASE(a_group_that_cannot_be_entered_gives_the_job_back, f)
 {
     strings_add(&f->spec.v1_cgroups, "/nosuchgroup");
     fixture_run(f);
-    assert_end(f, END_UNKNOWN, 125);
+    fixture_assert_end(f, END_UNKNOWN, 125);
     assert_int_equal(f->exit.is_executed, 0);
     assert_int_equal(f->exit.cause, START_CGROUP);
     assert_string_equal(
@@ -264,7 +256,7 @@ CASE(a_directory_that_only_root_may_enter_fails_the_start, f)
     free(f->spec.cwd);
     f->spec.cwd = xstrdup(f->dir);
     fixture_run(f);
-    assert_end(f, END_START_FAILED, 125);
+    fixture_assert_end(f, END_START_FAILED, 125);
     assert_non_null(strstr(f->exit.text, "Permission denied"));
 }
 
@@ -272,7 +264,7 @@ CASE(a_log_that_is_a_link_is_refused, f)
 {
     assert_int_equal(symlink("/tmp/elsewhere", f->log), 0);
     fixture_run(f);
-    assert_end(f, END_START_FAILED, 125);
+    fixture_assert_end(f, END_START_FAILED, 125);
     assert_non_null(strstr(f->exit.text, "Too many levels of symbolic links"));
 }
 
@@ -292,7 +284,7 @@ CASE(the_job_has_exactly_three_descriptors, f)
 {
     fixture_command(f, "ls", "-l", "/proc/self/fd", NULL);
     fixture_run(f);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_non_null(strstr(f->output, "0 -> /dev/null"));
     assert_non_null(strstr(f->output, "1 -> /tmp/mgpu-shepherd."));
     assert_non_null(strstr(f->output, "2 -> /tmp/mgpu-shepherd."));
@@ -377,7 +369,7 @@ CASE(descriptors_in_flight_of_the_user_keep_no_job_with_a_low_limit_from_startin
     fixture_run(f);
     (void)kill(sender, SIGKILL);
     (void)waitpid(sender, NULL, 0);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_string_equal(f->output, "77\n88\n");
 }
 
@@ -392,7 +384,7 @@ CASE(a_second_shepherd_leaves, f)
     f->shepherd = first;
     fixture_stop(f, SIGTERM, 5000);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 128 + SIGTERM);
+    fixture_assert_end(f, END_CANCELLED, 128 + SIGTERM);
     assert_string_equal(f->output, "here\n");
 }
 
@@ -411,11 +403,10 @@ CASE(nogo_wins_and_nothing_is_executed, f)
 
 CASE(a_verdict_of_a_dead_shepherd_is_not_used_again, f)
 {
-    int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(spool_decide(fd, VERDICT_GO), VERDICT_GO);
     fixture_start(f);
     assert_int_equal(fixture_wait(f), SHEPHERD_SETTLED);
-    (void)close(fd);
 }
 
 CASE(an_unwanted_record_is_copied_after_a_second, f)
@@ -450,7 +441,7 @@ CASE(the_last_lines_of_a_command_that_failed_are_kept, f)
 {
     fixture_script(f, "for i in $(seq 1000); do echo line $i; done; echo the reason >&2; exit 3");
     fixture_run(f);
-    assert_end(f, END_EXIT, 3);
+    fixture_assert_end(f, END_EXIT, 3);
     assert_non_null(f->exit.tail);
     size_t length = strlen(f->exit.tail);
     assert_in_range(length, USAGE_TAIL_MAX - 10, USAGE_TAIL_MAX);
@@ -471,7 +462,7 @@ CASE(what_a_setup_said_before_it_failed_is_kept, f)
     f->spec.setup = xstrdup("echo no such module; false");
     f->spec.shell = xstrdup("/bin/sh");
     fixture_run(f);
-    assert_end(f, END_SETUP_FAILED, 1);
+    fixture_assert_end(f, END_SETUP_FAILED, 1);
     assert_string_equal(f->exit.tail, "no such module\nmgpu: setup command failed with status 1\n");
 }
 

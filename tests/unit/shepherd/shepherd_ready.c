@@ -121,7 +121,7 @@ CASE(what_cannot_be_prepared_is_told_without_waiting, f)
 
 CASE(the_first_rank_says_a_port_that_is_free_and_is_told_the_same, f)
 {
-    struct meeting mine;
+    _cleanup_(meeting_close) struct meeting mine;
     char expected[32];
     meeting_init(&mine);
     meeting_reserve(&mine, 29960);
@@ -136,7 +136,6 @@ CASE(the_first_rank_says_a_port_that_is_free_and_is_told_the_same, f)
     (void)snprintf(expected, sizeof(expected), "%u %u\n", port, port);
     assert_string_equal(f->output, expected);
     assert_int_equal(port_said(f, SPOOL_STARTED), port);
-    meeting_close(&mine);
 }
 
 CASE(another_rank_is_told_the_port_of_the_first, f)

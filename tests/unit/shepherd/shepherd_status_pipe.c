@@ -231,7 +231,7 @@ CASE(a_word_said_between_two_shepherds_ends_the_stop, f)
 CASE(a_flood_is_read_in_turns_with_rests_between, f)
 {
     static char lines[4096];
-    struct status_pipe status_pipe;
+    _cleanup_(status_pipe_close) struct status_pipe status_pipe;
     struct launch_spec spec = { .uid = geteuid(), .gid = getegid(), .say_pipe = f->spec.say_pipe };
     _cleanup_close_ int spool_fd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     status_pipe_init(&status_pipe);
@@ -251,5 +251,4 @@ CASE(a_flood_is_read_in_turns_with_rests_between, f)
     assert_true(write(writer, "CHECKPOINTED\n", 13) == 13);
     assert_true(status_pipe_drain(&status_pipe));
     assert_false(status_pipe_drain(&status_pipe));
-    status_pipe_close(&status_pipe);
 }

@@ -197,7 +197,7 @@ CASE(a_late_viewer_begins_at_a_line_of_the_last_screen, f)
 /* 8 MB are more than everything in between holds. */
 CASE(a_viewer_who_does_not_read_stops_nothing_and_misses_nothing, f)
 {
-    struct view view;
+    _cleanup_(view_close) struct view view;
     start_on_terminal(f, "read word; head -c 8000000 /dev/zero | tr '\\0' x; echo; echo done");
     view_open(f, &view, 0, false);
     view_say(&view, TERMINAL_INPUT, "\n", 1);
@@ -208,13 +208,12 @@ CASE(a_viewer_who_does_not_read_stops_nothing_and_misses_nothing, f)
     assert_int_equal(view.output.length, f->exit.log_bytes);
     assert_int_equal(view.skipped, 0);
     assert_int_equal(view.status, 0);
-    view_close(&view);
 }
 
 /* There is no log to read it from: what was not kept is counted, and the rest is there. */
 CASE(without_a_log_a_slow_viewer_is_told_what_it_missed, f)
 {
-    struct view view;
+    _cleanup_(view_close) struct view view;
     free(f->spec.output);
     f->spec.output = xstrdup("/dev/null");
     f->spec.is_output_default = false;
@@ -226,7 +225,6 @@ CASE(without_a_log_a_slow_viewer_is_told_what_it_missed, f)
     assert_true(view.skipped > 0);
     assert_int_equal(view.skipped + view.output.length, 2 + 3000000 + 2 + 6);
     assert_non_null(strstr(buffer_text(&view.output), "x\r\ndone\r\n"));
-    view_close(&view);
 }
 
 CASE(a_viewer_who_speaks_nonsense_is_sent_away, f)

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "fixture.h"
-#include "job/state.h"
 #include "shepherd/shepherd.h"
 #include "unit_test.h"
 
@@ -22,18 +21,11 @@
 #define DAEMONS(seconds)                                                                                     \
     "for i in 1 2 3; do setsid sh -c 'sleep " seconds " & sleep " seconds " & exit' >/dev/null 2>&1; done; "
 
-static void assert_end(const struct fixture *f, enum job_end end, int exit_code)
-{
-    if (f->exit.end != end || f->exit.exit_code != exit_code)
-        fail_msg("ended by %s with %d: %s\n%s", job_end_name(f->exit.end), f->exit.exit_code,
-            f->exit.text != NULL ? f->exit.text : "", f->output);
-}
-
 CASE(daemons_end_with_the_command, f)
 {
     fixture_script(f, DAEMONS("98701") "exit 6");
     fixture_run(f);
-    assert_end(f, END_EXIT, 6);
+    fixture_assert_end(f, END_EXIT, 6);
     assert_int_equal(fixture_count_sleepers(f, "98701"), 0);
 }
 
@@ -44,7 +36,7 @@ CASE(a_stop_sends_its_signal, f)
     fixture_await_output(f, "ready");
     fixture_stop(f, SIGTERM, 15000);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 8);
+    fixture_assert_end(f, END_CANCELLED, 8);
     assert_string_equal(f->output, "ready\nterm\n");
     assert_int_equal(fixture_count_sleepers(f, "98702"), 0);
 }
@@ -57,7 +49,7 @@ CASE(a_stop_that_is_ignored_becomes_a_kill, f)
     int64_t before = clock_boot_ms();
     fixture_stop(f, SIGTERM, 150);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 128 + SIGKILL);
+    fixture_assert_end(f, END_CANCELLED, 128 + SIGKILL);
     assert_int_equal(f->exit.signal, SIGKILL);
     assert_true(clock_boot_ms() - before >= 150);
     assert_int_equal(fixture_count_sleepers(f, "98703"), 0);
@@ -79,7 +71,7 @@ CASE(the_grace_is_for_those_who_outlive_the_command, f)
     fixture_await_output(f, "ready");
     fixture_stop(f, SIGTERM, 15000);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 7);
+    fixture_assert_end(f, END_CANCELLED, 7);
     assert_told(f->output, "saved\n");
     assert_told(f->exit.signals, "SIGTERM to ");
     assert_null(f->exit.text);
@@ -93,7 +85,7 @@ CASE(who_would_only_die_waits_for_those_below, f)
     fixture_await_output(f, "ready");
     fixture_stop(f, SIGTERM, 15000);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 128 + SIGTERM);
+    fixture_assert_end(f, END_CANCELLED, 128 + SIGTERM);
     assert_told(f->output, "saved\n");
     assert_null(strstr(f->output, "went on"));
 }
@@ -116,7 +108,7 @@ CASE(what_the_command_leaves_running_is_named, f)
 {
     fixture_script(f, "sleep 98715 & exit 0");
     fixture_run(f);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_told(f->exit.text, "1 process (sleep) that the command left running was ended");
 }
 
@@ -124,7 +116,7 @@ CASE(what_leaves_by_itself_is_not_named, f)
 {
     fixture_script(f, "sleep 0.01 & exit 0");
     fixture_run(f);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_null(f->exit.text);
 }
 
@@ -135,7 +127,7 @@ CASE(a_signal_spares_who_would_only_die_of_it, f)
     fixture_await_output(f, "ready");
     fixture_stop(f, SIGUSR1, -1);
     fixture_finish(f);
-    assert_end(f, END_EXIT, 3);
+    fixture_assert_end(f, END_EXIT, 3);
     assert_string_equal(f->output, "ready\nusr1\n");
     assert_told(f->exit.signals, "SIGUSR1 to ");
 }
@@ -147,7 +139,7 @@ CASE(a_signal_that_nobody_handles_is_for_all, f)
     fixture_await_output(f, "ready");
     fixture_stop(f, SIGUSR1, -1);
     fixture_finish(f);
-    assert_end(f, END_SIGNAL, 128 + SIGUSR1);
+    fixture_assert_end(f, END_SIGNAL, 128 + SIGUSR1);
 }
 
 CASE(a_stopped_job_can_be_cancelled, f)
@@ -157,7 +149,7 @@ CASE(a_stopped_job_can_be_cancelled, f)
     fixture_await_output(f, "ready");
     fixture_stop(f, SIGTERM, 15000);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 128 + SIGTERM);
+    fixture_assert_end(f, END_CANCELLED, 128 + SIGTERM);
 }
 
 CASE(a_plain_signal_lets_the_job_go_on, f)
@@ -167,7 +159,7 @@ CASE(a_plain_signal_lets_the_job_go_on, f)
     fixture_await_output(f, "ready");
     fixture_stop(f, SIGUSR1, -1);
     fixture_finish(f);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_string_equal(f->output, "ready\nusr1\n");
 }
 
@@ -178,7 +170,7 @@ CASE(a_stop_right_after_the_start_is_not_lost, f)
     fixture_await(f, "started");
     fixture_stop(f, SIGTERM, 15000);
     fixture_finish(f);
-    assert_end(f, END_CANCELLED, 128 + SIGTERM);
+    fixture_assert_end(f, END_CANCELLED, 128 + SIGTERM);
 }
 
 /* The command ends its init with it: everything of this uid that it may signal. */
@@ -186,7 +178,7 @@ CASE(a_killed_init_does_not_lose_the_exit_code, f)
 {
     fixture_script(f, "kill -9 $PPID; sleep 0.05; exit 23");
     fixture_run(f);
-    assert_end(f, END_EXIT, 23);
+    fixture_assert_end(f, END_EXIT, 23);
     assert_int_equal(f->exit.is_executed, 1);
 }
 
@@ -220,7 +212,7 @@ CASE(the_shepherd_ignores_signals, f)
     (void)kill(f->shepherd, SIGHUP);
     (void)kill(f->shepherd, SIGINT);
     fixture_finish(f);
-    assert_end(f, END_EXIT, 4);
+    fixture_assert_end(f, END_EXIT, 4);
     assert_int_equal(fixture_reap(f), SHEPHERD_DONE);
 }
 
@@ -228,7 +220,7 @@ CASE(the_time_of_children_is_counted, f)
 {
     fixture_script(f, "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'");
     fixture_run(f);
-    assert_end(f, END_EXIT, 0);
+    fixture_assert_end(f, END_EXIT, 0);
     assert_true(f->exit.cpu_ms >= 20);
     assert_true(f->exit.max_rss >= 100000);
     assert_true(f->exit.run_ms >= 20);

@@ -213,7 +213,7 @@ CASE(a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole, pair)
     void *message = NULL;
     struct error err = { 0 };
     _cleanup_buffer_ struct buffer bytes = { 0 };
-    char *text = xcalloc(1, EVENT_TEXT_MAX + 2);
+    _cleanup_free_ char *text = xcalloc(1, EVENT_TEXT_MAX + 2);
     memset(text, 'x', EVENT_TEXT_MAX + 1);
     struct message_returned returned = { { 42, 1, 0, 3 }, 9, text };
     const struct message_heartbeat beat = { .sent_ms = 7 };
@@ -232,7 +232,6 @@ CASE(a_message_over_a_limit_is_taken_in_part_and_the_next_one_whole, pair)
     assert_int_equal(frame_take(pair->ends[1], LINK_MESSAGE_MAX, &type, &message, &err), FRAME_WHOLE);
     assert_ptr_equal(type, &message_heartbeat_record);
     frame_free(type, message);
-    free(text);
 }
 
 CASE(a_message_too_long_for_a_frame_goes_without_its_spare_fields, pair)
@@ -260,7 +259,7 @@ CASE(a_message_too_long_for_a_frame_goes_without_its_spare_fields, pair)
 CASE(a_message_too_long_without_them_is_not_sent_and_the_next_one_is, pair)
 {
     struct error err = { 0 };
-    char *text = xcalloc(1, LINK_MESSAGE_MAX + 1U);
+    _cleanup_free_ char *text = xcalloc(1, LINK_MESSAGE_MAX + 1U);
     memset(text, 'x', LINK_MESSAGE_MAX);
     struct message_returned returned = { .id.job = 1, .text = text };
     const struct message_heartbeat beat = { .sent_ms = 7 };
@@ -272,5 +271,4 @@ CASE(a_message_too_long_without_them_is_not_sent_and_the_next_one_is, pair)
     assert_int_equal(frame_take(pair->ends[1], LINK_MESSAGE_MAX, &type, &message, &err), FRAME_WHOLE);
     assert_ptr_equal(type, &message_heartbeat_record);
     frame_free(type, message);
-    free(text);
 }

@@ -194,7 +194,7 @@ static int read_spec(const char *text, struct job_spec *spec, struct error *err)
 
 TEST(what_a_job_asks_for_is_read_from_flat_keys)
 {
-    struct job_spec spec;
+    _cleanup_(job_spec_clear) struct job_spec spec;
     struct error err;
     static const char text[] =
         "{\"gpus\":\"2:h200\",\"gpu_mem\":\"8G\",\"priority\":-3,\"cpus\":2.5,\"memory\":\"16G\","
@@ -212,7 +212,6 @@ TEST(what_a_job_asks_for_is_read_from_flat_keys)
     assert_string_equal(spec.ask.after, "41:any,42");
     assert_string_equal(spec.ask.array, "0-9%2");
     assert_true(spec.hold && spec.ask.preemptible);
-    job_spec_clear(&spec);
 }
 
 TEST(a_part_of_a_gpu_is_a_number_below_one)
@@ -285,7 +284,7 @@ TEST(shorthands_that_make_no_sense_are_refused)
 
 TEST(an_edit_changes_what_it_names_and_null_takes_back)
 {
-    struct job_ask ask = {
+    _cleanup_(job_ask_clear) struct job_ask ask = {
         .gpus = 1, .gpu_share = 500, .after = xstrdup("41"), .priority = 3, .deadline_ms = 7
     };
     struct error err = { 0 };
@@ -296,7 +295,6 @@ TEST(an_edit_changes_what_it_names_and_null_takes_back)
     assert_int_equal(ask.priority, 3);
     assert_int_equal(ask.deadline_ms, 0);
     assert_null(ask.after);
-    job_ask_clear(&ask);
 }
 
 TEST(a_reset_number_of_gpus_follows_the_rest_of_the_request)

@@ -223,14 +223,13 @@ CASE(a_damaged_key_is_refused_and_a_lost_certificate_made_anew, world)
 {
     struct error err = { 0 };
     struct tls_authority *again = NULL;
-    int dirfd = open(world->dir, O_RDONLY | O_DIRECTORY);
+    _cleanup_close_ int dirfd = open(world->dir, O_RDONLY | O_DIRECTORY);
     assert_int_equal(unlinkat(dirfd, "server.crt", 0), 0);
     assert_int_equal(file_write(dirfd, "authority.crt", "junk", 4, false), 0);
     assert_int_equal(tls_authority_open(world->dir, &no_hosts, &again, &err), 0);
     tls_authority_free(again);
     assert_int_equal(file_write(dirfd, "authority.key", "junk", 4, false), 0);
     assert_int_equal(tls_authority_open(world->dir, &no_hosts, &again, &err), -EBADMSG);
-    (void)close(dirfd);
 }
 
 CASE(a_request_proves_its_key, world)
@@ -242,7 +241,7 @@ CASE(a_request_proves_its_key, world)
     uint8_t ours[TLS_PIN_SIZE], theirs[TLS_PIN_SIZE];
     assert_int_equal(tls_key_open(dirfd, "node.key", &key, &err), 0);
     (void)close(dirfd);
-    char *text = tls_request_text(key, "n1");
+    _cleanup_free_ char *text = tls_request_text(key, "n1");
     assert_int_equal(tls_authority_read_request(text, &read, &err), 0);
     assert_true(tls_pin_of_key(key, ours) && tls_pin_of_key(read, theirs));
     assert_memory_equal(ours, theirs, sizeof(ours));
@@ -255,7 +254,6 @@ CASE(a_request_proves_its_key, world)
     EVP_PKEY *none = NULL;
     assert_int_equal(tls_authority_read_request(text, &none, &err), -EBADMSG);
     assert_int_equal(tls_authority_read_request("", &none, &err), -EBADMSG);
-    free(text);
 }
 
 /* --- whom a session believes --- */
