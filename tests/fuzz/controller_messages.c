@@ -5,17 +5,15 @@
  * out. The input is a sequence of steps.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agent/core/agent_core.h"
 #include "base/memory.h"
+#include "fuzz.h"
 #include "messages.h"
 
 #define STEPS_MAX    400
 #define ATTEMPTS_MAX 64
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 struct entry {
     struct spool_id id;

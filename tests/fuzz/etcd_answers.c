@@ -6,7 +6,6 @@
  * a failure of the connection.
  */
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,11 +14,10 @@
 #include "controller/cluster/cluster_private.h"
 #include "controller/cluster/etcd.h"
 #include "fake_curl.h"
+#include "fuzz.h"
 #include "input.h"
 
 #define ANSWERS_MAX 16
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 static struct input answers;
 static size_t asked;
@@ -53,12 +51,6 @@ static void append(struct etcd *etcd)
     };
     struct error err;
     (void)cluster_log_append(&appending, &entry, &err);
-}
-
-static void must_be(bool is_true)
-{
-    if (!is_true)
-        abort();
 }
 
 static bool is_header_text(const char *text)

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include "agent/gpu/rocm_api.h"
 #include "agent/gpu/rocm_reader.h"
 #include "base/memory.h"
+#include "fuzz.h"
 #include "input.h"
 
 #include "base/gpu_vendor.h"
@@ -30,15 +30,7 @@
 #define ROCM_PAST    (GPU_ENERGY | GPU_ECC | GPU_POWER_LIMIT | GPU_SM_CLOCK | GPU_MEMORY_CLOCK)
 #define CODE_SUCCESS 0xc0 // bytes below: most answers are good ones
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
-
 static struct input source; // of all answers
-
-static void must_be(bool is_true)
-{
-    if (!is_true)
-        abort();
-}
 
 /* What is missing at the end is zero. */
 static void fill(void *at, size_t size)
@@ -268,14 +260,6 @@ int posix_spawnp(pid_t *restrict pid, const char *restrict file, const posix_spa
     char *const environment[restrict])
 {
     return ENOENT;
-}
-
-static bool is_printable(const char *text)
-{
-    for (const char *p = text; *p != '\0'; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            return false;
-    return true;
 }
 
 static void check_gpu(const struct gpu_state *gpu)

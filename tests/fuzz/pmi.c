@@ -5,7 +5,6 @@
  */
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,12 +13,11 @@
 #include "compat/stepd/mpi.h"
 #include "compat/stepd/pmi_store.h"
 #include "compat/stepd/pmi_words.h"
+#include "fuzz.h"
 #include "input.h"
 
 #define STEPS_MAX 200
 #define TASKS     2
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 
 struct step {
     void *state;

@@ -10,7 +10,6 @@
  */
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -22,6 +21,7 @@
 #include "compat/step/step_peer.h"
 #include "compat/stepd/stepd.h"
 #include "compat/stepd/stepd_private.h"
+#include "fuzz.h"
 #include "input.h"
 
 #define NODES       2U
@@ -29,14 +29,6 @@
 #define FIRST_FAKE  (1 << 30) // no process has such a number
 #define NODE_SHIFT  48U
 #define STREAM_SIZE 60000U // fits in a socket
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
-
-static void must_be(bool is_true)
-{
-    if (!is_true)
-        abort();
-}
 
 /* --- frames of the input --- */
 
