@@ -232,7 +232,7 @@ static int run_sprio(
 {
     _cleanup_json_ json_t *jobs = NULL, *waiting = json_array();
     _cleanup_slurm_ids_ struct slurm_ids ids = { .refusal = "Invalid job id: " };
-    struct slurm_table table = {
+    _cleanup_(slurm_table_clear) struct slurm_table table = {
         .columns = priority_columns, .is_headless = others->is_headless, .sort = others->sort
     };
     size_t index = 0;
@@ -255,7 +255,6 @@ static int run_sprio(
     }
     if (r == 0)
         slurm_table_print(&table, waiting);
-    slurm_table_clear(&table);
     return r;
 }
 
@@ -460,7 +459,7 @@ int slurm_run_other(const struct slurm_program *program, int argc, char **argv)
     struct others others = { 0 };
     const struct slurm_reading reading = { .program = program, .target = &others };
     struct error err = { 0 };
-    struct client client;
+    _cleanup_(client_clear) struct client client;
     int first = 0;
     _cleanup_free_ char *prefix = xstrdup(program->name);
     for (char *p = prefix; *p != '\0'; p++)
@@ -472,6 +471,5 @@ int slurm_run_other(const struct slurm_program *program, int argc, char **argv)
     for (size_t i = 0; r == 0 && i < sizeof(commands) / sizeof(commands[0]); i++)
         if (strcmp(commands[i].name, program->name) == 0)
             r = commands[i].run(&client, &others, argc - first, argv + first, &err);
-    client_clear(&client);
     return r < 0 ? slurm_fail(program, &err) : r;
 }

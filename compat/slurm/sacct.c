@@ -369,7 +369,7 @@ static int print_attempts(const struct sacct *sacct, const struct slurm_table *t
 static int print_jobs(
     const struct sacct *sacct, const struct slurm_table *table, json_t *jobs, struct error *err)
 {
-    struct client client;
+    _cleanup_(client_clear) struct client client;
     size_t index = 0;
     json_t *job = NULL;
     int64_t now_ms = clock_wall_ms();
@@ -396,7 +396,6 @@ static int print_jobs(
         if (r == 0 && !sacct->is_job_alone)
             r = print_steps(sacct, table, &client, job, now_ms, err);
     }
-    client_clear(&client);
     return r;
 }
 
@@ -412,7 +411,7 @@ static void print_frame(const char *title, const json_t *job)
 /* --batch-script and --env-vars: data submitted with a job, which only its owner may read. */
 static int print_submission(const struct sacct *sacct, const json_t *jobs, struct error *err)
 {
-    struct client client;
+    _cleanup_(client_clear) struct client client;
     size_t index = 0;
     json_t *job = NULL, *value = NULL;
     const char *name = NULL;
@@ -439,7 +438,6 @@ static int print_submission(const struct sacct *sacct, const json_t *jobs, struc
             (void)printf("%s=%s\n", name, shown);
         }
     }
-    client_clear(&client);
     return r;
 }
 
@@ -469,7 +467,7 @@ static int print_json(const struct sacct *sacct, const json_t *jobs, struct erro
 static int print(struct sacct *sacct, struct error *err)
 {
     _cleanup_json_ json_t *jobs = NULL;
-    struct slurm_table table = { .columns = slurm_sacct_columns };
+    _cleanup_(slurm_table_clear) struct slurm_table table = { .columns = slurm_sacct_columns };
     const char *format = sacct->format != NULL ? sacct->format
                          : sacct->is_brief     ? FORMAT_BRIEF
                          : sacct->is_long      ? FORMAT_LONG
@@ -483,7 +481,6 @@ static int print(struct sacct *sacct, struct error *err)
         r = print_json(sacct, jobs, err);
     else if (r == 0)
         r = print_jobs(sacct, &table, jobs, err);
-    slurm_table_clear(&table);
     return r;
 }
 

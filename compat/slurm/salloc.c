@@ -291,7 +291,7 @@ static int allocate(
 
 int slurm_run_salloc(const struct slurm_program *program, int argc, char **argv)
 {
-    struct slurm_job job;
+    _cleanup_(slurm_job_clear) struct slurm_job job;
     struct error err = { 0 };
     int first = 0;
     slurm_job_init(&job);
@@ -312,6 +312,5 @@ int slurm_run_salloc(const struct slurm_program *program, int argc, char **argv)
         r = allocate(program, &job, argv + first, &err);
     if (r >= 0)
         slurm_job_debug(&job, "Leaving _msg_thr_internal");
-    slurm_job_clear(&job);
     return r < 0 ? slurm_exit_immediate(&err, slurm_fail(program, &err)) : r;
 }

@@ -261,7 +261,7 @@ static void print_json(const struct sinfo *sinfo, const json_t *partitions, cons
 static int print(const struct sinfo *sinfo, struct error *err)
 {
     struct client client;
-    struct slurm_table table = { .columns = sinfo_columns,
+    _cleanup_(slurm_table_clear) struct slurm_table table = { .columns = sinfo_columns,
         .is_headless = sinfo->is_headless,
         .sort = sinfo->sort != NULL   ? sinfo->sort
                 : sinfo->is_each_node ? "N"
@@ -284,7 +284,6 @@ static int print(const struct sinfo *sinfo, struct error *err)
             slurm_print_date();
         slurm_table_print(&table, groups);
     }
-    slurm_table_clear(&table);
     return r;
 }
 

@@ -462,10 +462,9 @@ static int load_steps(const struct squeue *squeue, json_t **jobs, struct error *
 
 static int load_details(json_t *jobs, struct error *err)
 {
-    struct client client;
+    _cleanup_(client_clear) struct client client;
     client_init(&client, NULL, NULL);
     int r = slurm_details_add(&client, jobs, err);
-    client_clear(&client);
     return r;
 }
 

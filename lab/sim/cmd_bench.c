@@ -165,9 +165,9 @@ static void measure(const struct bench_call *call, int64_t scale, struct bench_f
 
 static int replay(const struct bench_call *call, double *ret_s, struct error *err)
 {
-    struct workload workload = { 0 };
-    struct sim_nodes nodes = { 0 };
-    struct engine engine = { 0 };
+    _cleanup_(workload_clear) struct workload workload = { 0 };
+    _cleanup_(nodes_clear) struct sim_nodes nodes = { 0 };
+    _cleanup_(engine_clear) struct engine engine = { 0 };
     struct sched_settings settings;
     struct engine_options options = { .settings = &settings };
     char text[40], trace[40];
@@ -183,9 +183,6 @@ static int replay(const struct bench_call *call, double *ret_s, struct error *er
     if (result == 0)
         result = engine_run(&engine, &workload, &nodes, &options, err);
     *ret_s = now_s() - begin_s;
-    engine_clear(&engine);
-    workload_clear(&workload);
-    nodes_clear(&nodes);
     return result;
 }
 

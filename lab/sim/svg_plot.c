@@ -119,7 +119,7 @@ static void draw_waits(const struct engine *engine, struct buffer *out, const st
 int svg_plot(const struct engine *engine, const char *title, const char *path, struct error *err)
 {
     _cleanup_buffer_ struct buffer out = { 0 };
-    struct columns *columns = xcalloc(1, sizeof(*columns));
+    _cleanup_free_ struct columns *columns = xcalloc(1, sizeof(*columns));
     struct panel panel = { .x = LEFT, .y = 60, .width = PLOT, .height = HIGH };
     fill_columns(engine, columns);
     svg_open(&out, WIDTH, 3 * (HIGH + 70) + 20, title);
@@ -134,6 +134,5 @@ int svg_plot(const struct engine *engine, const char *title, const char *path, s
     draw_curve(&out, &panel, columns->mean_gpus, top, "#2f855a");
     panel.y += HIGH + 70;
     draw_waits(engine, &out, &panel);
-    free(columns);
     return svg_write(&out, path, err);
 }

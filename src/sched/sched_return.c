@@ -137,7 +137,7 @@ static void clear_gpus(struct sched *sched, const struct parked_job *parked)
 static bool start_where_free(struct sched *sched, struct sched_job *job)
 {
     uint64_t reservations[16];
-    struct allocation found = { 0 };
+    _cleanup_(allocation_clear) struct allocation found = { 0 };
     struct fit fit;
     sched_fit_of(sched, job->class, reservations, 16, &fit);
     fit.end_ms = sched->now_ms; // holds for others are planned again
@@ -145,7 +145,6 @@ static bool start_where_free(struct sched *sched, struct sched_job *job)
         &job->class->key.request, &fit, &found, &sched->counts.index_work);
     if (has)
         sched_start(sched, job, &found);
-    allocation_clear(&found);
     return has;
 }
 

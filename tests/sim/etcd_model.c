@@ -56,10 +56,9 @@ static char *decode(const json_t *value)
 
 static json_t *encode(const char *text)
 {
-    char *out = xcalloc(1, 4 * strlen(text) / 3 + 5);
+    _cleanup_free_ char *out = xcalloc(1, 4 * strlen(text) / 3 + 5);
     (void)EVP_EncodeBlock((unsigned char *)out, (const unsigned char *)text, (int)strlen(text));
     json_t *value = json_string(out);
-    free(out);
     return value;
 }
 

@@ -328,7 +328,7 @@ static void on_calm(void *arg, uint64_t number, void *object)
 
 bool box_run_seed(uint64_t seed, struct tally *tally)
 {
-    struct box *box = xcalloc(1, sizeof(*box));
+    _cleanup_free_ struct box *box = xcalloc(1, sizeof(*box));
     box->is_storm = true;
     box->are_plain = seed % PLAIN_SEEDS == 0;
     box->has_behind = seed % BEHIND_SEEDS == 1;
@@ -371,6 +371,5 @@ bool box_run_seed(uint64_t seed, struct tally *tally)
     free(box->was_open);
     free(box->undone);
     free(box->disturbances);
-    free(box);
     return is_good;
 }

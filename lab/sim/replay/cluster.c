@@ -124,12 +124,11 @@ static int on_mark(struct replay *replay, const struct cluster_change *change, s
 static int reserve(
     struct replay *replay, const struct cluster_change *change, int64_t now_ms, struct error *err)
 {
-    struct sched_reservation reservation;
+    _cleanup_(reservation_clear) struct sched_reservation reservation;
     int r = reservation_of_change(sched_cluster(replay->sched), change, &reservation, err);
     struct sched_request request = { .gpus = (uint32_t)reservation.n_gpus };
     if (r == 0)
         r = sched_reserve(replay->sched, now_ms, &request, &reservation, err);
-    reservation_clear(&reservation);
     return r;
 }
 

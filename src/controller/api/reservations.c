@@ -60,7 +60,7 @@ static void on_reserved(struct request *request, const struct core_answer *answe
 /* Converts names to numbers: "1000,1001". */
 static int read_users(struct request *request, const struct strings *users, char **ret, struct error *err)
 {
-    struct buffer text = { 0 };
+    _cleanup_buffer_ struct buffer text = { 0 };
     int r = 0;
     for (size_t i = 0; r == 0 && i < users->count; i++) {
         uint32_t uid = 0;
@@ -70,7 +70,6 @@ static int read_users(struct request *request, const struct strings *users, char
         buffer_printf(&text, "%s%" PRIu32, i > 0 ? "," : "", uid);
     }
     *ret = r == 0 && text.length > 0 ? buffer_take(&text) : NULL;
-    buffer_clear(&text);
     return r;
 }
 

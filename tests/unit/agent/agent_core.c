@@ -304,6 +304,20 @@ static void node_freep(struct node **node)
     node_free(*node);
 }
 
+static int connect_node(void **state)
+{
+    *state = node_connected();
+    return 0;
+}
+
+static int free_node(void **state)
+{
+    node_free(*state);
+    return 0;
+}
+
+#define CASE(name, node) TEST_ON(name, struct node *node, connect_node, free_node)
+
 static int order(struct node *node, uint16_t which, int64_t now, uint64_t token)
 {
     struct error err = { 0 };
@@ -349,9 +363,8 @@ static void shepherd_dies(struct node *node, int64_t now)
         (node)->sent_count = 0;                                                                              \
     } while (0)
 
-TEST(an_attempt_lives_from_launch_to_forget)
+CASE(an_attempt_lives_from_launch_to_forget, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
     assert_int_equal(node->stages, 1);
     assert_int_equal(node->starts, 1);
@@ -365,9 +378,8 @@ TEST(an_attempt_lives_from_launch_to_forget)
     assert_int_equal(agent_core_attempts(node->core), 0);
 }
 
-TEST(an_end_is_reported_with_the_time_since_then)
+CASE(an_end_is_reported_with_the_time_since_then, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
     gate_opens(node);
     node->spool.has_exit = true;
@@ -378,9 +390,8 @@ TEST(an_end_is_reported_with_the_time_since_then)
     assert_int_equal(node->exited.ended_ago_ms, 300);
 }
 
-TEST(a_repeated_launch_starts_nothing_twice)
+CASE(a_repeated_launch_starts_nothing_twice, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     for (int i = 0; i < 3; i++)
         assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
     gate_opens(node);
@@ -392,9 +403,8 @@ TEST(a_repeated_launch_starts_nothing_twice)
     assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
 }
 
-TEST(reports_are_repeated_after_each_hello_until_forget)
+CASE(reports_are_repeated_after_each_hello_until_forget, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     assert_sent(node, MESSAGE_STARTED);
@@ -416,9 +426,8 @@ TEST(reports_are_repeated_after_each_hello_until_forget)
     }
 }
 
-TEST(a_stop_before_the_verdict_returns_the_attempt)
+CASE(a_stop_before_the_verdict_returns_the_attempt, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
     assert_int_equal(node->spool.verdict, VERDICT_NOGO);
@@ -430,9 +439,8 @@ TEST(a_stop_before_the_verdict_returns_the_attempt)
     assert_int_equal(node->removes, 1);
 }
 
-TEST(ready_rank_reports_until_released)
+CASE(ready_rank_reports_until_released, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->sent_count, 0);
     node->spool.is_ready = true;
@@ -456,9 +464,8 @@ TEST(ready_rank_reports_until_released)
     assert_int_equal(node->starts, 1);
 }
 
-TEST(rank_stopped_at_its_gate_never_runs)
+CASE(rank_stopped_at_its_gate_never_runs, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     node->spool.is_ready = true;
     agent_core_reconcile(node->core, 0, &id);
@@ -569,9 +576,8 @@ TEST(a_short_element_that_was_prepared_is_reported_once_too)
     element_ends_at_once(node);
 }
 
-TEST(the_start_of_an_element_s_rank_is_reported_at_once)
+CASE(the_start_of_an_element_s_rank_is_reported_at_once, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     struct message_launch launch = { .id.job = 5, .id.attempt = 1, .token = TOKEN, .array_job = 4 };
     struct error err = { 0 };
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_LAUNCH, &launch, &err), 0);
@@ -625,9 +631,8 @@ TEST(a_start_that_waits_to_be_reported_is_in_the_next_hello)
     assert_sent(node, MESSAGE_HELLO, MESSAGE_STARTED);
 }
 
-TEST(the_start_of_a_job_that_is_no_element_is_reported_at_once)
+CASE(the_start_of_a_job_that_is_no_element_is_reported_at_once, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     node->spool.verdict = VERDICT_GO;
     node->spool.started.id.job = 5;
@@ -635,9 +640,8 @@ TEST(the_start_of_a_job_that_is_no_element_is_reported_at_once)
     assert_sent(node, MESSAGE_STARTED);
 }
 
-TEST(a_launch_before_it_is_ready_opens_the_gate_when_it_is)
+CASE(a_launch_before_it_is_ready_opens_the_gate_when_it_is, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_PREPARE, 0, TOKEN);
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->releases, 0);
@@ -750,18 +754,16 @@ static int release_first(struct node *node)
     return node->removes;
 }
 
-TEST(a_removal_waits_for_the_start_of_a_prepared_job)
+CASE(a_removal_waits_for_the_start_of_a_prepared_job, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     assert_int_equal(release_first(node), 0);
     assert_int_not_equal(node->armed_at, 0);
     agent_core_timer(node->core, node->armed_at);
     assert_int_equal(node->removes, 1);
 }
 
-TEST(a_job_that_was_not_prepared_is_staged_after_the_removal)
+CASE(a_job_that_was_not_prepared_is_staged_after_the_removal, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     struct error err = { 0 };
     struct message_launch third = { .id.job = 7, .id.attempt = 1, .token = TOKEN };
     assert_int_equal(release_first(node), 0);
@@ -846,9 +848,8 @@ TEST(a_guess_of_an_earlier_agent_is_dropped_but_not_what_it_took)
     }
 }
 
-TEST(a_stop_that_loses_the_race_is_told_to_the_shepherd)
+CASE(a_stop_that_loses_the_race_is_told_to_the_shepherd, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     node->loses_race = true;
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
@@ -868,9 +869,8 @@ static void take_back(struct node *node, uint64_t token)
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_STOP, &stop, &err), 0);
 }
 
-TEST(an_attempt_is_taken_back_if_it_has_no_verdict)
+CASE(an_attempt_is_taken_back_if_it_has_no_verdict, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     take_back(node, TOKEN + 1); // of another history
     assert_int_equal(node->spool.verdict, VERDICT_NONE);
@@ -880,9 +880,8 @@ TEST(an_attempt_is_taken_back_if_it_has_no_verdict)
     assert_sent(node, MESSAGE_RETURNED);
 }
 
-TEST(one_that_has_a_verdict_is_not_taken_back)
+CASE(one_that_has_a_verdict_is_not_taken_back, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     take_back(node, TOKEN); // which is not there yet
     assert_int_equal(agent_core_attempts(node->core), 0);
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
@@ -894,18 +893,16 @@ TEST(one_that_has_a_verdict_is_not_taken_back)
     assert_sent(node, MESSAGE_STARTED, MESSAGE_EXITED);
 }
 
-TEST(a_stop_of_an_unknown_attempt_keeps_it_from_ever_running)
+CASE(a_stop_of_an_unknown_attempt_keeps_it_from_ever_running, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
     assert_sent(node, MESSAGE_RETURNED);
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->stages + node->starts, 0);
 }
 
-TEST(a_stop_is_told_again_to_the_shepherd_that_adopts)
+CASE(a_stop_is_told_again_to_the_shepherd_that_adopts, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
@@ -992,9 +989,8 @@ TEST(a_hello_says_that_it_runs)
     assert_int_equal(node->phase, PHASE_RUNNING);
 }
 
-TEST(a_second_stop_is_told_too)
+CASE(a_second_stop_is_told_too, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     (void)order(node, MESSAGE_STOP, 0, TOKEN);
@@ -1002,9 +998,8 @@ TEST(a_second_stop_is_told_too)
     assert_int_equal(node->commands, 2);
 }
 
-TEST(a_command_nobody_hears_is_sent_again)
+CASE(a_command_nobody_hears_is_sent_again, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     node->command_fails = -ECONNREFUSED;
@@ -1017,9 +1012,8 @@ TEST(a_command_nobody_hears_is_sent_again)
     assert_int_equal(node->commands, 2);
 }
 
-TEST(a_shepherd_that_dies_before_its_verdict_is_tried_three_times)
+CASE(a_shepherd_that_dies_before_its_verdict_is_tried_three_times, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     shepherd_dies(node, 0);
     shepherd_dies(node, 0);
@@ -1031,18 +1025,16 @@ TEST(a_shepherd_that_dies_before_its_verdict_is_tried_three_times)
     assert_string_equal(node->text, "mgpu-shepherd ends before the start, each of 3 times");
 }
 
-TEST(a_shepherd_that_cannot_be_started_returns_the_attempt_with_the_reason)
+CASE(a_shepherd_that_cannot_be_started_returns_the_attempt_with_the_reason, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     node->start_fails = -EAGAIN;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_sent(node, MESSAGE_RETURNED);
     assert_string_equal(node->text, "no more processes");
 }
 
-TEST(an_attempt_waits_for_its_gpus_to_be_looked_at)
+CASE(an_attempt_waits_for_its_gpus_to_be_looked_at, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     node->start_fails = -EINPROGRESS;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     for (int i = 0; i < 5; i++)
@@ -1054,9 +1046,8 @@ TEST(an_attempt_waits_for_its_gpus_to_be_looked_at)
     assert_int_equal(node->sent_count, 0);
 }
 
-TEST(an_attempt_that_cannot_be_staged_is_returned_with_the_reason)
+CASE(an_attempt_that_cannot_be_staged_is_returned_with_the_reason, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     node->stage_fails = -ENOSPC;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_sent(node, MESSAGE_RETURNED);
@@ -1064,9 +1055,8 @@ TEST(an_attempt_that_cannot_be_staged_is_returned_with_the_reason)
     assert_int_equal(node->starts, 0);
 }
 
-TEST(an_attempt_that_can_never_run_here_ends_with_an_exit_record)
+CASE(an_attempt_that_can_never_run_here_ends_with_an_exit_record, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     node->is_refused = true;
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_int_equal(node->starts, 0);
@@ -1102,9 +1092,8 @@ TEST(a_shepherd_nobody_announces_is_looked_at_each_second)
 }
 
 /* The hint of its shepherd was lost. */
-TEST(a_start_that_nobody_announces_is_noticed)
+CASE(a_start_that_nobody_announces_is_noticed, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     assert_int_equal(order(node, MESSAGE_LAUNCH, 0, TOKEN), 0);
     assert_int_equal(node->armed_at, 1000);
     agent_core_timer(node->core, 1000); // its shepherd prepares the start
@@ -1121,9 +1110,8 @@ TEST(a_start_that_nobody_announces_is_noticed)
     assert_int_equal(node->looks, looks);
 }
 
-TEST(leftovers_are_killed_before_the_end_is_reported)
+CASE(leftovers_are_killed_before_the_end_is_reported, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     node->sent_count = 0;
@@ -1137,9 +1125,8 @@ TEST(leftovers_are_killed_before_the_end_is_reported)
 }
 
 /* It may wait for an init that its user has stopped. */
-TEST(a_shepherd_that_prepares_a_start_that_is_taken_back_is_told)
+CASE(a_shepherd_that_prepares_a_start_that_is_taken_back_is_told, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     assert_true(node->spool.is_alive);
     assert_int_equal(node->releases, 0);
@@ -1148,9 +1135,8 @@ TEST(a_shepherd_that_prepares_a_start_that_is_taken_back_is_told)
     assert_int_equal(node->releases, 1);
 }
 
-TEST(a_removal_that_must_wait_is_tried_again)
+CASE(a_removal_that_must_wait_is_tried_again, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     (void)order(node, MESSAGE_LAUNCH, 0, TOKEN);
     gate_opens(node);
     step_ends(node);
@@ -1253,9 +1239,8 @@ TEST(the_hello_has_the_numbers_of_the_latest_orders_about_what_runs)
     assert_int_equal(later->told.terms, 1);
 }
 
-TEST(what_only_an_agent_may_say_is_refused)
+CASE(what_only_an_agent_may_say_is_refused, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     struct error err = { 0 };
     struct message_gpus gpus = { 0 };
     assert_int_equal(agent_core_message(node->core, 0, MESSAGE_GPUS, &gpus, &err), -EPROTO);
@@ -1293,9 +1278,8 @@ TEST(samples_and_logs_pass_only_while_the_controller_is_obeyed)
     assert_int_equal(node->logs, 1);
 }
 
-TEST(terminals_guests_and_signals_pass_and_change_no_attempt)
+CASE(terminals_guests_and_signals_pass_and_change_no_attempt, node)
 {
-    _cleanup_(node_freep) struct node *node = node_connected();
     struct message_open_terminal terminal = { .id.job = 5, .id.attempt = 1, .stream = 1 };
     struct message_open_step exec_step = { .id.job = 5, .id.attempt = 1, .stream = 2 };
     struct message_rejoin_step rejoin = { .id.job = 5, .id.attempt = 1, .stream = 4, .key = 9 };

@@ -69,10 +69,9 @@ static bool answer(const struct device_program *program, uint32_t kind, uint32_t
 static bool is_allowed(
     struct rules rules, uint32_t kind, uint32_t access, uint32_t major_number, uint32_t minor_number)
 {
-    struct device_program program;
+    _cleanup_(device_program_clear) struct device_program program;
     device_program_build(rules.items, rules.count, &program);
     bool is = answer(&program, kind, access, major_number, minor_number);
-    device_program_clear(&program);
     return is;
 }
 

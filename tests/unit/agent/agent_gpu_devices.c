@@ -228,10 +228,9 @@ CASE(gpus_are_numbered_as_the_job_sees_them, machine)
 
 static bool has_nodes(const struct machine *machine, const char *uuid)
 {
-    struct record_list grants = { 0 };
+    _cleanup_(gpu_grants_clear) struct record_list grants = { 0 };
     gpu_grants_add(&grants, 0, uuid, 0, 0);
     bool is_so = gpu_devices_has_nodes(machine->devices, &grants);
-    gpu_grants_clear(&grants);
     return is_so;
 }
 

@@ -16,10 +16,9 @@ static char *set(struct gpu_state *gpus, size_t count, bool is_guarded, const ch
     struct gpu_grant grants[] = { { .index = 2, .uuid = gpus[2].uuid },
         { .index = 0, .uuid = gpus[0].uuid } };
     struct record_list granted = { grants, 2 };
-    struct strings env = { 0 };
+    _cleanup_strings_ struct strings env = { 0 };
     gpu_env_set(&list, &granted, is_guarded, &env);
     char *value = xstrdup(strings_get_env(&env, name));
-    strings_clear(&env);
     return value;
 }
 

@@ -24,8 +24,8 @@ static char instance[] = "MIG-00000000-0000-0000-0000-00000000000e";
 static int make(const char *from, const char *to, char *text, struct error *err)
 {
     struct gpu_state states[GPUS + 2] = { 0 };
-    struct record_list grants = { 0 };
-    struct strings home = { 0 };
+    _cleanup_(gpu_grants_clear) struct record_list grants = { 0 };
+    _cleanup_strings_ struct strings home = { 0 };
     struct cuda_gpu_pair *pairs = NULL;
     size_t count = 0;
     for (size_t i = 0; i < GPUS; i++)
@@ -41,8 +41,6 @@ static int make(const char *from, const char *to, char *text, struct error *err)
         text += snprintf(text, 32, "%s%x%x", i > 0 ? " " : "", pairs[i].from[15], pairs[i].to[15]);
     *text = '\0';
     free(pairs);
-    strings_clear(&home);
-    gpu_grants_clear(&grants);
     return r;
 }
 

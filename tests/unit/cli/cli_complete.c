@@ -15,7 +15,7 @@
 static char *complete(const char *const *words)
 {
     _cleanup_strings_ struct strings line = { 0 };
-    struct client client = { 0 };
+    _cleanup_(client_clear) struct client client = { 0 };
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
@@ -23,7 +23,6 @@ static char *complete(const char *const *words)
         strings_add(&line, words[i]);
     client_init(&client, NOBODY_HERE, NULL);
     complete_line(&client, (int)line.count, line.items, out);
-    client_clear(&client);
     (void)fclose(out);
     return text;
 }

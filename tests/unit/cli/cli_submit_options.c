@@ -94,7 +94,7 @@ static int read_option(const char *option, const char *value, char *ret_message,
     if (value != NULL)
         argv[argc++] = (char *)(uintptr_t)value;
     bool has_command = strncmp(option, "--file", 6) != 0;
-    char **words = xcalloc((size_t)argc + 2, sizeof(char *));
+    _cleanup_free_ char **words = xcalloc((size_t)argc + 2, sizeof(char *));
     memcpy(words, argv, (size_t)argc * sizeof(char *));
     if (has_command && value != NULL)
         words[argc++] = command;
@@ -107,7 +107,6 @@ static int read_option(const char *option, const char *value, char *ret_message,
     rewind(said);
     ret_message[fread(ret_message, 1, size - 1, said)] = '\0';
     (void)fclose(said);
-    free(words);
     return status;
 }
 

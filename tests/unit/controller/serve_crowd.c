@@ -240,10 +240,9 @@ CASE(requests_about_one_job_share_an_answer, harness)
 /* A token of another user, as a header line, which the caller frees. */
 static char *other_token(struct harness *harness)
 {
-    struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
+    _cleanup_(answer_clear) struct answer made = client_post(harness, "/api/v1/tokens", "{\"name\":\"ci\"}");
     harness->token.uid = OTHER;
     char *token = xasprintf("Authorization: Bearer %s\r\n", answer_string(&made, "token"));
-    answer_clear(&made);
     return token;
 }
 

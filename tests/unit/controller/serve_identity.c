@@ -20,10 +20,9 @@
 
 static struct answer ask_tcp(struct harness *harness, const char *request)
 {
-    int fd = client_connect_tcp(harness);
+    _cleanup_close_ int fd = client_connect_tcp(harness);
     assert_true(client_send(harness, fd, request, strlen(request)));
     struct answer answer = client_receive(harness, fd, false);
-    close(fd);
     return answer;
 }
 

@@ -74,18 +74,16 @@ CASE(malformed_requests_are_refused_in_words)
 /* "HEAD" + `length` times `filler` + "TAIL" as one request. */
 static struct answer ask_filled(void *state, const char *head, char filler, size_t length, const char *tail)
 {
-    struct buffer request = { 0 };
+    _cleanup_buffer_ struct buffer request = { 0 };
     buffer_append_text(&request, head);
     char *run = xcalloc(length, 1);
     memset(run, filler, length);
     buffer_append(&request, run, length);
     free(run);
     buffer_append_text(&request, tail);
-    int fd = client_connect(state);
+    _cleanup_close_ int fd = client_connect(state);
     (void)client_send(state, fd, request.bytes, request.length);
     struct answer answer = client_receive(state, fd, false);
-    close(fd);
-    buffer_clear(&request);
     return answer;
 }
 

@@ -293,6 +293,12 @@ void bench_settle(struct bench *bench)
     }
 }
 
+void bench_submit_spec(struct bench *bench, const struct identity *who, struct job_spec *spec, void *request)
+{
+    core_submit(bench->core, bench->now_ms, bench->now_ms, who, spec, NULL, request);
+    bench_settle(bench);
+}
+
 static int hello(struct bench *bench, uint32_t link, uint32_t gpus, const struct message_hello *fixed,
     const struct known_attempt *known, size_t n_known)
 {

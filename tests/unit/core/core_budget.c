@@ -25,8 +25,7 @@ static void submit(struct bench *b, uint32_t gpus, uint32_t share, int64_t limit
     spec->ask.gpus = gpus;
     spec->ask.gpu_share = share;
     spec->ask.time_limit_ms = limit_ms;
-    core_submit(b->core, b->now_ms, b->now_ms, &holder, spec, NULL, request);
-    bench_settle(b);
+    bench_submit_spec(b, &holder, spec, request);
 }
 
 static const struct sent *run(struct bench *b, uint64_t job, uint32_t gpus, uint32_t share, void *request)

@@ -21,8 +21,7 @@ static const struct sent *run_first(struct bench *b, bool checkpoint)
     struct job_spec *spec = bench_spec("sleep");
     spec->ask.checkpoint = checkpoint;
     spec->ask.grace_ms = GRACE_MS;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, 11);
     assert_int_equal(bench_started(b, 1, launch), 0);
     b->now_ms += 10; // a start may be committed late

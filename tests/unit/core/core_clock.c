@@ -111,7 +111,7 @@ TEST(a_start_behind_the_times_of_its_jobs_goes_on_from_them)
 
 static struct job *running_job(int64_t limit_ms)
 {
-    struct job_spec spec;
+    _cleanup_(job_spec_clear) struct job_spec spec;
     struct error err;
     job_spec_init(&spec);
     strings_add(&spec.command, "true");
@@ -131,7 +131,6 @@ static struct job *running_job(int64_t limit_ms)
             fail_msg("%s", err.message);
         job_event_clear(&events[i]);
     }
-    job_spec_clear(&spec);
     return job;
 }
 

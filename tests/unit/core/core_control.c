@@ -20,8 +20,7 @@ static const struct sent *submit(struct bench *b, int64_t limit_ms, void *reques
 {
     struct job_spec *spec = bench_spec("sleep");
     spec->ask.time_limit_ms = limit_ms;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, request);
     return bench_sent(b, MESSAGE_LAUNCH, 11);
 }
 

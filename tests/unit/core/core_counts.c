@@ -14,8 +14,7 @@ static void submit_array(struct bench *b, const char *indexes, void *request)
 {
     struct job_spec *spec = bench_spec("sleep");
     spec->ask.array = xstrdup(indexes);
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, request);
 }
 
 static uint64_t count_of(const struct histogram *histogram)

@@ -186,8 +186,7 @@ CASE(fit_around_leaves_the_rest_to_shares, b)
     struct job_spec *spec = bench_spec("true");
     spec->ask.gpus = 1;
     spec->ask.gpu_mem = 4 * GIB;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &three);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &three);
     assert_int_equal(core_job(b->core, 12)->state, JOB_STARTING);
 }
 
@@ -259,8 +258,7 @@ CASE(a_shared_gpu_is_crowded_while_it_is_full_or_busy, b)
     struct job_spec *spec = bench_spec("true");
     spec->ask.gpus = 1;
     spec->ask.gpu_share = 300;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     see_often(b, busy, 2);
     assert_int_equal(books(b)->closed, 0);
     see(b, busy);

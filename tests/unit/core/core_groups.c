@@ -26,8 +26,7 @@ static uint64_t submit_array(struct bench *b)
     struct job_spec *spec = bench_spec("sleep");
     spec->ask.array = xstrdup("0-3");
     spec->ask.gpus = 1;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &three);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &three);
     return bench_answer(b, &three)->job;
 }
 

@@ -20,8 +20,7 @@ static void submit(struct bench *b, int64_t idle_timeout_ms, bool is_ok, void *r
     struct job_spec *spec = bench_spec("sleep");
     spec->ask.idle_timeout_ms = idle_timeout_ms;
     spec->ask.idle_ok = is_ok;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, request);
 }
 
 /* Job 11 runs on the only GPU. */
@@ -193,7 +192,6 @@ CASE(a_job_without_gpus_has_no_idle_timeout, b)
     struct job_spec *spec = bench_spec("sleep");
     spec->ask.gpus = 0;
     spec->ask.idle_timeout_ms = 60 * SECOND;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     assert_int_equal(bench_answer(b, &one)->code, -EINVAL);
 }

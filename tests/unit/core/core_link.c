@@ -228,8 +228,7 @@ static void submit_wide(struct bench *b, uint32_t nodes, void *request)
     struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = 2 * nodes;
     spec->ask.nodes = nodes;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, request);
 }
 
 /* What the store keeps of a node's HELLO. */

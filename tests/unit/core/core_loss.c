@@ -53,8 +53,7 @@ static struct sent run_leased(struct bench *b, bool goes_on)
     struct identity who = { .is_known = true, .uid = 1000, .gid = 1000 };
     struct job_spec *spec = bench_spec("true");
     spec->ask.requeue_on_node_lost = goes_on;
-    core_submit(b->core, b->now_ms, b->now_ms, &who, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &who, spec, &one);
     struct sent launch = *bench_sent(b, MESSAGE_LAUNCH, 11);
     (void)bench_started(b, 1, &launch);
     bench_settle(b);
@@ -383,7 +382,7 @@ CASE(a_job_that_did_not_ask_is_never_given_up, b)
 static struct job *running_job(void)
 {
     struct error err = { 0 };
-    struct job_spec spec;
+    _cleanup_(job_spec_clear) struct job_spec spec;
     job_spec_init(&spec);
     strings_add(&spec.command, "true");
     spec.cwd = xstrdup("/");
@@ -403,7 +402,6 @@ static struct job *running_job(void)
     };
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
         assert_int_equal(job_apply(job, &events[i], &err), 0);
-    job_spec_clear(&spec);
     return job;
 }
 

@@ -45,8 +45,7 @@ static uint64_t submit_array(struct bench *b, const char *elements, char *after)
     spec->ask.array = xstrdup(elements);
     spec->ask.after = after;
     spec->ask.cancel_if_never = after != NULL;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, request);
     assert_int_equal(bench_answer(b, request)->code, 0);
     return bench_answer(b, request)->job;
 }

@@ -88,8 +88,7 @@ static int open_with(void **state, uint32_t nodes, uint32_t gpus, bool may_move,
     if (notify_on != NULL)
         strings_add(&spec->ask.notify, "true");
     spec->ask.notify_on = xstrdup(notify_on);
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &submitted);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &submitted);
     for (uint32_t rank = 0; nodes > 1 && rank < nodes; rank++)
         bench_say(b, rank + 1, MESSAGE_READY,
             &(struct message_ready){
@@ -375,8 +374,7 @@ TEST_ON(a_job_that_may_move_returns_on_a_free_gpu_of_its_node, struct bench *b, 
     struct job_spec *spec = bench_spec("train");
     free(spec->ask.gpu_ids);
     spec->ask.gpu_ids = xasprintf("%u", before);
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &other);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &other);
     unpark(b);
     assert_int_equal(job_of(b)->grants.count, 1);
     assert_int_equal(((const struct gpu_grant *)job_of(b)->grants.items)->index, 1 - before);

@@ -50,8 +50,7 @@ static int open_with(void **state, bool goes_on)
     spec->ask.gpus = 4;
     spec->ask.nodes = 2;
     spec->ask.requeue_on_node_lost = goes_on;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     return core_job(b->core, JOB)->state == JOB_STARTING ? 0 : -1;
 }
 
@@ -250,8 +249,7 @@ static const struct job *run_on_loopback(struct bench *b, const char *boot_a, co
     struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = 4;
     spec->ask.nodes = 2;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     return core_job(b->core, JOB);
 }
 

@@ -40,8 +40,7 @@ static int open_with_job(void **state)
     b->n_sent = b->n_published = b->n_changes = 0;
     struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = spec->ask.nodes = NODES;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     return core_job(b->core, JOB)->state == JOB_STARTING ? 0 : -1;
 }
 

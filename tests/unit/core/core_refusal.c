@@ -90,8 +90,7 @@ static struct bench *open_with_retry(void **state, uint32_t count)
     struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = 1;
     spec->ask.retry = 3;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     return b;
 }
 
@@ -144,8 +143,7 @@ static struct bench *open_with_wide_job(void **state, uint32_t count)
     struct job_spec *spec = bench_spec("train");
     spec->ask.gpus = 2;
     spec->ask.nodes = 2;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     assert_int_not_equal(started_on(b, 11), 0);
     return b;
 }

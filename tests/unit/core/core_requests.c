@@ -130,8 +130,7 @@ CASE(the_last_place_of_a_full_queue_is_an_administrators, b)
     job_spec_init(spec);
     strings_add(&spec->command, "true");
     spec->cwd = xstrdup("/");
-    core_submit(b->core, b->now_ms, b->now_ms, &admin, spec, NULL, &three);
-    bench_settle(b);
+    bench_submit_spec(b, &admin, spec, &three);
     assert_int_equal(bench_answer(b, &three)->code, 0);
 }
 
@@ -157,7 +156,7 @@ CASE(one_user_may_not_fill_the_store_within_a_day, b)
  * often. */
 static size_t edit_often(struct bench *b, const struct identity *who)
 {
-    struct job_ask ask;
+    _cleanup_(job_ask_clear) struct job_ask ask;
     size_t count = 0;
     int code = 0;
     job_ask_copy(&ask, core_job(b->core, 11)->ask);
@@ -173,7 +172,6 @@ static size_t edit_often(struct bench *b, const struct identity *who)
         code = bench_answer(b, &request)->code;
         count += code == 0;
     }
-    job_ask_clear(&ask);
     return count;
 }
 

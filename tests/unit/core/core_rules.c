@@ -35,8 +35,7 @@ static struct job_spec *make_spec(uint32_t gpus)
 
 static void submit(struct bench *b, struct job_spec *spec, void *request)
 {
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, request);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, request);
 }
 
 static void end_job(struct bench *b, uint64_t job, enum job_end end, int exit_code)

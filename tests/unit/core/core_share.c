@@ -21,8 +21,7 @@ static const struct sent *run_job(struct bench *b)
     struct job_spec *spec = bench_spec("sleep");
     spec->ask.gpu_mem = 8 * GIB;
     spec->ask.share = xstrdup("time");
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &one);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &one);
     const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, 11);
     assert_non_null(launch);
     assert_int_equal(bench_started(b, 1, launch), 0);

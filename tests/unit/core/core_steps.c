@@ -39,8 +39,7 @@ static const struct sent *run_job(struct bench *b)
     struct job_spec *spec = bench_spec("sleep");
     spec->ask.gpus = 2;
     strings_add(&spec->ask.slurm, "ntasks=2");
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &submitting);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &submitting);
     const struct sent *launch = bench_sent(b, MESSAGE_LAUNCH, JOB);
     assert_int_equal(bench_started(b, 1, launch), 0);
     b->now_ms += 10; // a start may be committed late
@@ -238,8 +237,7 @@ static void run_wide_job(struct bench *b)
     spec->cwd = xstrdup("/");
     spec->ask.gpus = NODES;
     spec->ask.nodes = NODES;
-    core_submit(b->core, b->now_ms, b->now_ms, &owner, spec, NULL, &submitting);
-    bench_settle(b);
+    bench_submit_spec(b, &owner, spec, &submitting);
     uint32_t link_of[NODES] = { 0 };
     for (size_t i = 0; i < b->n_sent; i++)
         if (b->sent[i].id == MESSAGE_LAUNCH)

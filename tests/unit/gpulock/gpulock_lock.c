@@ -145,17 +145,15 @@ static bool exists(const struct machine *machine, const char *name)
 
 static int lock(const struct machine *machine, gid_t gid, struct error *err)
 {
-    struct gpu_lock_result result;
+    _cleanup_(gpu_lock_result_clear) struct gpu_lock_result result;
     int r = gpu_lock_lock(&machine->places, gid, &result, err);
-    gpu_lock_result_clear(&result);
     return r;
 }
 
 static int unlock(const struct machine *machine, struct error *err)
 {
-    struct gpu_lock_result result;
+    _cleanup_(gpu_lock_result_clear) struct gpu_lock_result result;
     int r = gpu_lock_unlock(&machine->places, &result, err);
-    gpu_lock_result_clear(&result);
     return r;
 }
 

@@ -12,13 +12,12 @@
 
 static int check(const char *share, uint64_t gpu_mem, uint32_t gpu_share, struct error *err)
 {
-    struct job_ask ask;
+    _cleanup_(job_ask_clear) struct job_ask ask;
     job_ask_init(&ask);
     ask.share = xstrdup(share);
     ask.gpu_mem = gpu_mem;
     ask.gpu_share = gpu_share;
     int r = job_ask_validate(&ask, err);
-    job_ask_clear(&ask);
     return r;
 }
 

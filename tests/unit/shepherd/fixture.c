@@ -282,11 +282,9 @@ int fixture_reap(struct fixture *fixture)
 {
     char spool[96];
     (void)snprintf(spool, sizeof(spool), "%s/spool", fixture->run_dir);
-    int fd = open(spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    _cleanup_close_ int fd = open(spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    _cleanup_close_ int notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     assert_int_equal(spool_remove_and_notify(fd, strrchr(fixture->dir, '/') + 1, notify_fd), 0);
-    (void)close(notify_fd);
-    (void)close(fd);
     return fixture_wait(fixture);
 }
 

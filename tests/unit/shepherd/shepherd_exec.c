@@ -18,7 +18,7 @@
 /* Runs exec_search in a child; returns its exit status, which is the errno when nothing was executed. */
 static int search(const char *path, const char *name, const char *argument)
 {
-    struct strings command = { 0 };
+    _cleanup_strings_ struct strings command = { 0 };
     char *environment[] = { NULL };
     strings_add(&command, name);
     if (argument != NULL)
@@ -30,7 +30,6 @@ static int search(const char *path, const char *name, const char *argument)
         _exit(exec_search(argv, environment, path));
     assert_int_equal(waitpid(pid, &status, 0), pid);
     free(argv - 2);
-    strings_clear(&command);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 

@@ -131,7 +131,7 @@ void fixture_apply(struct fixture *fixture, struct job *job, struct job_event *e
 
 struct job *fixture_submit(struct fixture *fixture, const struct job_spec *spec)
 {
-    struct job_spec plain;
+    _cleanup_(job_spec_clear) struct job_spec plain;
     job_spec_init(&plain);
     strings_add(&plain.command, "true");
     strings_add(&plain.env, "PATH=/usr/bin:/bin");
@@ -146,7 +146,6 @@ struct job *fixture_submit(struct fixture *fixture, const struct job_spec *spec)
         .gid = 100 };
     assert_int_equal(job_apply(job, &event, &fixture->err), 0);
     add(fixture, &event, job, used);
-    job_spec_clear(&plain);
     return job;
 }
 

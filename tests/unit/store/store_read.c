@@ -323,14 +323,13 @@ static void on_key(void *arg, uint64_t key_hash, uint64_t job, uint64_t spec_has
 
 static struct job *submit_with_key(struct fixture *fixture, const char *name, uint64_t *ret_spec_hash)
 {
-    struct job_spec spec;
+    _cleanup_(job_spec_clear) struct job_spec spec;
     job_spec_init(&spec);
     strings_add(&spec.command, "true");
     spec.cwd = xstrdup("/");
     spec.submit_key = xstrdup(name);
     struct job *job = fixture_submit(fixture, &spec);
     *ret_spec_hash = job_spec_hash(&spec);
-    job_spec_clear(&spec);
     return job;
 }
 
